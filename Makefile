@@ -1,0 +1,74 @@
+# Every target sets up what it needs: `.venv` with the versions pinned in constraints.txt.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+PIP_VERSION := 26.3
+
+BIN   := .venv/bin
+READY := .venv/.ready
+PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format-check lint types layers fmt bench clean distclean
+
+help:  ## Show this list
+	@echo "Fencepost. Targets (each sets up .venv by itself the first time):"
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+	  | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
+	@echo "Variables: PYTHON=$(PYTHON) (3.11 or newer), WORKERS=$(WORKERS) (test processes)"
+
+setup: $(READY)  ## Create .venv with pinned versions
+
+demo: $(READY)  ## Run the demonstration; writes demo-out/
+	@$(BIN)/fencepost demo
+
+test: $(READY)  ## Compile the kernels, then run the tests
+	@$(BIN)/fencepost warmup
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: format-check lint types layers test  ## Everything the gate runs: format, lint, types, layers, tests
+
+fmt: $(READY)  ## Format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(READY)  ## Time the exact relations of two geometries
+	@$(BIN)/fencepost bench relate
+
+format-check: $(READY)
+	@echo "== format"
+	@$(BIN)/ruff format --check .
+
+lint: $(READY)
+	@echo "== lint"
+	@$(BIN)/ruff check .
+
+types: $(READY)
+	@echo "== types"
+	@$(BIN)/mypy
+
+layers: $(READY)
+	@echo "== layers"
+	@$(BIN)/lint-imports --no-logo
+
+clean:  ## Remove caches and what programs wrote; .venv stays
+	rm -rf demo-out build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find bench src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## Remove .venv as well
+	rm -rf .venv
+
+# The stamp is written last, so that an interrupted set-up starts again.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Fencepost needs Python 3.11 or newer; '$(PYTHON) --version' says: $$($(PYTHON) --version 2>&1)" >&2; \
+	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	@echo "Setting up .venv (a minute or more, once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) install pip==$(PIP_VERSION)
+	@echo "  installing the pinned packages ..."
+	@$(PIP) install -c constraints.txt --build-constraint constraints.txt \
+	  --group dev -e '.[spark,server,plot]'
+	@touch $@
+	@echo "  done: $$($(BIN)/python --version), $$($(BIN)/fencepost --version)"

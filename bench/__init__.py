@@ -1,0 +1,1 @@
+"""Benchmarks; they come with a source checkout and are not installed."""

@@ -1,0 +1,1 @@
+"""Timings of single operations, each module with `run` (measure) and `render` (show)."""

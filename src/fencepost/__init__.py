@@ -1,0 +1,59 @@
+"""Standing questions about places, matched against a stream of events.
+
+The public names, nothing else. They are loaded when first used: what needs the compiler costs
+a third of a second to import, and `fencepost --help` should not pay for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fencepost.errors import (
+    DeliveryError,
+    FencepostError,
+    GeometryError,
+    GeometryProblem,
+    IndexingError,
+    LanguageError,
+    ModelError,
+    StoreError,
+)
+from fencepost.model.relation import Relation
+
+if TYPE_CHECKING:
+    from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
+
+__all__ = [
+    "DeliveryError",
+    "FencepostError",
+    "GeometryError",
+    "GeometryProblem",
+    "IndexingError",
+    "LanguageError",
+    "ModelError",
+    "Relation",
+    "StoreError",
+    "relate",
+    "relate_one_to_many",
+    "relate_pairs",
+]
+
+_LOADED_WHEN_USED = {
+    "relate": "fencepost.match.relate",
+    "relate_one_to_many": "fencepost.match.relate",
+    "relate_pairs": "fencepost.match.relate",
+}
+
+if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass
+
+    def __getattr__(name: str) -> object:
+        if name not in _LOADED_WHEN_USED:
+            raise AttributeError(f"module 'fencepost' has no attribute {name!r}")
+        value = getattr(import_module(_LOADED_WHEN_USED[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

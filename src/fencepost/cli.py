@@ -1,0 +1,191 @@
+"""The `fencepost` command: argument parsing only.
+
+Exit codes: 0 done; 1 Fencepost refused something, said in one line on standard error; 2 the
+command line itself is wrong; 130 interrupted with Ctrl-C. Results go to standard output,
+progress and errors to standard error. Anything heavy is imported inside the command that
+needs it, so that `fencepost --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+from typer.core import TyperGroup
+
+from fencepost.errors import FencepostError
+
+
+class _Commands(TyperGroup):
+    """Commands whose `FencepostError` becomes one red line and exit code 1, not a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FencepostError as error:
+            line = Text(f"error: {error}", style="bold red")
+            Console(stderr=True).print(line, soft_wrap=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Time parts of Fencepost on made-up data (needs a source checkout).",
+)
+app.add_typer(bench, name="bench")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `fencepost` script."""
+    app(prog_name="fencepost")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fencepost {version('fencepost')}")
+        raise typer.Exit
+
+
+@app.callback()
+def fencepost(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Match a stream of events against standing questions about places.
+
+    Today the library answers one question, how two geometries relate, exactly.
+    This command shows it, compiles it ahead of time, and measures it.
+
+    [bold]Examples[/bold]
+      fencepost demo              run the demonstration, written to demo-out/
+      fencepost warmup            compile once, so that first calls are fast
+      fencepost bench relate      time the relation of two geometries
+
+    [bold]Exit codes[/bold]
+      0 done, 1 refused (one line says why), 2 wrong usage, 130 interrupted
+    """
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="Folder to write to; made if missing.", file_okay=False)
+    ] = Path("demo-out"),
+    seed: Seed = 0,
+) -> None:
+    """Run the demonstration and write what it shows to a folder.
+
+    The same seed writes the same files.
+
+    [bold]Examples[/bold]
+      fencepost demo
+      fencepost demo --out /tmp/demo --seed 7
+    """
+    from fencepost import demo as demonstration
+
+    demonstration.run(out, seed)
+
+
+@app.command()
+def warmup(as_json: AsJson = False) -> None:
+    """Compile every kernel now and keep the machine code for later runs.
+
+    Without it, each kernel compiles when it is first called. A second
+    warm-up takes a moment, since it finds the machine code. It is kept below
+    the user's cache folder, or below FENCEPOST_CACHE_DIR where that is set.
+
+    [bold]Examples[/bold]
+      fencepost warmup
+      FENCEPOST_CACHE_DIR=/var/cache/fencepost fencepost warmup --json
+    """
+    started = time.perf_counter()
+    from fencepost.kernels.compiling import cache_folder
+    from fencepost.kernels.warmup import steps
+
+    todo = steps()
+    _run_steps("Compiling", todo)
+    seconds = time.perf_counter() - started
+    if as_json:
+        result = {"kernels": len(todo), "seconds": round(seconds, 3), "cache": str(cache_folder())}
+        typer.echo(json.dumps(result))
+    else:
+        typer.echo(f"{len(todo)} kernels ready in {seconds:.1f} s; kept in {cache_folder()}")
+
+
+@bench.command("relate")
+def bench_relate(
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of geometries to relate.")] = 20_000,
+    seed: Seed = 0,
+    verify: Annotated[
+        int,
+        typer.Option(min=0, help="Also compare this many pairs with the exact, slow reference."),
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Time the exact relation of two geometries, by kind of geometry.
+
+    The data is made up from the seed. Compiling is not part of the times.
+
+    [bold]Examples[/bold]
+      fencepost bench relate
+      fencepost bench relate --pairs 5000 --verify 500 --json
+    """
+    from fencepost import benchmarks
+
+    benchmark = benchmarks.load("micro.relate")
+    result = benchmark.run(pairs=pairs, seed=seed, verify=verify)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+    else:
+        Console().print(benchmark.render(result))
+
+
+def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> None:
+    """Run named steps with a progress bar, or with a line each where nobody is watching."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        for number, (name, step) in enumerate(todo, start=1):
+            typer.echo(f"{doing} {number}/{len(todo)}: {name}", err=True)
+            step()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[step]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(doing, total=len(todo), step="")
+        for name, step in todo:
+            progress.update(task, step=name)
+            step()
+            progress.advance(task)
+
+
+if __name__ == "__main__":
+    main()

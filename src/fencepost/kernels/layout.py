@@ -1,0 +1,77 @@
+"""From ragged coordinates to checked `ShapeArrays`, in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.shapes import (
+    CHAIN,
+    NODE,
+    SHAPE,
+    STACK,
+    TOUCHING,
+    ShapeArrays,
+    build_trees,
+    clean,
+    count_nodes,
+)
+from fencepost.kernels.trees import Scratch
+from fencepost.kernels.validity import check_areas, mark_line_ends
+
+
+@kernel
+def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room):
+    """Lay shapes out, and judge them.
+
+    Returns the arrays (with no touches yet), a defect code and its place for each shape, the
+    contacts of shapes with themselves (see `check_areas`) and how many there are. A shape with a
+    defect gets dimension -1. Where there are more contacts than `contact_room`, call again.
+    """
+    count_of_shapes = dimension.shape[0]
+    count_of_chains = chain_part.shape[0]
+    out_x = np.empty(x.shape[0] + count_of_chains)
+    out_y = np.empty(x.shape[0] + count_of_chains)
+    out_start = np.empty(count_of_chains + 1, np.int64)
+    defect = np.zeros(count_of_shapes, np.int64)
+    place = np.zeros((count_of_shapes, 2))
+    points = clean(
+        x, y, chain_start, chain_part, shape_chain, dimension,
+        out_x, out_y, out_start, defect, place,
+    )  # fmt: skip
+    chains = np.zeros(count_of_chains + 1, CHAIN)
+    for c in range(count_of_chains):
+        chains[c]["start"] = out_start[c]
+        chains[c]["part"] = chain_part[c]
+    chains[count_of_chains]["start"] = points
+    shapes = np.zeros(count_of_shapes + 1, SHAPE)
+    most_chains = 1
+    for s in range(count_of_shapes):
+        shapes[s]["chain"] = shape_chain[s]
+        shapes[s]["dimension"] = -1 if defect[s] else dimension[s]
+        most_chains = max(most_chains, shape_chain[s + 1] - shape_chain[s])
+    shapes[count_of_shapes]["chain"] = count_of_chains
+    shapes[count_of_shapes]["dimension"] = -1
+    nodes = np.empty(count_nodes(chains, shapes), NODE)
+    g = ShapeArrays(
+        out_x[:points],
+        out_y[:points],
+        np.zeros(points, np.uint8),
+        chains,
+        shapes,
+        nodes,
+        np.empty(0, TOUCHING),
+    )
+    build_trees(g)
+    room = Scratch(
+        np.empty(STACK, np.int64),
+        np.empty(2 * STACK, np.int64),
+        np.zeros(2 * most_chains, np.uint8),
+    )
+    contacts = np.empty((contact_room, 2), np.int64)
+    count = check_areas(g, defect, place, contacts, room)
+    count = mark_line_ends(g, contacts, count, room.stack)
+    for s in range(count_of_shapes):
+        if defect[s]:
+            shapes[s]["dimension"] = -1
+    return g, defect, place, contacts, count

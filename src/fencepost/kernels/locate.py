@@ -1,0 +1,131 @@
+"""Where a point lies in a shape: 1 in its interior, 0 on its boundary, -1 outside. Exact."""
+
+from __future__ import annotations
+
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.orient import orient
+from fencepost.kernels.shapes import BOUNDARY, LINES, POINTS
+from fencepost.kernels.trees import children, covers_point, edges, root
+
+INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
+ALL_CHAINS = -1
+
+
+@kernel
+def locate(g, shape, px, py, stack):
+    """Where (px, py) lies in shape `shape` of g. stack : scratch of `STACK` int64."""
+    if not covers_point(g.shapes, shape, px, py):
+        return EXTERIOR
+    if g.shapes[shape]["dimension"] == POINTS:
+        return locate_in_points(g, shape, px, py)
+    if g.shapes[shape]["dimension"] == LINES:
+        return locate_on_lines(g, shape, px, py, stack)
+    return locate_in_area(g, shape, ALL_CHAINS, px, py, stack)
+
+
+@kernel
+def locate_in_area(g, shape, chain, px, py, stack):
+    """Where a point lies in an area, or in the ring `chain` of it alone (shell or hole alike).
+
+    Counts the edges that a ray to the right crosses. A run of edges wholly to the right counts by
+    its two ends, so only runs whose box the ray enters from within are opened.
+    """
+    inside = False
+    stack[0] = root(g, shape)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if g.nodes[node]["y0"] > py or g.nodes[node]["y1"] < py or g.nodes[node]["x1"] < px:
+            continue
+        of_chain = g.nodes[node]["chain"]
+        if chain >= 0 and of_chain >= 0 and of_chain != chain:
+            continue
+        first, last = edges(g, node)
+        if of_chain >= 0 and g.nodes[node]["x0"] > px:
+            if (g.y[first] > py) != (g.y[last] > py):
+                inside = not inside
+            continue
+        if g.nodes[node]["children"] > 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        for k in range(first, last):
+            y0 = g.y[k]
+            y1 = g.y[k + 1]
+            upward = y1 > py
+            if (y0 > py) != upward:
+                x0 = g.x[k]
+                x1 = g.x[k + 1]
+                if x0 > px and x1 > px:
+                    inside = not inside
+                elif x0 >= px or x1 >= px:
+                    turn = orient(x0, y0, x1, y1, px, py)
+                    if turn == 0:
+                        return ON_BOUNDARY
+                    if (turn > 0) == upward:
+                        inside = not inside
+            elif y0 == py and _on_level_edge(g.x[k], g.x[k + 1], y1, px, py):
+                return ON_BOUNDARY
+    return INTERIOR if inside else EXTERIOR
+
+
+@inlined
+def _on_level_edge(x0, x1, y1, px, py):
+    """Whether the point is the edge's first vertex (x0, py), or on the edge where it is level."""
+    return x0 == px or (y1 == py and (x0 < px) != (x1 < px)) or (y1 == py and x1 == px)
+
+
+@kernel
+def locate_on_lines(g, shape, px, py, stack):
+    """Where a point lies in a set of lines."""
+    stack[0] = root(g, shape)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if not covers_point(g.nodes, node, px, py):
+            continue
+        if g.nodes[node]["children"] > 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        for k in range(*edges(g, node)):
+            if g.x[k] == px and g.y[k] == py:
+                return ON_BOUNDARY if g.mark[k] & BOUNDARY else INTERIOR
+            if g.x[k + 1] == px and g.y[k + 1] == py:
+                return ON_BOUNDARY if g.mark[k + 1] & BOUNDARY else INTERIOR
+            if on_segment(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], px, py):
+                return INTERIOR
+    return EXTERIOR
+
+
+@kernel
+def on_segment(ax, ay, bx, by, px, py):
+    """Whether p lies on the closed segment from a to b."""
+    if not between(ax, bx, px) or not between(ay, by, py):
+        return False
+    return orient(ax, ay, bx, by, px, py) == 0
+
+
+@inlined
+def between(a, b, value):
+    return (a <= value <= b) if a <= b else (b <= value <= a)
+
+
+@kernel
+def locate_in_points(g, shape, px, py):
+    """Whether a point is one of a set of points (they have no boundary)."""
+    chain = g.shapes[shape]["chain"]
+    low = g.chains[chain]["start"]
+    high = g.chains[chain + 1]["start"]
+    while low < high:
+        middle = (low + high) >> 1
+        if g.x[middle] < px or (g.x[middle] == px and g.y[middle] < py):
+            low = middle + 1
+        else:
+            high = middle
+    found = low < g.chains[chain + 1]["start"] and g.x[low] == px and g.y[low] == py
+    return INTERIOR if found else EXTERIOR

@@ -1,0 +1,359 @@
+"""Whether areas obey the OGC's rules, exactly, and where a shape touches itself.
+
+`find_contacts` joins a shape's tree with itself. Within one ring nothing may touch but
+neighbours at their common vertex; two rings may touch at points where neither crosses the
+other. What remains is how the rings nest (`nesting`), and that no chain of touching rings cuts
+the interior in two, which the caller checks on the few shapes whose rings touch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.locate import EXTERIOR, INTERIOR, between, locate_in_area, on_segment
+from fencepost.kernels.orient import orient
+from fencepost.kernels.rays import INTO, OUT_OF, chain_before, judge_one, same_direction
+from fencepost.kernels.shapes import (
+    AREAS,
+    BOUNDARY,
+    CHAIN_BOX,
+    HOLE_OUTSIDE,
+    LINES,
+    NESTED_HOLES,
+    NESTED_PARTS,
+    RINGS_CROSS,
+    SELF_CONTACT,
+    SHARED_EDGE,
+    SPIKE,
+    box_of_points,
+)
+from fencepost.kernels.trees import (
+    boxes_apart,
+    children,
+    covers_point,
+    edges,
+    open_pair,
+    root,
+    segments_apart,
+    share_a_piece,
+)
+
+
+@kernel
+def check_areas(g, defect, place, contacts, room):
+    """Judge every area of g without a defect so far; how many contacts there are.
+
+    contacts : (n, 2) of (vertex, vertex or edge) where two rings of one area touch: the second
+    is a vertex at the same place, or, where the place is within an edge, -1 - that edge.
+    Those past n are counted, not written: give more room and call again.
+    """
+    count = np.int64(0)
+    for s in range(g.shapes.shape[0] - 1):
+        if g.shapes[s]["dimension"] != AREAS or defect[s]:
+            continue
+        before = count
+        code, x, y, count = find_contacts(g, s, contacts, count, room)
+        if code == 0 and g.shapes[s + 1]["chain"] - g.shapes[s]["chain"] > 1:
+            code, x, y = nesting(g, s, room.stack)
+        if code:
+            defect[s] = code
+            place[s, 0] = x
+            place[s, 1] = y
+            count = before
+    return count
+
+
+@kernel
+def find_contacts(g, s, contacts, count, room):
+    """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
+    pairs = room.pairs
+    pairs[0] = pairs[1] = root(g, s)
+    top = 2
+    while top > 0:
+        top -= 2
+        i = pairs[top]
+        j = pairs[top + 1]
+        if boxes_apart(g.nodes, i, g.nodes, j):
+            continue
+        if i == j and g.nodes[i]["children"] != 0:
+            first, stop = children(g, i)
+            for k in range(first, stop):
+                for m in range(k, stop):
+                    pairs[top] = k
+                    pairs[top + 1] = m
+                    top += 2
+            continue
+        opened = open_pair(g, i, g, j, pairs, top)
+        if opened > top:
+            top = opened
+            continue
+        for p in range(*edges(g, i)):
+            start, stop = edges(g, j)
+            for q in range(p + 1 if i == j else start, stop):
+                if segments_apart(
+                    g.x[p], g.y[p], g.x[p + 1], g.y[p + 1], g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+                ):
+                    continue
+                if g.nodes[i]["chain"] == g.nodes[j]["chain"]:
+                    code = _edges_of_ring(g, g.nodes[i]["chain"], p, q)
+                else:
+                    code, count = _edges_of_rings(
+                        g, g.nodes[i]["chain"], p, g.nodes[j]["chain"], q, contacts, count
+                    )
+                if code:
+                    x, y = _meeting_place(g, p, q)
+                    return code, x, y, count
+    return 0, 0.0, 0.0, count
+
+
+@inlined
+def _edges_of_ring(g, chain, p, q):
+    """The defect of two edges of one ring; 0 if there is none."""
+    if p > q:
+        p, q = q, p
+    first = g.chains[chain]["start"]
+    last = g.chains[chain + 1]["start"] - 1
+    if q == p + 1:
+        return _spike(g, p, q, q + 1)
+    if p == first and q + 1 == last:
+        return _spike(g, q, p, p + 1)
+    a, b, c, d = _sides(g, p, q)
+    return SELF_CONTACT if a * b <= 0 and c * d <= 0 else 0
+
+
+@inlined
+def _spike(g, before, at, after):
+    folded = orient(
+        g.x[before], g.y[before], g.x[at], g.y[at], g.x[after], g.y[after]
+    ) == 0 and same_direction(g.x[at], g.y[at], g.x[before], g.y[before], g.x[after], g.y[after])
+    return SPIKE if folded else 0
+
+
+@inlined
+def _sides(g, p, q):
+    """The sides of edge q on which the ends of edge p lie, and the other way round."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    return (
+        orient(cx, cy, dx, dy, ax, ay),
+        orient(cx, cy, dx, dy, bx, by),
+        orient(ax, ay, bx, by, cx, cy),
+        orient(ax, ay, bx, by, dx, dy),
+    )
+
+
+@kernel
+def _meeting_place(g, p, q):
+    """Where two edges meet: a vertex of theirs, or about where they cross."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    if on_segment(cx, cy, dx, dy, bx, by):
+        return bx, by
+    if on_segment(cx, cy, dx, dy, ax, ay):
+        return ax, ay
+    if on_segment(ax, ay, bx, by, cx, cy):
+        return cx, cy
+    if on_segment(ax, ay, bx, by, dx, dy):
+        return dx, dy
+    from_a = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
+    from_b = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
+    part = from_a / (from_a - from_b) if from_a != from_b else 0.5
+    return ax + part * (bx - ax), ay + part * (by - ay)
+
+
+@inlined
+def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
+    """The defect of edges of two rings, and the count of contacts."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    a, b, c, d = _sides(g, p, q)
+    if a * b > 0 or c * d > 0:
+        return 0, count
+    if a * b < 0 and c * d < 0:
+        return RINGS_CROSS, count
+    if a == 0 and b == 0 and share_a_piece(ax, ay, bx, by, cx, cy, dx, dy):
+        return SHARED_EDGE, count
+    # Each contact counts where it is the first vertex of an edge.
+    if a == 0 and between(cx, dx, ax) and between(cy, dy, ay) and not (ax == dx and ay == dy):
+        within = not (ax == cx and ay == cy)
+        if _crossing_at(g, p_chain, p, q_chain, q, within):
+            return RINGS_CROSS, count
+        count = _note(contacts, count, p, -1 - q if within else q)
+    if (
+        c == 0
+        and between(ax, bx, cx)
+        and between(ay, by, cy)
+        and not (cx == ax and cy == ay)
+        and not (cx == bx and cy == by)
+    ):
+        if _crossing_at(g, q_chain, q, p_chain, p, True):
+            return RINGS_CROSS, count
+        count = _note(contacts, count, q, -1 - p)
+    return 0, count
+
+
+@inlined
+def _note(contacts, count, vertex, other):
+    if count < contacts.shape[0]:
+        contacts[count, 0] = vertex
+        contacts[count, 1] = other
+    return count + 1
+
+
+@kernel
+def _crossing_at(g, p_chain, p, q_chain, q, within):
+    """Whether the ring through vertex p crosses the ring through vertex (or edge) q there."""
+    px, py = g.x[p], g.y[p]
+    before = q if within else chain_before(g, q_chain, q)
+    p_before = chain_before(g, p_chain, p)
+    onward = judge_one(
+        px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p + 1], g.y[p + 1]
+    )
+    back = judge_one(
+        px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p_before], g.y[p_before]
+    )
+    return onward != back
+
+
+@kernel
+def nesting(g, s, stack):
+    """The first defect in how the rings of an area nest, given that no two of them cross."""
+    first = g.shapes[s]["chain"]
+    stop = g.shapes[s + 1]["chain"]
+    boxes = np.empty(stop - first, CHAIN_BOX)
+    for c in range(first, stop):
+        box_of_points(g.x, g.y, g.chains[c]["start"], g.chains[c + 1]["start"], boxes, c - first)
+    shell = first
+    for c in range(first, stop):
+        if c == first or g.chains[c]["part"] != g.chains[c - 1]["part"]:
+            shell = c
+            continue
+        at = g.chains[c]["start"]
+        if not _ring_within(g, s, c, shell, stack):
+            return HOLE_OUTSIDE, g.x[at], g.y[at]
+    # Pairs of rings with the same role: neither may lie in the other, unless a hole of the outer
+    # part holds the inner one.
+    for c in range(first, stop):
+        for d in range(first, stop):
+            if c == d or not _box_within(boxes, c - first, d - first):
+                continue
+            c_shell = _is_shell(g, first, c)
+            d_shell = _is_shell(g, first, d)
+            same_part = g.chains[c]["part"] == g.chains[d]["part"]
+            at = g.chains[c]["start"]
+            if not c_shell and not d_shell and same_part and _ring_within(g, s, c, d, stack):
+                return NESTED_HOLES, g.x[at], g.y[at]
+            if c_shell and d_shell and _ring_within(g, s, c, d, stack):
+                sheltered = False
+                for hole in range(d + 1, stop):
+                    if g.chains[hole]["part"] != g.chains[d]["part"]:
+                        break
+                    if _box_within(boxes, c - first, hole - first) and _ring_within(
+                        g, s, c, hole, stack
+                    ):
+                        sheltered = True
+                        break
+                if not sheltered:
+                    return NESTED_PARTS, g.x[at], g.y[at]
+    return 0, 0.0, 0.0
+
+
+@inlined
+def _is_shell(g, first, c):
+    return c == first or g.chains[c]["part"] != g.chains[c - 1]["part"]
+
+
+@inlined
+def _box_within(boxes, c, d):
+    return (
+        boxes[c]["x0"] >= boxes[d]["x0"]
+        and boxes[c]["y0"] >= boxes[d]["y0"]
+        and boxes[c]["x1"] <= boxes[d]["x1"]
+        and boxes[c]["y1"] <= boxes[d]["y1"]
+    )
+
+
+@kernel
+def _ring_within(g, s, c, d, stack):
+    """Whether ring c lies inside ring d, which it may touch at points but not cross."""
+    for k in range(g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+        where = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
+        if where == INTERIOR:
+            return True
+        if where == EXTERIOR:
+            return False
+    # Every vertex touches: the first edge, which cannot run along ring d, decides.
+    p = g.chains[c]["start"]
+    for q in range(g.chains[d]["start"], g.chains[d + 1]["start"] - 1):
+        cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+        at_end = g.x[p] == dx and g.y[p] == dy
+        if at_end or not on_segment(cx, cy, dx, dy, g.x[p], g.y[p]):
+            continue
+        at_vertex = g.x[p] == cx and g.y[p] == cy
+        before = chain_before(g, d, q) if at_vertex else q
+        way = judge_one(g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1])
+        # The inside of a hole's ring is on its right.
+        return way == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
+    return False
+
+
+@kernel
+def _runs_clockwise(g, s, c):
+    return not _is_shell(g, g.shapes[s]["chain"], c)
+
+
+@kernel
+def mark_line_ends(g, contacts, count, stack):
+    """Mark the boundary of every set of lines in g by the mod-2 rule; the count of contacts.
+
+    A contact (vertex, -1 - edge) is an end that lies within an edge of its shape: the caller
+    inserts it there and calls again.
+    """
+    for s in range(g.shapes.shape[0] - 1):
+        if g.shapes[s]["dimension"] != LINES:
+            continue
+        for c in range(g.shapes[s]["chain"], g.shapes[s + 1]["chain"]):
+            for k in (g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+                ends, count = _visit_place(g, s, k, False, contacts, count, stack)
+                if ends & 1:
+                    ends, count = _visit_place(g, s, k, True, contacts, count, stack)
+    return count
+
+
+@kernel
+def _visit_place(g, s, end, marking, contacts, count, stack):
+    """How many linestrings of the shape end at the place of `end`.
+
+    marking : also mark its vertices there and note the edges that pass it.
+    """
+    x = g.x[end]
+    y = g.y[end]
+    ends = 0
+    stack[0] = root(g, s)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if not covers_point(g.nodes, node, x, y):
+            continue
+        if g.nodes[node]["children"] != 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        chain = g.nodes[node]["chain"]
+        first = g.chains[chain]["start"]
+        last = g.chains[chain + 1]["start"] - 1
+        for k in range(*edges(g, node)):
+            at_first = g.x[k] == x and g.y[k] == y
+            at_last = g.x[k + 1] == x and g.y[k + 1] == y
+            ends += (at_first and k == first) + (at_last and k + 1 == last)
+            if marking:
+                if at_first:
+                    g.mark[k] |= BOUNDARY
+                elif at_last:
+                    g.mark[k + 1] |= BOUNDARY
+                elif on_segment(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], x, y):
+                    count = _note(contacts, count, end, -1 - k)
+    return ends, count

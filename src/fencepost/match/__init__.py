@@ -1,0 +1,1 @@
+"""Matching places: the relations between their geometries."""

@@ -1,0 +1,1 @@
+"""Slow, exact reference implementations that the tests hold the kernels against."""

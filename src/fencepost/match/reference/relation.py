@@ -1,0 +1,542 @@
+"""The exact DE-9IM of two geometries by brute force: the oracle of every other test.
+
+Doubles are dyadic rationals, so one power of two turns all the coordinates of a pair into
+integers, and everything after that is integer arithmetic of unlimited size: nothing here
+rounds. The segments of both geometries (a point counts as a segment of no length) cut the
+plane into an arrangement of cells: the *points* where segments end, cross or touch; the open
+*pieces* of segments between consecutive such points; and the open *faces* left between the
+pieces. No cell can lie partly in the interior, boundary or exterior of either geometry, so one
+sample of a cell, located in A and in B straight from the definition of interior and boundary,
+tells where the whole cell is. A point cell, a piece or a face then puts dimension 0, 1 or 2
+into one entry of the matrix, and the largest dimension in each entry stands. Pieces are sampled
+at their midpoint, faces half way between such a midpoint and the next segment straight above it;
+every bounded face has a lower edge that is not vertical, so none is missed, and the unbounded
+face lies outside both geometries whatever they are.
+
+Points of the arrangement are homogeneous integers ``(x, y, w)``, ``w > 0``, standing for
+``(x / w, y / w)``.
+
+Nothing is shared with the kernels this is a reference for: the imports are the standard library,
+shapely to read coordinates, and the enumeration of relations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import chain, combinations, pairwise, permutations
+from math import gcd
+from typing import Final, Literal, Protocol
+
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.model.relation import Relation
+
+__all__ = ["Place", "defect", "locate", "matrix", "relation"]
+
+Place = Literal["interior", "boundary", "exterior"]
+
+_Vertex = tuple[int, int]
+_Path = list[_Vertex]
+_Point = tuple[int, int, int]
+# (x0, y0, x1, y1), its ends in lexicographic order: left to right, a vertical one upwards.
+_Segment = tuple[int, int, int, int]
+_Piece = tuple[_Point, _Point]
+# The parts of a geometry, each a list of paths: a polygon's are its shell, then its holes.
+_FloatParts = list[list[list[list[float]]]]
+_Parts = list[list[_Path]]
+
+# Row or column of the matrix.
+_INTERIOR: Final = 0
+_BOUNDARY: Final = 1
+_EXTERIOR: Final = 2
+_PLACES: Final[tuple[Place, Place, Place]] = ("interior", "boundary", "exterior")
+
+_DIMENSIONS: Final = {
+    "Point": 0,
+    "MultiPoint": 0,
+    "LineString": 1,
+    "LinearRing": 1,
+    "MultiLineString": 1,
+    "Polygon": 2,
+    "MultiPolygon": 2,
+}
+
+
+def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
+    """
+    The DE-9IM matrix of two geometries, exactly.
+
+    Parameters
+    ----------
+    a, b : shapely geometry
+        Points, lines, polygons or collections of one of these kinds; valid, with finite
+        coordinates. Lines may cross or retrace themselves. Z is ignored.
+
+    Returns
+    -------
+    str
+        Nine characters, row by row: interior, boundary and exterior of `a` against interior,
+        boundary and exterior of `b`, each ``F`` (empty) or the dimension of the intersection.
+    """
+    shape_a, shape_b = _shapes(a, b)
+    segments = list(dict.fromkeys(chain(shape_a.segments, shape_b.segments)))
+    points, pieces = _arrangement(segments)
+    samples = [points, [_midpoint(piece) for piece in pieces]]
+    if shape_a.dimension == 2 or shape_b.dimension == 2:
+        # Without areas every face is outside both, which the unbounded face says already.
+        samples.append(_face_samples(pieces, segments))
+    entries = ["F"] * 8 + ["2"]
+    for dimension, cells in zip("012", samples, strict=False):
+        for point in cells:
+            # Dimensions only grow from one round to the next, so the last one is the largest.
+            entry = 3 * shape_a.locate(point) + shape_b.locate(point)
+            if entry != 8:
+                entries[entry] = dimension
+    return "".join(entries)
+
+
+def relation(a: BaseGeometry, b: BaseGeometry) -> Relation:
+    """
+    The one of the eight relations that holds between two geometries, exactly.
+
+    Parameters
+    ----------
+    a, b : shapely geometry
+        As for `matrix`.
+
+    Returns
+    -------
+    Relation
+        The relation of `a` to `b`.
+    """
+    ii, ib, ie, bi, bb, be, ei, eb, _ = (entry != "F" for entry in matrix(a, b))
+    if not ii:
+        return Relation.MEETS if ib or bi or bb else Relation.DISJOINT
+    a_within_b = not (ie or be)
+    b_within_a = not (ei or eb)
+    if a_within_b and b_within_a:
+        return Relation.EQUALS
+    if a_within_b:
+        return Relation.COVERED_BY if ib or bb else Relation.INSIDE
+    if b_within_a:
+        return Relation.COVERS if bi or bb else Relation.CONTAINS
+    return Relation.OVERLAPS
+
+
+def locate(xy: tuple[float, float], geometry: BaseGeometry) -> Place:
+    """
+    Where a point lies in a geometry, exactly.
+
+    Parameters
+    ----------
+    xy : tuple of float
+        The point.
+    geometry : shapely geometry
+        As for `matrix`.
+
+    Returns
+    -------
+    {"interior", "boundary", "exterior"}
+        The part of the plane, as `geometry` divides it, that the point is in.
+    """
+    x, y = xy
+    shape, point = _shapes(geometry, shapely.Point(x, y))
+    x0, y0, _, _ = point.segments[0]
+    return _PLACES[shape.locate((x0, y0, 1))]
+
+
+def defect(geometry: BaseGeometry) -> str | None:
+    """
+    What makes a geometry invalid in the sense of OGC simple features, exactly.
+
+    Parameters
+    ----------
+    geometry : shapely geometry
+        As for `matrix`, but valid or not. A line, closed or not, is invalid only for want of
+        two distinct points; points never are. Repeating a vertex at once is no defect.
+
+    Returns
+    -------
+    str or None
+        The first defect found in a few words, None for a valid geometry.
+    """
+    dimension, (parts,) = _dimension(geometry), _exact([_float_parts(geometry)])
+    if dimension == 0:
+        return None
+    if dimension == 1:
+        short = any(len(set(path)) < 2 for path in chain.from_iterable(parts))
+        return "too few distinct points" if short else None
+    for rings in parts:
+        reason = _polygon_defect(rings)
+        if reason:
+            return reason
+    return _multipolygon_defect(parts)
+
+
+# --- Reading geometries -----------------------------------------------------------------------
+
+
+def _dimension(geometry: BaseGeometry) -> int:
+    """The dimension of a geometry, which decides how its interior and boundary are defined."""
+    try:
+        return _DIMENSIONS[geometry.geom_type]
+    except KeyError:
+        raise TypeError(f"no exact relation for a {geometry.geom_type}") from None
+
+
+def _float_parts(geometry: BaseGeometry) -> _FloatParts:
+    """The coordinates of a geometry by part and by path, empty parts left out."""
+    parts = [part for part in shapely.get_parts(geometry) if not part.is_empty]
+    if _dimension(geometry) == 2:
+        paths = [[part.exterior, *part.interiors] for part in parts]
+    else:
+        paths = [[part] for part in parts]
+    return [[shapely.get_coordinates(path).tolist() for path in part] for part in paths]
+
+
+def _exact(geometries: list[_FloatParts]) -> list[_Parts]:
+    """The same geometries with all coordinates multiplied by one power of two, as integers."""
+    paths = chain.from_iterable(chain.from_iterable(geometries))
+    numbers = chain.from_iterable(chain.from_iterable(paths))
+    # Denominators of doubles are powers of two, so the largest is a multiple of every other.
+    scale = max((number.as_integer_ratio()[1] for number in numbers), default=1)
+
+    def integer(number: float) -> int:
+        numerator, denominator = number.as_integer_ratio()
+        return numerator * (scale // denominator)
+
+    return [
+        [[[(integer(x), integer(y)) for x, y in path] for path in part] for part in parts]
+        for parts in geometries
+    ]
+
+
+def _segments(path: _Path) -> list[_Segment]:
+    """The segments of a path, without those of no length that repeated vertices make."""
+    return [_segment(p, q) for p, q in pairwise(path) if p != q]
+
+
+def _segment(p: _Vertex, q: _Vertex) -> _Segment:
+    return (*p, *q) if p <= q else (*q, *p)
+
+
+# --- Interior, boundary and exterior, by definition -------------------------------------------
+
+
+class _Shape(Protocol):
+    """A geometry that knows which of its three parts of the plane a point is in."""
+
+    dimension: int
+    segments: list[_Segment]
+
+    def locate(self, point: _Point) -> int:
+        """The row of the matrix for a point: interior, boundary or exterior."""
+
+
+class _Points:
+    """Points: all interior, no boundary."""
+
+    dimension = 0
+
+    def __init__(self, parts: _Parts) -> None:
+        vertices = [part[0][0] for part in parts]
+        self.segments = [_segment(vertex, vertex) for vertex in vertices]
+
+    def locate(self, point: _Point) -> int:
+        on = any(_touches(segment, point) for segment in self.segments)
+        return _INTERIOR if on else _EXTERIOR
+
+
+class _Lines:
+    """Lines: the boundary is every point where an odd number of linestrings end."""
+
+    dimension = 1
+
+    def __init__(self, parts: _Parts) -> None:
+        paths = [part[0] for part in parts]
+        self.segments = [segment for path in paths for segment in _segments(path)]
+        # A closed linestring ends twice in one point, so it drops out of the count by itself.
+        ends = Counter(end for path in paths for end in (path[0], path[-1]))
+        self.boundary = [_segment(end, end) for end, count in ends.items() if count % 2]
+
+    def locate(self, point: _Point) -> int:
+        if any(_touches(end, point) for end in self.boundary):
+            return _BOUNDARY
+        on = any(_touches(segment, point) for segment in self.segments)
+        return _INTERIOR if on else _EXTERIOR
+
+
+class _Areas:
+    """Polygons: the boundary is the rings, the interior what is in a shell and in no hole."""
+
+    dimension = 2
+
+    def __init__(self, parts: _Parts) -> None:
+        self.polygons = [[_segments(ring) for ring in part] for part in parts]
+        self.segments = list(chain.from_iterable(chain.from_iterable(self.polygons)))
+
+    def locate(self, point: _Point) -> int:
+        place = _EXTERIOR
+        for shell, *holes in self.polygons:
+            side = _ring_side(shell, point)
+            if side == _INTERIOR:
+                # Inside a hole is outside, on its ring is boundary, and outside it changes nothing.
+                hole_sides = [_ring_side(hole, point) for hole in holes]
+                if _INTERIOR in hole_sides:
+                    side = _EXTERIOR
+                elif _BOUNDARY in hole_sides:
+                    side = _BOUNDARY
+            # A point inside one polygon is inside the union, and boundary goes before exterior.
+            place = min(place, side)
+        return place
+
+
+def _shapes(*geometries: BaseGeometry) -> list[_Shape]:
+    """The geometries on one common integer scale."""
+    kinds = [(_Points, _Lines, _Areas)[_dimension(geometry)] for geometry in geometries]
+    exact = _exact([_float_parts(geometry) for geometry in geometries])
+    return [kind(parts) for kind, parts in zip(kinds, exact, strict=True)]
+
+
+def _touches(segment: _Segment, point: _Point) -> bool:
+    """Whether a point is on a segment, its ends included."""
+    x0, y0, x1, y1 = segment
+    x, y, w = point
+    return (
+        x0 * w <= x <= x1 * w
+        and min(y0, y1) * w <= y <= max(y0, y1) * w
+        and (x1 - x0) * (y - y0 * w) == (y1 - y0) * (x - x0 * w)
+    )
+
+
+def _ring_side(ring: list[_Segment], point: _Point) -> int:
+    """Whether a point is inside, on or outside a ring, by the edges straight above it."""
+    x, y, w = point
+    inside = False
+    for x0, y0, x1, y1 in ring:
+        left = x0 * w
+        right = x1 * w
+        if left <= x <= right:
+            # The sign tells whether the edge passes above; it is 0 all along a vertical line.
+            height = (y0 * w - y) * (x1 - x0) + (x - left) * (y1 - y0)
+            if height == 0:
+                if left != right or y0 * w <= y <= y1 * w:
+                    return _BOUNDARY
+            elif height > 0 and x < right:
+                # Half open: a vertex straight above belongs to the edge on its right alone.
+                inside = not inside
+    return _INTERIOR if inside else _EXTERIOR
+
+
+# --- The arrangement --------------------------------------------------------------------------
+
+
+def _arrangement(segments: list[_Segment]) -> tuple[list[_Point], list[_Piece]]:
+    """The points and the pieces that segments cut each other into."""
+    cuts = _cuts(segments)
+    pieces = chain.from_iterable(map(_pieces, segments, cuts))
+    # Overlapping segments yield the same piece twice.
+    return list(set().union(*cuts)), list(set(pieces))
+
+
+def _cuts(segments: list[_Segment]) -> list[set[_Point]]:
+    """For each segment its ends and all the points where the others cut or touch it."""
+    cuts = [{(x0, y0, 1), (x1, y1, 1)} for x0, y0, x1, y1 in segments]
+    for (s, cuts_s), (t, cuts_t) in combinations(zip(segments, cuts, strict=True), 2):
+        if s[0] <= t[2] and t[0] <= s[2]:
+            common = _common_points(s, t)
+            cuts_s.update(common)
+            cuts_t.update(common)
+    return cuts
+
+
+def _common_points(s: _Segment, t: _Segment) -> list[_Point]:
+    """The ends of either segment that are on the other, or else the point where they cross."""
+    sx0, sy0, sx1, sy1 = s
+    tx0, ty0, tx1, ty1 = t
+    sx, sy = sx1 - sx0, sy1 - sy0
+    tx, ty = tx1 - tx0, ty1 - ty0
+    # Which side of t the two ends of s are on, and the other way round.
+    s0 = tx * (sy0 - ty0) - ty * (sx0 - tx0)
+    s1 = tx * (sy1 - ty0) - ty * (sx1 - tx0)
+    if (s0 > 0 and s1 > 0) or (s0 < 0 and s1 < 0):
+        return []
+    t0 = sx * (ty0 - sy0) - sy * (tx0 - sx0)
+    t1 = sx * (ty1 - sy0) - sy * (tx1 - sx0)
+    if (t0 > 0 and t1 > 0) or (t0 < 0 and t1 < 0):
+        return []
+    if s0 and s1 and t0 and t1:
+        # s runs from s0 to s1 in distance from t, so it reaches 0 at s0 / (s0 - s1) of its way.
+        w = s0 - s1
+        return [_reduced(sx0 * w + sx * s0, sy0 * w + sy * s0, w)]
+    ends = []
+    if s0 == 0 and _in_box(sx0, sy0, t):
+        ends.append((sx0, sy0, 1))
+    if s1 == 0 and _in_box(sx1, sy1, t):
+        ends.append((sx1, sy1, 1))
+    if t0 == 0 and _in_box(tx0, ty0, s):
+        ends.append((tx0, ty0, 1))
+    if t1 == 0 and _in_box(tx1, ty1, s):
+        ends.append((tx1, ty1, 1))
+    return ends
+
+
+def _in_box(x: int, y: int, segment: _Segment) -> bool:
+    """Whether a vertex on the line through a segment is on the segment itself."""
+    x0, y0, x1, y1 = segment
+    return x0 <= x <= x1 and (y0 <= y <= y1 or y1 <= y <= y0)
+
+
+def _reduced(x: int, y: int, w: int) -> _Point:
+    """A homogeneous point in lowest terms, so that equal points are equal tuples."""
+    divisor = gcd(x, y, w) if w > 0 else -gcd(x, y, w)
+    return (x // divisor, y // divisor, w // divisor)
+
+
+def _pieces(segment: _Segment, cuts: set[_Point]) -> list[_Piece]:
+    """The open pieces of a segment between the points on it, from its first end to its last."""
+    if len(cuts) == 2:
+        x0, y0, x1, y1 = segment
+        return [((x0, y0, 1), (x1, y1, 1))]
+    # The cuts are on one line, which lexicographic order follows from one end to the other.
+    ordered = sorted(cuts, key=lambda point: _lexicographic(segment, point))
+    return list(pairwise(ordered))
+
+
+def _lexicographic(segment: _Segment, point: _Point) -> Fraction:
+    """The place of a point on a segment in its order: x, or y if the segment is vertical."""
+    x, y, w = point
+    return Fraction(y if segment[0] == segment[2] else x, w)
+
+
+def _midpoint(piece: _Piece) -> _Point:
+    (x0, y0, w0), (x1, y1, w1) = piece
+    return (x0 * w1 + x1 * w0, y0 * w1 + y1 * w0, 2 * w0 * w1)
+
+
+def _face_samples(pieces: list[_Piece], segments: list[_Segment]) -> list[_Point]:
+    """A point in the face above each piece that has one, as a vertical piece does not."""
+    return [_above(_midpoint(piece), segments) for piece in pieces if not _is_vertical(piece)]
+
+
+def _is_vertical(piece: _Piece) -> bool:
+    (x0, _, w0), (x1, _, w1) = piece
+    return x0 * w1 == x1 * w0
+
+
+def _above(point: _Point, segments: list[_Segment]) -> _Point:
+    """The point half way up to the next segment straight above, but at most 1 higher."""
+    x, y, w = point
+    # The smallest gap so far is gap / (w * width).
+    gap, width = 2 * w, 1
+    for x0, y0, x1, y1 in segments:
+        if x0 * w <= x <= x1 * w:
+            # A vertical segment (or a single point) is met at its lower end.
+            run = x1 - x0 or 1
+            rise = (y0 * w - y) * run + (x - x0 * w) * (y1 - y0)
+            if rise > 0 and rise * width < gap * run:
+                gap, width = rise, run
+    return (2 * x * width, 2 * y * width + gap, 2 * w * width)
+
+
+# --- Validity ---------------------------------------------------------------------------------
+
+
+def _polygon_defect(rings: list[_Path]) -> str | None:
+    """The first defect of one polygon, given as its shell and its holes."""
+    for ring in rings:
+        reason = _ring_defect(ring)
+        if reason:
+            return reason
+    shell, *holes = [_segments(ring) for ring in rings]
+    for r, s in combinations([shell, *holes], 2):
+        reason = _contact_defect(r, s)
+        if reason:
+            return reason
+    if any(not _is_inside(hole, shell) for hole in holes):
+        return "hole outside its shell"
+    if any(_is_inside(r, s) for r, s in permutations(holes, 2)):
+        return "hole inside another hole"
+    if not _is_interior_connected([shell, *holes]):
+        return "interior not connected"
+    return None
+
+
+def _multipolygon_defect(parts: list[list[_Path]]) -> str | None:
+    """The first defect between polygons that are valid one by one."""
+    polygons = [[_segments(ring) for ring in rings] for rings in parts]
+    for p, q in permutations(polygons, 2):
+        for r in p:
+            for s in q:
+                reason = _contact_defect(r, s)
+                if reason:
+                    return reason
+        # With no rings crossing, p is wholly in a hole of q, or its shell runs inside q.
+        if _is_inside(p[0], q[0]) and not any(_is_inside(p[0], hole) for hole in q[1:]):
+            return "one part inside another"
+    return None
+
+
+def _ring_defect(ring: _Path) -> str | None:
+    """What keeps a ring from being a simple closed curve, if anything."""
+    vertices = [p for p, q in pairwise(ring) if p != q]
+    if len(set(vertices)) < 3:
+        return "too few distinct points"
+    # Two segments of the ring may have nothing in common but a vertex that joins them: any other
+    # common point is inside one of the two, or else is a vertex that comes back later.
+    if len(set(vertices)) < len(vertices) or any(len(cut) > 2 for cut in _cuts(_segments(ring))):
+        return "ring touches or crosses itself"
+    return None
+
+
+def _contact_defect(r: list[_Segment], s: list[_Segment]) -> str | None:
+    """What two simple rings have in common that they must not: any more than single points."""
+    sides = _sides(r, s)
+    if _BOUNDARY in sides:
+        return "rings share a piece of an edge"
+    if len(sides) > 1:
+        return "rings cross"
+    return None
+
+
+def _is_inside(r: list[_Segment], s: list[_Segment]) -> bool:
+    """Whether ring r is inside ring s but for single points, given that they do not cross."""
+    return _INTERIOR in _sides(r, s)
+
+
+def _sides(r: list[_Segment], s: list[_Segment]) -> set[int]:
+    """The sides of ring s that the pieces of ring r are on."""
+    cuts = _cuts([*r, *s])[: len(r)]
+    pieces = chain.from_iterable(map(_pieces, r, cuts))
+    return {_ring_side(s, _midpoint(piece)) for piece in pieces}
+
+
+def _is_interior_connected(rings: list[list[_Segment]]) -> bool:
+    """
+    Whether rings that touch in single points leave the interior between them in one piece.
+
+    Link each ring to each point where it touches another. What the rings enclose together falls
+    apart just where some links form a loop: a closed curve through the rings and their touching
+    points then separates interior on its one side from interior on its other.
+    """
+    owners = [index for index, ring in enumerate(rings) for _ in ring]
+    cuts = _cuts(list(chain.from_iterable(rings)))
+    links = {(owner, point) for owner, cut in zip(owners, cuts, strict=True) for point in cut}
+    touched = Counter(point for _, point in links)
+    # Each ring or point to one it is linked with, up to a last one that stands for the group.
+    parent: dict[int | _Point, int | _Point] = {}
+
+    def group(node: int | _Point) -> int | _Point:
+        while node in parent:
+            node = parent[node]
+        return node
+
+    for owner, point in links:
+        if touched[point] > 1:
+            ring_group, point_group = group(owner), group(point)
+            if ring_group == point_group:
+                return False
+            parent[ring_group] = point_group
+    return True

@@ -1,0 +1,1 @@
+"""Frozen values: relations and geometries. Bad coordinates stop here."""

@@ -1,0 +1,201 @@
+"""Geometries ready for the kernels: read, cleaned, checked and laid out in flat arrays, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.errors import GeometryError, GeometryProblem
+from fencepost.kernels import shapes as layout_codes
+from fencepost.kernels.layout import lay_out
+from fencepost.kernels.shapes import POINTS, TOUCH, TOUCHING, ShapeArrays
+from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
+
+_REASONS = {
+    layout_codes.TOO_FEW_POINTS: "too few distinct points (a line needs 2, a ring 3)",
+    layout_codes.SPIKE: "a ring doubles back on itself",
+    layout_codes.SELF_CONTACT: "a ring touches or crosses itself",
+    layout_codes.RINGS_CROSS: "two rings cross",
+    layout_codes.SHARED_EDGE: "two rings share a piece of an edge",
+    layout_codes.HOLE_OUTSIDE: "a hole lies outside its shell",
+    layout_codes.NESTED_HOLES: "a hole lies inside another hole",
+    layout_codes.NESTED_PARTS: "a part lies inside another part",
+}
+_DISCONNECTED = "touching rings cut the interior in two"
+_FIRST_CONTACT_ROOM = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """Many geometries as flat arrays (`fencepost.kernels.shapes` draws the layout).
+
+    Attributes
+    ----------
+    arrays : ShapeArrays
+        What kernels take. A row that is no usable geometry has dimension -1.
+    problems : tuple of GeometryProblem
+        What was wrong with those rows, in row order.
+    """
+
+    arrays: ShapeArrays
+    problems: tuple[GeometryProblem, ...] = ()
+
+    @classmethod
+    def read(cls, values: object) -> Shapes:
+        """Shapes of many geometries in any accepted form; bad ones are in `problems`."""
+        return cls.lay_out(read_geometries(values))
+
+    @classmethod
+    def read_one(cls, value: object) -> Shapes:
+        """Shapes of exactly one geometry; raises GeometryError if it cannot be used."""
+        shapes = cls.lay_out(read_geometry(value))
+        if shapes.problems:
+            raise GeometryError(shapes.problems, single=True)
+        return shapes
+
+    @classmethod
+    def read_all(cls, values: object) -> Shapes:
+        """Shapes of many geometries; raises GeometryError naming every row that is bad."""
+        shapes = cls.read(values)
+        if shapes.problems:
+            raise GeometryError(shapes.problems)
+        return shapes
+
+    @classmethod
+    def lay_out(cls, raw: RawShapes) -> Shapes:
+        """Shapes of ragged coordinates: rings closed and oriented, repeated points dropped."""
+        x, y = _sort_point_sets(raw)
+        chain_start = raw.chain_start
+        while True:
+            arrays, defect, place, contacts = _lay_out_with_room(raw, x, y, chain_start)
+            within_edge = contacts[:, 1] < 0
+            if not within_edge.any():
+                break
+            x, y, chain_start = _insert_vertices(arrays, contacts[within_edge])
+        if len(contacts):
+            arrays = _with_touches(arrays, contacts)
+            _find_disconnected(arrays, defect, place)
+        if not raw.problems and not defect.any():
+            return cls(arrays)
+        found = [
+            GeometryProblem(
+                int(row),
+                _REASONS.get(int(defect[row]), _DISCONNECTED),
+                (float(place[row, 0]), float(place[row, 1])),
+            )
+            for row in np.flatnonzero(defect)
+        ]
+        problems = sorted((*raw.problems, *found), key=lambda problem: problem.row)
+        return cls(arrays, tuple(problems))
+
+    def __len__(self) -> int:
+        return len(self.arrays.shapes) - 1
+
+    @property
+    def most_chains(self) -> int:
+        """The number of chains of the shape that has most: how much scratch kernels need."""
+        return int(np.diff(self.arrays.shapes["chain"]).max(initial=1))
+
+
+def _sort_point_sets(raw: RawShapes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The coordinates with the points of each multi-point in lexicographic order."""
+    chains = raw.shape_chain[:-1][raw.dimension == POINTS]
+    sizes = raw.chain_start[chains + 1] - raw.chain_start[chains]
+    if not (sizes > 1).any():
+        return raw.x, raw.y
+    x, y = raw.x.copy(), raw.y.copy()
+    chain = np.repeat(np.arange(len(chains)), sizes)
+    rows = np.arange(len(chain)) + np.repeat(
+        raw.chain_start[chains] - np.cumsum(sizes) + sizes, sizes
+    )
+    order = rows[np.lexsort((y[rows], x[rows], chain))]
+    x[rows], y[rows] = raw.x[order], raw.y[order]
+    return x, y
+
+
+def _lay_out_with_room(
+    raw: RawShapes,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    chain_start: NDArray[np.int64],
+) -> tuple[ShapeArrays, NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    room = _FIRST_CONTACT_ROOM
+    while True:
+        arrays, defect, place, contacts, count = lay_out(
+            x, y, chain_start, raw.chain_part, raw.shape_chain, raw.dimension, room
+        )
+        if count <= room:
+            return arrays, defect, place, contacts[:count]
+        room = count
+
+
+def _insert_vertices(
+    arrays: ShapeArrays, contacts: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """The points with each vertex of `contacts` inserted in the edge on which it lies."""
+    x, y = arrays.x, arrays.y
+    edge = -1 - contacts[:, 1]
+    new_x, new_y = x[contacts[:, 0]], y[contacts[:, 0]]
+    # Along an edge x is monotonic, and where it is upright y is: exact as an order.
+    along_x = np.where(x[edge + 1] >= x[edge], new_x, -new_x)
+    along_y = np.where(y[edge + 1] >= y[edge], new_y, -new_y)
+    order = np.lexsort((along_y, along_x, edge))
+    edge, new_x, new_y = edge[order], new_x[order], new_y[order]
+    chain_start = arrays.chains["start"] + np.searchsorted(edge, arrays.chains["start"])
+    return np.insert(x, edge + 1, new_x), np.insert(y, edge + 1, new_y), chain_start
+
+
+def _with_touches(arrays: ShapeArrays, contacts: NDArray[np.int64]) -> ShapeArrays:
+    """The arrays with the cycles of vertices that share a place within their shape."""
+    vertices = np.unique(contacts)
+    chain = np.searchsorted(arrays.chains["start"], vertices, side="right") - 1
+    shape = np.searchsorted(arrays.shapes["chain"], chain, side="right") - 1
+    x, y = arrays.x[vertices], arrays.y[vertices]
+    order = np.lexsort((vertices, y, x, shape))
+    x, y, owner = x[order], y[order], shape[order]
+    opens = np.ones(len(order), bool)
+    opens[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1]) | (owner[1:] != owner[:-1])
+    group = np.cumsum(opens) - 1
+    first_of_group = np.flatnonzero(opens)
+    following = np.arange(1, len(order) + 1)
+    last = np.append(opens[1:], True)
+    following[last] = first_of_group[group[last]]
+    next_vertex = np.empty(len(order), np.int64)
+    next_vertex[order] = vertices[order[following]]
+    arrays.mark[vertices] |= TOUCH
+    arrays.shapes["touch"] = np.searchsorted(shape, np.arange(len(arrays.shapes)))
+    touches = np.empty(len(vertices), TOUCHING)
+    touches["vertex"], touches["next"] = vertices, next_vertex
+    return arrays._replace(touches=touches)
+
+
+def _find_disconnected(
+    arrays: ShapeArrays, defect: NDArray[np.int64], place: NDArray[np.float64]
+) -> None:
+    """Mark areas whose touching rings enclose a piece of the interior.
+
+    Rings and the places where they touch, as nodes of a graph, form a forest exactly when the
+    interior of a part is connected. Touches are rare, so plain Python does.
+    """
+    leader: dict[object, object] = {}
+
+    def find(node: object) -> object:
+        while leader.setdefault(node, node) != node:
+            node = leader[node]
+        return node
+
+    chains = np.searchsorted(arrays.chains["start"], arrays.touches["vertex"], side="right") - 1
+    shapes = np.searchsorted(arrays.shapes["chain"], chains, side="right") - 1
+    for vertex, chain, shape in zip(
+        arrays.touches["vertex"].tolist(), chains.tolist(), shapes.tolist(), strict=True
+    ):
+        x, y = float(arrays.x[vertex]), float(arrays.y[vertex])
+        ring = find(chain)
+        spot = find((shape, int(arrays.chains["part"][chain]), x, y))
+        if ring == spot and not defect[shape]:
+            defect[shape] = -1
+            place[shape] = x, y
+            arrays.shapes["dimension"][shape] = -1
+        leader[ring] = spot

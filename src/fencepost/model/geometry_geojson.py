@@ -1,0 +1,273 @@
+"""GeoJSON mappings and objects with `__geo_interface__` into flat arrays, one row at a time.
+
+Parsed here, not by Shapely: a Feature that arrives as an event should cost microseconds, rings
+may be open (a later step closes them), and a message can name the position that is wrong. A
+chain is read by list comprehensions over types that are checked as a set; only when something
+is unusual are its positions looked at one by one. Nothing recurses: each type has a fixed depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite, isnan
+from numbers import Real
+
+import numpy as np
+
+from fencepost.errors import GeometryProblem
+from fencepost.model.raw_shapes import (
+    AREAS,
+    COLLECTION,
+    EMPTY,
+    LINES,
+    MISSING,
+    POINTS,
+    UNREADABLE,
+    RawShapes,
+    Refused,
+    chain_name,
+    empty_part,
+    not_finite,
+    shown,
+)
+
+_Chain = tuple[int, list[float], list[float]]  # part, x, y
+
+_DIMENSION = {
+    "Point": POINTS,
+    "MultiPoint": POINTS,
+    "LineString": LINES,
+    "LinearRing": LINES,  # no GeoJSON, but Shapely's __geo_interface__ says it
+    "MultiLineString": LINES,
+    "Polygon": AREAS,
+    "MultiPolygon": AREAS,
+}
+_LISTS = {list, tuple}
+_NUMBERS = {int, float}  # bool is a type of its own here
+_FORMS = (
+    "give a Shapely geometry, WKT, WKB as bytes, a GeoJSON geometry or Feature, or an object "
+    "with __geo_interface__"
+)
+
+
+def read_mappings(values: Iterable[object]) -> RawShapes:
+    """Shapes of GeoJSON geometries, Features and objects with ``__geo_interface__``.
+
+    Anything else is a row with a problem.
+    """
+    xs: list[float] = []
+    ys: list[float] = []
+    chain_start, chain_part, shape_chain = [0], [], [0]
+    dimensions: list[int] = []
+    problems: list[GeometryProblem] = []
+    for row, value in enumerate(values):
+        try:
+            dimension, chains = _read(value)
+        except Refused as refused:
+            problems.append(GeometryProblem(row, str(refused)))
+            dimension, chains = UNREADABLE, []
+        except Exception as error:  # a mapping that is no dict runs code of its own
+            reason = f"it cannot be read: {shown(error)}; saw {shown(value)}; {_FORMS}"
+            problems.append(GeometryProblem(row, reason))
+            dimension, chains = UNREADABLE, []
+        for part, chain_x, chain_y in chains:
+            xs += chain_x
+            ys += chain_y
+            chain_start.append(len(xs))
+            chain_part.append(part)
+        shape_chain.append(len(chain_part))
+        dimensions.append(dimension)
+    return RawShapes(
+        np.array(xs, np.float64),
+        np.array(ys, np.float64),
+        np.array(chain_start, np.int64),
+        np.array(chain_part, np.int64),
+        np.array(shape_chain, np.int64),
+        np.array(dimensions, np.int8),
+        tuple(problems),
+    )
+
+
+def _read(value: object) -> tuple[int, list[_Chain]]:
+    geometry = _mapping(value)
+    kind = geometry.get("type")
+    if kind == "Feature":
+        if geometry.get("geometry") is None:
+            raise Refused(f"the Feature has no geometry; saw {shown(value)}; give it one")
+        geometry = _mapping(geometry["geometry"])
+        kind = geometry.get("type")
+    if not isinstance(kind, str) or kind not in _DIMENSION:
+        raise Refused(_unknown_type(kind, geometry))
+    coordinates = geometry.get("coordinates")
+    if coordinates is None:
+        raise Refused(
+            f'the {kind} has no "coordinates"; saw {shown(geometry)}; add them, or leave it out'
+        )
+    return _DIMENSION[kind], _READERS[kind](coordinates)
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    if type(value) is dict or isinstance(value, Mapping):  # the first test is the faster one
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)) or _is_pandas_null(value):
+        raise Refused(MISSING)
+    interface = getattr(value, "__geo_interface__", None)
+    if isinstance(interface, Mapping):
+        return interface
+    if interface is not None:
+        raise Refused(
+            f"__geo_interface__ of a {type(value).__name__} is no mapping; "
+            f"saw {shown(interface)}; {_FORMS}"
+        )
+    raise Refused(
+        f"a value of type {type(value).__name__} is no geometry; saw {shown(value)}; {_FORMS}"
+    )
+
+
+def _is_pandas_null(value: object) -> bool:
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+def _unknown_type(kind: object, geometry: Mapping[object, object]) -> str:
+    if kind == "GeometryCollection":
+        return COLLECTION
+    if kind == "FeatureCollection":
+        return 'a FeatureCollection holds many geometries; give its "features" one by one'
+    if kind is None:
+        return f'the mapping has no "type"; saw {shown(geometry)}; {_FORMS}'
+    names = ", ".join(_DIMENSION)
+    return f"there is no GeoJSON geometry type {shown(kind)}; give one of {names}"
+
+
+# ------------------------------------------------------------------------- coordinates, by type
+
+
+def _read_point(coordinates: object) -> list[_Chain]:
+    if type(coordinates) is list and len(coordinates) >= 2:  # by far the most frequent event
+        x, y = coordinates[:2]
+        if type(x) is type(y) is float and isfinite(x) and isfinite(y):
+            return [(0, [x + 0.0], [y + 0.0])]
+    if isinstance(coordinates, list | tuple) and not coordinates:
+        raise Refused(EMPTY)
+    return [_chain((coordinates,), POINTS)]
+
+
+def _read_points(coordinates: object) -> list[_Chain]:
+    return [_chain(_listed(coordinates, "a MultiPoint is a list of positions"), POINTS)]
+
+
+def _read_line(coordinates: object) -> list[_Chain]:
+    return [_chain(_listed(coordinates, "a line is a list of positions"), LINES)]
+
+
+def _read_lines(coordinates: object) -> list[_Chain]:
+    lines = _listed(coordinates, "a MultiLineString is a list of lines")
+    return [
+        _chain(_listed(line, "a line is a list of positions", LINES, part), LINES, part)
+        for part, line in enumerate(lines)
+    ]
+
+
+def _read_polygon(coordinates: object) -> list[_Chain]:
+    return _rings(_listed(coordinates, "a Polygon is a list of rings"), 0)
+
+
+def _read_polygons(coordinates: object) -> list[_Chain]:
+    chains: list[_Chain] = []
+    polygons = _listed(coordinates, "a MultiPolygon is a list of polygons")
+    for part, polygon in enumerate(polygons):
+        chains += _rings(_listed(polygon, "a polygon is a list of rings", AREAS, part), part)
+    return chains
+
+
+def _rings(rings: Sequence[object], part: int) -> list[_Chain]:
+    return [
+        _chain(_listed(ring, "a ring is a list of positions", AREAS, part, n), AREAS, part, n)
+        for n, ring in enumerate(rings)
+    ]
+
+
+_READERS = {
+    "Point": _read_point,
+    "MultiPoint": _read_points,
+    "LineString": _read_line,
+    "LinearRing": _read_line,
+    "MultiLineString": _read_lines,
+    "Polygon": _read_polygon,
+    "MultiPolygon": _read_polygons,
+}
+
+
+def _listed(
+    value: object, rule: str, dimension: int = POINTS, part: int = 0, ring: int = 0
+) -> Sequence[object]:
+    """The value as a list that is not empty. The numbers say where it stands, for a message."""
+    if type(value) not in _LISTS:
+        value = _as_list(value, rule)
+    assert isinstance(value, list | tuple)
+    if not value:
+        where = chain_name(dimension, part, ring)
+        raise Refused(empty_part(where) if where else EMPTY)
+    return value
+
+
+def _as_list(value: object, rule: str) -> Sequence[object]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+        return list(value)
+    raise Refused(f"the coordinates are nested wrongly: {rule}; saw {shown(value)}; give a list")
+
+
+# ----------------------------------------------------------------------------------- one chain
+
+
+def _chain(positions: Sequence[object], dimension: int, part: int = 0, ring: int = 0) -> _Chain:
+    if {*map(type, positions)} <= _LISTS:
+        try:
+            xs = [position[0] for position in positions]  # type: ignore[index]
+            ys = [position[1] for position in positions]  # type: ignore[index]
+            if {*map(type, xs), *map(type, ys)} <= _NUMBERS:
+                xs = [float(value) + 0.0 for value in xs]  # -0.0 + 0.0 is 0.0
+                ys = [float(value) + 0.0 for value in ys]
+                if isfinite(sum(xs) + sum(ys)):
+                    return part, xs, ys
+        except (IndexError, OverflowError):
+            pass
+    return _careful_chain(positions, part, chain_name(dimension, part, ring))
+
+
+def _careful_chain(positions: Sequence[object], part: int, where: str) -> _Chain:
+    """The same, position by position: it knows more kinds of numbers, and says what is wrong."""
+    xs, ys = [], []
+    for number, position in enumerate(positions):
+        place = f"point {number} of {where}" if where else f"point {number}"
+        pair = _as_list(position, f"{place} must be a position [x, y]")
+        if len(pair) < 2:
+            raise Refused(
+                f"{place} has {len(pair)} coordinates, not 2; saw {shown(position)}; give [x, y]"
+            )
+        x, y = _number(pair[0], f"x of {place}"), _number(pair[1], f"y of {place}")
+        if not (isfinite(x) and isfinite(y)):
+            raise Refused(not_finite(x, y, number, where))
+        xs.append(x)
+        ys.append(y)
+    return part, xs, ys
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise Refused(
+            f"{name} is no number but a {type(value).__name__}; saw {shown(value)}; "
+            "give finite numbers, two for each position"
+        )
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        raise Refused(
+            f"{name} is too large for a coordinate; saw {shown(value)}; "
+            "give a number between -1.7e308 and 1.7e308"
+        ) from None

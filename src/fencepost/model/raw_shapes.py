@@ -1,0 +1,292 @@
+"""Geometries as they were read: flat ragged arrays, nothing closed, turned or judged yet.
+
+    shape_chain   [ 0 . . 2 . 3 ]            shape s owns chains shape_chain[s]:shape_chain[s+1]
+    chain_part    [ 0 . 1 . 0 ]              which part of its shape a chain belongs to
+    chain_start   [ 0 . . . 5 . . . . 9 ]    chain c owns points chain_start[c]:chain_start[c+1]
+    x, y          [ . . . . . . . . . . ]
+
+Every reader ends in `settled`, which is the only place that takes bad rows out, or (for GeoJSON,
+whose rows are read one at a time) leaves them out itself. A bad row stays a row: its dimension
+is -1, it owns no chain, and it has one problem.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.errors import GeometryProblem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+POINTS, LINES, AREAS, UNREADABLE = 0, 1, 2, -1
+
+MISSING = "there is no geometry: the value is null; leave the row out or give it a geometry"
+EMPTY = "the geometry is empty; leave the row out or give it at least one point"
+COLLECTION = "a GeometryCollection mixes dimensions; give its parts separately"
+
+
+class Refused(Exception):
+    """A value that is no usable geometry; the message is the problem's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawShapes:
+    """Many geometries as flat arrays, and what was wrong with those that could not be read.
+
+    Attributes
+    ----------
+    x, y : float64 arrays
+        All points, chain after chain; finite, and never -0.0.
+    chain_start : int64 array
+        Chain c is points ``chain_start[c]:chain_start[c + 1]``.
+    chain_part : int64 array
+        Which part of its shape a chain belongs to, from 0. The first chain of a polygon is its
+        shell, the others are holes. Each line of a multi-line is its own part. All points of a
+        multi-point are one chain of part 0.
+    shape_chain : int64 array
+        Shape s is chains ``shape_chain[s]:shape_chain[s + 1]``.
+    dimension : int8 array
+        0 points, 1 lines, 2 areas; -1 for a row that could not be read, which has no chains.
+    problems : tuple of GeometryProblem
+        One for each row that could not be read, in row order.
+    """
+
+    x: Floats
+    y: Floats
+    chain_start: Ints
+    chain_part: Ints
+    shape_chain: Ints
+    dimension: NDArray[np.int8]
+    problems: tuple[GeometryProblem, ...]
+
+    def __len__(self) -> int:
+        return len(self.dimension)
+
+
+def unreadable(reason: str) -> RawShapes:
+    """One row that could not be read."""
+    return RawShapes(
+        np.empty(0),
+        np.empty(0),
+        np.zeros(1, np.int64),
+        np.empty(0, np.int64),
+        np.zeros(2, np.int64),
+        np.full(1, UNREADABLE, np.int8),
+        (GeometryProblem(0, reason),),
+    )
+
+
+def settled(
+    x: Floats,
+    y: Floats,
+    chain_start: Ints,
+    chain_part: Ints,
+    shape_chain: Ints,
+    dimension: NDArray[np.int8],
+    reasons: dict[int, str],
+) -> RawShapes:
+    """Shapes of fresh, contiguous arrays without the bad rows.
+
+    Bad are the rows of `reasons` (whatever they hold) and those found here: empty, with an empty
+    part, or with a coordinate that is not finite. A row keeps the first reason given.
+    """
+    _find_empty(chain_start, chain_part, shape_chain, dimension, reasons)
+    _find_not_finite(x, y, chain_start, chain_part, shape_chain, dimension, reasons)
+    if reasons:
+        keep = np.ones(len(dimension), bool)
+        keep[list(reasons)] = False
+        chains, points = np.diff(shape_chain), np.diff(chain_start)
+        keep_chain = np.repeat(keep, chains)
+        keep_point = np.repeat(keep_chain, points)
+        x, y, chain_part = x[keep_point], y[keep_point], chain_part[keep_chain]
+        chain_start = starts(points[keep_chain])
+        shape_chain = starts(np.where(keep, chains, 0))
+        dimension = np.where(keep, dimension, UNREADABLE)
+    return RawShapes(
+        x + 0.0,  # a copy in which -0.0 is 0.0
+        y + 0.0,
+        np.ascontiguousarray(chain_start, np.int64),
+        np.ascontiguousarray(chain_part, np.int64),
+        np.ascontiguousarray(shape_chain, np.int64),
+        np.ascontiguousarray(dimension, np.int8),
+        tuple(GeometryProblem(row, reasons[row]) for row in sorted(reasons)),
+    )
+
+
+def _find_empty(
+    chain_start: Ints,
+    chain_part: Ints,
+    shape_chain: Ints,
+    dimension: NDArray[np.int8],
+    reasons: dict[int, str],
+) -> None:
+    for row in np.flatnonzero(np.diff(chain_start[shape_chain]) == 0).tolist():
+        reasons.setdefault(row, EMPTY)
+    for chain in np.flatnonzero(np.diff(chain_start) == 0).tolist():
+        row = int(np.searchsorted(shape_chain, chain, side="right")) - 1
+        if row not in reasons:
+            where = _chain_name(chain, chain_part, int(shape_chain[row]), int(dimension[row]))
+            reasons[row] = empty_part(where)
+
+
+def _find_not_finite(
+    x: Floats,
+    y: Floats,
+    chain_start: Ints,
+    chain_part: Ints,
+    shape_chain: Ints,
+    dimension: NDArray[np.int8],
+    reasons: dict[int, str],
+) -> None:
+    bad = np.flatnonzero(~(np.isfinite(x) & np.isfinite(y)))
+    if not len(bad):
+        return
+    chains = np.searchsorted(chain_start, bad, side="right") - 1
+    rows, first = np.unique(
+        np.searchsorted(shape_chain, chains, side="right") - 1, return_index=True
+    )
+    for row, chain, point in zip(
+        rows.tolist(), chains[first].tolist(), bad[first].tolist(), strict=True
+    ):
+        if row not in reasons:
+            where = _chain_name(chain, chain_part, int(shape_chain[row]), int(dimension[row]))
+            reasons[row] = not_finite(
+                float(x[point]), float(y[point]), point - int(chain_start[chain]), where
+            )
+
+
+def _chain_name(chain: int, chain_part: Ints, first: int, dimension: int) -> str:
+    part = int(chain_part[chain])
+    return chain_name(dimension, part, int(np.count_nonzero(chain_part[first:chain] == part)))
+
+
+def chain_name(dimension: int, part: int, ring: int) -> str:
+    """How messages call a chain; nothing for points, which are one chain."""
+    if dimension == POINTS:
+        return ""
+    return f"line {part}" if dimension == LINES else f"ring {ring} of part {part}"
+
+
+def not_finite(x: float, y: float, point: int, where: str) -> str:
+    """The reason for a point with a coordinate that is NaN or infinite."""
+    bad = [f"{name} = {v}" for name, v in (("x", x), ("y", y)) if not np.isfinite(v)]
+    place = f"point {point} of {where}" if where else f"point {point}"
+    return f"{place} has {' and '.join(bad)}; saw ({x}, {y}); give finite coordinates"
+
+
+def empty_part(where: str) -> str:
+    """The reason for a geometry of which one part is empty."""
+    return f"{where} is empty; leave it out or give it points"
+
+
+def starts(lengths: NDArray[np.integer]) -> Ints:
+    """Where each of a row of runs starts, and the end of the last: one more than there are runs."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def concatenated(pieces: Sequence[RawShapes]) -> RawShapes:
+    """The rows of all pieces, one piece after the other."""
+    if len(pieces) == 1:
+        return pieces[0]
+    rows = starts(np.array([len(p) for p in pieces], np.int64)).tolist()
+    nothing: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    return RawShapes(
+        np.concatenate([np.empty(0), *(p.x for p in pieces)]),
+        np.concatenate([np.empty(0), *(p.y for p in pieces)]),
+        starts(np.concatenate(nothing + [np.diff(p.chain_start) for p in pieces])),
+        np.concatenate(nothing + [p.chain_part for p in pieces]),
+        starts(np.concatenate(nothing + [np.diff(p.shape_chain) for p in pieces])),
+        np.concatenate([np.empty(0, np.int8), *(p.dimension for p in pieces)]),
+        tuple(
+            GeometryProblem(row + problem.row, problem.reason, problem.place)
+            for row, piece in zip(rows, pieces, strict=False)
+            for problem in piece.problems
+        ),
+    )
+
+
+def reordered(shapes: RawShapes, order: Ints) -> RawShapes:
+    """The same shapes with row ``order[i]`` as row i; `order` is a permutation."""
+    chains = np.diff(shapes.shape_chain)[order]
+    chain = runs(shapes.shape_chain[order], chains)
+    points = np.diff(shapes.chain_start)[chain]
+    point = runs(shapes.chain_start[chain], points)
+    row = np.empty_like(order)
+    row[order] = np.arange(len(order))
+    problems = [GeometryProblem(int(row[p.row]), p.reason, p.place) for p in shapes.problems]
+    return RawShapes(
+        shapes.x[point],
+        shapes.y[point],
+        starts(points),
+        shapes.chain_part[chain],
+        starts(chains),
+        shapes.dimension[order],
+        tuple(sorted(problems, key=lambda problem: problem.row)),
+    )
+
+
+def runs(first: Ints, lengths: Ints) -> Ints:
+    """The numbers first[0], first[0] + 1, ... of every run, one run after the other."""
+    begin = starts(lengths)
+    return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths)
+
+
+def read_boxes(bounds: Floats, reasons: dict[int, str] | None = None) -> RawShapes:
+    """Closed counter-clockwise rectangles of rows xmin, ymin, xmax, ymax.
+
+    `reasons` says which rows are bad already, and why.
+    """
+    reasons = {} if reasons is None else reasons
+    xmin, ymin, xmax, ymax = bounds.T
+    finite = np.isfinite(bounds).all(axis=1)
+    for row in np.flatnonzero(~(finite & (xmin < xmax) & (ymin < ymax))).tolist():
+        reasons.setdefault(row, _bad_box(*bounds[row].tolist()))
+    boxes = len(bounds)
+    return settled(
+        np.column_stack((xmin, xmax, xmax, xmin, xmin)).ravel(),
+        np.column_stack((ymin, ymin, ymax, ymax, ymin)).ravel(),
+        np.arange(0, 5 * boxes + 1, 5),
+        np.zeros(boxes, np.int64),
+        np.arange(boxes + 1),
+        np.full(boxes, AREAS, np.int8),
+        reasons,
+    )
+
+
+def _bad_box(xmin: float, ymin: float, xmax: float, ymax: float) -> str:
+    seen = f"saw xmin, ymin, xmax, ymax = {xmin}, {ymin}, {xmax}, {ymax}"
+    for name, value in (("xmin", xmin), ("ymin", ymin), ("xmax", xmax), ("ymax", ymax)):
+        if not np.isfinite(value):
+            return f"{name} of the box is {value}; {seen}; give finite bounds"
+    axis = "x" if xmin >= xmax else "y"
+    hint = "give the lesser bound first"
+    if axis == "x" and xmin > xmax:
+        hint += " (a box that crosses the antimeridian must be split there)"
+    return f"the box has no area: {axis}min is not less than {axis}max; {seen}; {hint}"
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 50, 50, 50
+_SHOWN_LENGTH = 60
+
+
+def shown(value: object) -> str:
+    """What a message shows of a value: its repr on one line, of at most 60 characters."""
+    try:
+        if isinstance(value, bytes | bytearray):
+            text = repr(value[:_SHOWN_LENGTH])
+        else:
+            text = _SHORT.repr(value)
+        text = text.encode("utf-8", "backslashreplace").decode()
+    except Exception:  # a repr may do anything; an int of 5,000 digits has none at all
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."

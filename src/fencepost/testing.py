@@ -1,0 +1,105 @@
+"""Seeded made-up geometries, for tests, benchmarks and demonstrations, ours and yours."""
+
+from __future__ import annotations
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry import MultiPolygon, Polygon
+
+Geometries = NDArray[np.object_]
+
+
+def star_coordinates(
+    rng: np.random.Generator,
+    vertices: int,
+    centre: tuple[float, float] = (0.0, 0.0),
+    radius: float = 1.0,
+    roughness: float = 0.5,
+) -> NDArray[np.float64]:
+    """The vertices of a simple polygon, seen whole from its centre, counter-clockwise.
+
+    roughness : how far a vertex may fall short of the radius, from 0 (round) to below 1.
+    """
+    angles = np.sort(rng.random(vertices)) * 0.5 + np.arange(vertices)
+    angles *= 2 * np.pi / vertices
+    reach = radius * (1 - roughness * rng.random(vertices))
+    return np.column_stack((centre[0] + reach * np.cos(angles), centre[1] + reach * np.sin(angles)))
+
+
+def mixed_pairs(
+    rng: np.random.Generator, count: int, vertices: int
+) -> tuple[Geometries, Geometries]:
+    """Pairs of simple polygons whose boxes meet: half cross, the others are apart or nested."""
+    first, second = [], []
+    for number in range(count):
+        kind = number % 8
+        a = star_coordinates(rng, vertices)
+        heading = rng.random() * 2 * np.pi
+        if kind < 4:  # near: their boundaries cross as a rule
+            distance, radius = 0.3 + rng.random(), 0.7 + 0.6 * rng.random()
+        elif kind < 6:  # in diagonal neighbourhood: boxes meet, shapes seldom do
+            heading = np.pi / 4 + (np.pi / 2) * rng.integers(4)
+            distance, radius = 1.75 + 0.2 * rng.random(), 0.7
+        else:  # nested, one way or the other
+            distance, radius = 0.1 * rng.random(), 0.3
+        b = star_coordinates(
+            rng, vertices, (distance * np.cos(heading), distance * np.sin(heading)), radius
+        )
+        if kind == 7:
+            a, b = b, a
+        first.append(Polygon(a))
+        second.append(Polygon(b))
+    return np.array(first, object), np.array(second, object)
+
+
+def chain_sharing_pairs(
+    rng: np.random.Generator, count: int, vertices: int
+) -> tuple[Geometries, Geometries]:
+    """Pairs of neighbours, like two countries: a third of each boundary is one common chain."""
+    first, second = [], []
+    shared = vertices // 3
+    for _ in range(count):
+        steps = np.linspace(-1, 1, shared)
+        border = np.column_stack((0.2 * (rng.random(shared) - 0.5), steps))
+        arc = np.linspace(np.pi / 2, 3 * np.pi / 2, vertices - shared + 2)[1:-1]
+        reach = 1.3 * (1 - 0.2 * rng.random((2, len(arc))))
+        west = np.column_stack((reach[0] * np.cos(arc) - 0.2, reach[0] * np.sin(arc)))
+        east = np.column_stack((-reach[1] * np.cos(arc) + 0.2, reach[1] * np.sin(arc)))
+        first.append(Polygon(np.vstack((border, west))))
+        second.append(Polygon(np.vstack((border, east))))
+    return np.array(first, object), np.array(second, object)
+
+
+def with_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Geometries:
+    """The polygons with small round holes in them, as many as fit of so many tried."""
+    result = []
+    for polygon in polygons:
+        centre = np.asarray(polygon.centroid.coords[0])
+        room = polygon.exterior.distance(polygon.centroid)
+        rings = []
+        for number in range(holes):
+            heading = 2 * np.pi * number / holes
+            at = centre + 0.6 * room * np.array([np.cos(heading), np.sin(heading)])
+            rings.append(star_coordinates(rng, 8, (at[0], at[1]), 0.3 * room / holes))
+        holed = Polygon(polygon.exterior, rings)
+        result.append(holed if holed.is_valid else polygon)
+    return np.array(result, object)
+
+
+def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geometries:
+    """Multi-polygons: each polygon and smaller copies of it beside it in a row."""
+    result = []
+    for polygon in polygons:
+        width = polygon.bounds[2] - polygon.bounds[0]
+        row = [polygon]
+        for number in range(1, parts):
+            scale = 0.3 + 0.4 * rng.random()
+            x0, y0 = polygon.bounds[:2]
+            moved = shapely.transform(
+                polygon,
+                lambda c, s=scale, n=number: (c - [x0, y0]) * s + [x0 + 1.1 * n * width, y0],
+            )
+            row.append(moved)
+        result.append(MultiPolygon(row))
+    return np.array(result, object)

@@ -1,0 +1,21 @@
+"""Hypothesis profiles. No deadline in any: the first call of a kernel may compile it.
+
+`ci` (the default) always draws the same examples, so that the gate does not depend on luck;
+`explore` draws new ones, many more; choose with HYPOTHESIS_PROFILE=explore.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_SLOW_IS_FINE = [HealthCheck.too_slow]
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=_SLOW_IS_FINE
+)
+settings.register_profile(
+    "explore", max_examples=2000, deadline=None, suppress_health_check=_SLOW_IS_FINE
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,180 @@
+"""The command line as a stranger meets it: help, results, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.table import Table
+from typer.testing import CliRunner
+
+from fencepost import benchmarks, cli
+from fencepost.errors import FencepostError
+
+runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> None:
+    """Put a module in the place of the real one, so that no test waits for a compiler."""
+    module = ModuleType(name)
+    for key, value in members.items():
+        setattr(module, key, value)
+    monkeypatch.setitem(sys.modules, name, module)
+    parent, _, child = name.rpartition(".")
+    if parent in sys.modules:
+        monkeypatch.setattr(sys.modules[parent], child, module, raising=False)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Two made-up kernels; the list fills as they compile."""
+    compiled: list[str] = []
+    todo = [
+        ("orient", lambda: compiled.append("orient")),
+        ("boxes", lambda: compiled.append("boxes")),
+    ]
+    stand_in(monkeypatch, "fencepost.kernels.warmup", steps=lambda: todo)
+    stand_in(
+        monkeypatch, "fencepost.kernels.compiling", cache_folder=lambda: tmp_path / "kernels-1"
+    )
+    return compiled
+
+
+@pytest.fixture
+def relate_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def render(result: dict[str, object]) -> Table:
+        table = Table("pairs", "verified")
+        table.add_row(str(result["pairs"]), str(result["verify"]))
+        return table
+
+    stand_in(monkeypatch, "bench.micro.relate", run=lambda **asked: asked, render=render)
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", ["demo", "warmup", "bench"])
+    def test_help_names_each_command(self, command: str) -> None:
+        result = runner.invoke(cli.app, ["--help"])
+        assert result.exit_code == 0
+        assert f"fencepost {command}" in result.output
+        assert "Exit codes" in result.output
+
+    @pytest.mark.parametrize("command", [["demo"], ["warmup"], ["bench", "relate"]])
+    def test_each_command_shows_an_example(self, command: list[str]) -> None:
+        result = runner.invoke(cli.app, [*command, "--help"])
+        assert result.exit_code == 0
+        assert "Examples" in result.output
+        assert "fencepost " + " ".join(command) in result.output
+
+    def test_help_does_not_load_the_compiler(self) -> None:
+        program = (
+            "import sys; from typer.testing import CliRunner; from fencepost.cli import app\n"
+            "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+            "print([name for name in ('numba', 'pyarrow', 'shapely') if name in sys.modules])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "[]"
+
+    def test_version(self) -> None:
+        result = runner.invoke(cli.app, ["--version"])
+        assert result.exit_code == 0
+        assert result.output.split()[0] == "fencepost"
+        assert result.output.split()[1][0].isdigit()
+
+
+class TestExitCodes:
+    def test_2_for_an_unknown_command(self) -> None:
+        assert runner.invoke(cli.app, ["nonsense"]).exit_code == 2
+
+    def test_2_for_an_unknown_option(self) -> None:
+        assert runner.invoke(cli.app, ["warmup", "--nonsense"]).exit_code == 2
+
+    def test_2_for_a_value_out_of_range(self) -> None:
+        assert runner.invoke(cli.app, ["bench", "relate", "--pairs", "0"]).exit_code == 2
+
+    def test_1_and_one_line_for_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(out: Path, seed: int) -> None:
+            raise FencepostError(f"cannot write to {out} [reason]")
+
+        stand_in(monkeypatch, "fencepost.demo", run=refuse)
+        result = runner.invoke(cli.app, ["demo", "--out", "x" * 200])
+        assert result.exit_code == 1
+        assert result.stdout == ""
+        assert result.stderr == f"error: cannot write to {'x' * 200} [reason]\n"
+
+    def test_130_for_an_interruption(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupt(out: Path, seed: int) -> None:
+            raise KeyboardInterrupt
+
+        stand_in(monkeypatch, "fencepost.demo", run=interrupt)
+        result = runner.invoke(cli.app, ["demo"])
+        assert result.exit_code == 130
+        assert "Traceback" not in result.output
+
+    def test_other_exceptions_are_not_hidden(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(out: Path, seed: int) -> None:
+            raise ZeroDivisionError
+
+        stand_in(monkeypatch, "fencepost.demo", run=fail)
+        assert isinstance(runner.invoke(cli.app, ["demo"]).exception, ZeroDivisionError)
+
+
+class TestDemo:
+    def test_passes_folder_and_seed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[tuple[Path, int]] = []
+        stand_in(monkeypatch, "fencepost.demo", run=lambda out, seed: asked.append((out, seed)))
+        assert runner.invoke(cli.app, ["demo"]).exit_code == 0
+        assert runner.invoke(cli.app, ["demo", "--out", "here", "--seed", "7"]).exit_code == 0
+        assert asked == [(Path("demo-out"), 0), (Path("here"), 7)]
+
+
+class TestWarmup:
+    def test_runs_every_step_with_a_line_each(self, kernels: list[str], tmp_path: Path) -> None:
+        result = runner.invoke(cli.app, ["warmup"])
+        assert result.exit_code == 0
+        assert kernels == ["orient", "boxes"]
+        assert result.stderr.splitlines() == ["Compiling 1/2: orient", "Compiling 2/2: boxes"]
+        assert result.stdout.startswith("2 kernels ready in ")
+        assert str(tmp_path / "kernels-1") in result.stdout
+
+    def test_shows_a_bar_on_a_terminal(
+        self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        result = runner.invoke(cli.app, ["warmup"], env={"TERM": "xterm", "NO_COLOR": None})
+        assert result.exit_code == 0
+        assert kernels == ["orient", "boxes"]
+        assert "Compiling 1/2: orient" not in result.stderr
+
+    def test_json(self, kernels: list[str], tmp_path: Path) -> None:
+        result = runner.invoke(cli.app, ["warmup", "--json"])
+        answer = json.loads(result.stdout)
+        assert answer.pop("seconds") >= 0
+        assert answer == {"kernels": 2, "cache": str(tmp_path / "kernels-1")}
+
+
+@pytest.mark.usefixtures("relate_benchmark")
+class TestBench:
+    def test_json(self) -> None:
+        result = runner.invoke(cli.app, ["bench", "relate", "--verify", "10", "--json"])
+        assert result.exit_code == 0
+        assert json.loads(result.stdout) == {"pairs": 20_000, "seed": 0, "verify": 10}
+
+    def test_table(self) -> None:
+        result = runner.invoke(cli.app, ["bench", "relate", "--pairs", "77"])
+        assert result.exit_code == 0
+        assert "77" in result.stdout
+
+    def test_without_a_checkout_says_where_to_find_them(self, tmp_path: Path) -> None:
+        with pytest.raises(FencepostError, match="source checkout"):
+            benchmarks.load("micro.relate", tmp_path)
+
+    def test_an_unknown_benchmark_is_named(self) -> None:
+        with pytest.raises(FencepostError, match=r"micro\.nonsense"):
+            benchmarks.load("micro.nonsense")

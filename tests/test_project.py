@@ -1,0 +1,87 @@
+"""The project keeps its promises: documented modules, stable names, a README that runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import fencepost
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "fencepost"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN_OUTPUT = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)  # a print, and what it prints
+
+# The public names, by hand: adding or removing one is a decision, so it shows up here.
+PUBLIC_NAMES = [
+    "DeliveryError",
+    "FencepostError",
+    "GeometryError",
+    "GeometryProblem",
+    "IndexingError",
+    "LanguageError",
+    "ModelError",
+    "Relation",
+    "StoreError",
+    "relate",
+    "relate_one_to_many",
+    "relate_pairs",
+]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_public_names() -> None:
+    assert sorted(fencepost.__all__) == sorted(PUBLIC_NAMES)
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_public_names_exist_and_are_documented(name: str) -> None:
+    assert getattr(fencepost, name).__doc__
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_have_a_docstring(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "kernels").rglob("*.py")), ids=name_of)
+def test_kernels_import_only_numpy_and_numba(path: Path) -> None:
+    allowed = {"numpy", "numba", *sys.stdlib_module_names}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            assert name.split(".")[0] in allowed or name.startswith("fencepost.kernels."), name
+
+
+@pytest.mark.parametrize("document", ["README.md"])
+def test_documented_python_runs(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = PYTHON_BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
+    assert blocks
+    for number, block in enumerate(blocks, start=1):
+        exec(compile(block, f"{document} block {number}", "exec"), {"__name__": "__main__"})
+        assert capsys.readouterr().out.splitlines() == SHOWN_OUTPUT.findall(block)
+
+
+def test_a_release_is_in_the_changelog() -> None:
+    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_code_map_names_every_part() -> None:
+    code_map = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    parts = [path.name for path in PACKAGE.glob("*.py")]
+    parts += [f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")]
+    assert [
+        part for part in parts if f"`{part}" not in code_map and f"/{part}`" not in code_map
+    ] == []

@@ -13,7 +13,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +159,8 @@ def relative(rng: random.Random, geometry: BaseGeometry) -> BaseGeometry:
     if not isinstance(part, Polygon):
         return part
     rings = [part.exterior, *part.interiors]
-    vertices = list(rng.choice(rings).coords)
+    ring = list(rng.choice(rings).coords)
+    vertices = [xy for xy, following in pairwise(ring) if xy != following]
     start = rng.randrange(len(vertices) - 1)
     relatives: list[BaseGeometry] = [
         part.boundary,
@@ -187,6 +188,16 @@ def lattice(rng: random.Random) -> Scene:
     return _scene_of(rng, [(float(x), float(y)) for x, y in product(range(size), repeat=2)])
 
 
+def nested(rng: random.Random) -> Scene:
+    """Large geometries, and small ones in their midst or reaching their boundary."""
+    pool = [(float(x), float(y)) for x, y in product(range(4), repeat=2)]
+    large = [drawn_holed(rng, pool) or drawn(rng, pool), drawn_polygon(rng, pool), drawn(rng, pool)]
+    corner = rng.randrange(10) / 4, rng.randrange(10) / 4
+    small = [drawn(rng, pool), drawn_polygon(rng, pool), drawn_holed(rng, pool)]
+    small = [each and shapely.transform(each, lambda xy: xy / 4 + corner) for each in small]
+    return [each for each in (*large, *small) if each is not None]
+
+
 def lines(rng: random.Random) -> Scene:
     """Mostly lines, on so few points that they overlap, close and share ends (mod-2 rule)."""
     size = rng.choice((2, 3, 3, 4))
@@ -202,7 +213,7 @@ def contacts(rng: random.Random) -> Scene:
         base = drawn_polygon(rng, [(12.0 * x, 12.0 * y) for x, y in product(range(5), repeat=2)])
     vertices = list(base.exterior.coords)
     pool = vertices[:-1]
-    for (ax, ay), (bx, by) in zip(vertices, vertices[1:], strict=False):
+    for (ax, ay), (bx, by) in pairwise(vertices):
         for share in rng.sample((1 / 4, 1 / 2, 3 / 4, 1 / 3, 2 / 3), 2):
             # Exact: multiples of 12 in whole numbers.
             pool.append((ax + round(share * (bx - ax)), ay + round(share * (by - ay))))
@@ -394,7 +405,7 @@ def _another_start(rng: random.Random, ring: list[XY]) -> list[XY]:
 def _more_vertices(rng: random.Random, path: list[XY]) -> list[XY]:
     """With vertices repeated, and some added within edges (exact for multiples of 4)."""
     more = path[:1]
-    for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
+    for (ax, ay), (bx, by) in pairwise(path):
         if rng.random() < 0.3:
             more.append(((ax + bx) / 2, (ay + by) / 2))
         if rng.random() < 0.1:
@@ -447,7 +458,7 @@ def long_strips(rng: random.Random) -> Scene:
 FAMILIES: dict[str, Callable[[random.Random], Scene]] = {
     scene.__name__: scene
     for scene in (
-        *(lattice, lines, contacts, near_collinear, needles, magnitudes, tilings, warped),
+        *(lattice, nested, lines, contacts, near_collinear, needles, magnitudes, tilings, warped),
         *(rescaled, holes, rewritten, strips, long_strips),
     )
 }
@@ -467,3 +478,35 @@ def census_pairs(count: int, most_vertices: int = 45) -> list[Pair]:
     first, second = shapely.STRtree(tracts).query(tracts, predicate="intersects")
     rows = np.flatnonzero(first < second)[:: max(1, int((first < second).sum()) // count)]
     return [(tracts[first[row]], tracts[second[row]]) for row in rows[:count]]
+
+
+# --------------------------------------------------------------------------------- valid or not
+
+
+def suspect(rng: random.Random) -> Polygon | MultiPolygon:
+    """A polygon or multipolygon that is valid, or invalid in any of the ways it may be."""
+    size = rng.choice((3, 4, 5, 6))
+    pool = [(float(x), float(y)) for x, y in product(range(size), repeat=2)]
+    frame = [(0.0, 0.0), (size - 1.0, 0.0), (size - 1.0, size - 1.0), (0.0, size - 1.0)]
+
+    def ring(longest: int = 6) -> list[XY]:
+        return rng.choices(pool, k=rng.randint(3, longest))
+
+    match rng.randrange(6):
+        case 0:
+            return Polygon(ring())
+        case 1:
+            return Polygon(frame, [ring(4) for _ in range(rng.randint(1, 3))])
+        case 2:
+            polygon = drawn_holed(rng, pool) or Polygon(frame)
+            return Polygon(polygon.exterior, [*polygon.interiors, ring(4)])
+        case 3:
+            # Halves of the squares of a lattice as holes: they touch each other a lot.
+            tiles = rng.sample(_triangles(rng, size - 1), rng.randint(1, 4))
+            return Polygon(frame, [tile.exterior for tile in tiles])
+        case 4:
+            parts = drawn_parts(rng, pool)
+            return MultiPolygon([*(parts.geoms if parts else ()), Polygon(ring(4))])
+        case _:
+            parts = [drawn_polygon(rng, pool) or Polygon(frame) for _ in range(rng.randint(2, 3))]
+            return MultiPolygon(parts)

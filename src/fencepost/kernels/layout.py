@@ -64,8 +64,8 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     )
     build_trees(g)
     room = Scratch(
-        np.empty(STACK, np.int64),
-        np.empty(2 * STACK, np.int64),
+        np.empty(STACK, np.uint32),
+        np.empty(2 * STACK, np.uint32),
         np.zeros(2 * most_chains, np.uint8),
     )
     contacts = np.empty((contact_room, 2), np.int64)

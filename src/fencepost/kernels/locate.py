@@ -5,7 +5,15 @@ from __future__ import annotations
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.orient import orient
 from fencepost.kernels.shapes import BOUNDARY, LINES, POINTS
-from fencepost.kernels.trees import children, covers_point, edges, root
+from fencepost.kernels.trees import (
+    chain_of,
+    chains_of,
+    children,
+    covers_point,
+    edges,
+    points_of,
+    root,
+)
 
 INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
 ALL_CHAINS = -1
@@ -38,7 +46,7 @@ def locate_in_area(g, shape, chain, px, py, stack):
         node = stack[top]
         if g.nodes[node]["y0"] > py or g.nodes[node]["y1"] < py or g.nodes[node]["x1"] < px:
             continue
-        of_chain = g.nodes[node]["chain"]
+        of_chain = chain_of(g, node)
         if chain >= 0 and of_chain >= 0 and of_chain != chain:
             continue
         first, last = edges(g, node)
@@ -118,14 +126,14 @@ def between(a, b, value):
 @kernel
 def locate_in_points(g, shape, px, py):
     """Whether a point is one of a set of points (they have no boundary)."""
-    chain = g.shapes[shape]["chain"]
-    low = g.chains[chain]["start"]
-    high = g.chains[chain + 1]["start"]
+    chain, _ = chains_of(g, shape)
+    low, stop = points_of(g, chain)
+    high = stop
     while low < high:
         middle = (low + high) >> 1
         if g.x[middle] < px or (g.x[middle] == px and g.y[middle] < py):
             low = middle + 1
         else:
             high = middle
-    found = low < g.chains[chain + 1]["start"] and g.x[low] == px and g.y[low] == py
+    found = low < stop and g.x[low] == px and g.y[low] == py
     return INTERIOR if found else EXTERIOR

@@ -15,6 +15,7 @@ import numpy as np
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.orient import orient
 from fencepost.kernels.shapes import TOUCH
+from fencepost.kernels.trees import chains_of, points_of
 
 INTO, OUT_OF, ALONG_NEXT, ALONG_PREVIOUS = 1, -1, 2, 3
 
@@ -50,7 +51,8 @@ def judge_one(px, py, previous_x, previous_y, next_x, next_y, x, y):
 @inlined
 def chain_before(g, chain, vertex):
     """The point before a ring's vertex."""
-    return vertex - 1 if vertex > g.chains[chain]["start"] else g.chains[chain + 1]["start"] - 2
+    first, stop = points_of(g, chain)
+    return vertex - 1 if vertex > first else stop - 2
 
 
 @kernel
@@ -63,8 +65,8 @@ def judge(g, shape, vertex, before, after, x, y):
     py = g.y[vertex]
     if not g.mark[vertex] & TOUCH:
         return judge_one(px, py, g.x[before], g.y[before], g.x[after], g.y[after], x, y)
-    low = g.shapes[shape]["touch"]
-    high = g.shapes[shape + 1]["touch"]
+    low = np.int64(g.shapes[shape]["touch"])
+    high = np.int64(g.shapes[shape + 1]["touch"])
     best_x = best_y = 0.0
     best_onward = False
     some = False
@@ -86,13 +88,12 @@ def judge(g, shape, vertex, before, after, x, y):
                 best_y = ray_y
                 best_onward = onward
                 some = True
-        at = g.touches[slot]["next"]
+        at = np.int64(g.touches[slot]["next"])
         if at == vertex:
             return INTO if best_onward else OUT_OF
 
 
 @kernel
 def _chain_of(g, shape, vertex):
-    first = g.shapes[shape]["chain"]
-    stop = g.shapes[shape + 1]["chain"]
+    first, stop = chains_of(g, shape)
     return first + np.searchsorted(g.chains["start"][first:stop], vertex, side="right") - 1

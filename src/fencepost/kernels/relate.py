@@ -21,6 +21,7 @@ from fencepost.kernels.matrices import (
 )
 from fencepost.kernels.relate_lines import line_area_matrix, line_ends, line_matrix
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
+from fencepost.kernels.trees import chains_of, points_of
 
 
 @kernel
@@ -63,9 +64,9 @@ def _points_matrix(g, a, h, b, b_dimension, room):
             m |= 1 << EB
     elif _some_outside(h, b, g, a):
         m |= 1 << EI
-    chain = g.shapes[a]["chain"]
     everything = 1 << II | 1 << IB | 1 << IE
-    for k in range(g.chains[chain]["start"], g.chains[chain + 1]["start"]):
+    chain, _ = chains_of(g, a)
+    for k in range(*points_of(g, chain)):
         where = locate(h, b, g.x[k], g.y[k], room.stack)
         m |= 1 << (II if where == INTERIOR else IE if where == EXTERIOR else IB)
         if m & everything == everything:
@@ -76,8 +77,8 @@ def _points_matrix(g, a, h, b, b_dimension, room):
 @kernel
 def _some_outside(g, a, h, b):
     """Whether some point of set a is not in set b."""
-    chain = g.shapes[a]["chain"]
-    for k in range(g.chains[chain]["start"], g.chains[chain + 1]["start"]):
+    chain, _ = chains_of(g, a)
+    for k in range(*points_of(g, chain)):
         if locate_in_points(h, b, g.x[k], g.y[k]) == EXTERIOR:
             return True
     return False

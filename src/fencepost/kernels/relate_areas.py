@@ -34,7 +34,17 @@ from fencepost.kernels.matrices import (
 from fencepost.kernels.orient import orient
 from fencepost.kernels.rays import ALONG_NEXT, INTO, OUT_OF, chain_before, judge, judge_one
 from fencepost.kernels.shapes import TOUCH
-from fencepost.kernels.trees import boxes_apart, covers_point, edges, open_pair, ordered, root
+from fencepost.kernels.trees import (
+    boxes_apart,
+    chain_of,
+    chains_of,
+    covers_point,
+    edges,
+    open_pair,
+    ordered,
+    points_of,
+    root,
+)
 
 BOUNDARY_IN = 1  # A's boundary enters B's interior
 BOUNDARY_OUT = 2  # ... B's exterior
@@ -115,10 +125,10 @@ def _decided(facts):
 @inlined
 def area_facts(g, a, h, b, whole, room):
     """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
-    a_first = g.shapes[a]["chain"]
-    b_first = h.shapes[b]["chain"]
-    a_chains = g.shapes[a + 1]["chain"] - a_first
-    b_chains = h.shapes[b + 1]["chain"] - b_first
+    a_first, a_stop = chains_of(g, a)
+    b_first, b_stop = chains_of(h, b)
+    a_chains = a_stop - a_first
+    b_chains = b_stop - b_first
     touched = room.touched
     for c in range(a_chains + b_chains):
         touched[c] = 0
@@ -140,19 +150,19 @@ def area_facts(g, a, h, b, whole, room):
                 continue
             found = _leaves(g, a, i, h, b, j, whole)
             if found:
-                touched[g.nodes[i]["chain"] - a_first] = 1
-                touched[a_chains + h.nodes[j]["chain"] - b_first] = 1
+                touched[chain_of(g, i) - a_first] = 1
+                touched[a_chains + chain_of(h, j) - b_first] = 1
                 facts |= found
                 if not whole and _decided(facts):
                     return facts
     for c in range(a_chains):
         if not touched[c] and not (facts & BOUNDARY_IN and facts & BOUNDARY_OUT):
-            k = g.chains[a_first + c]["start"]
+            k, _ = points_of(g, a_first + c)
             inside = _is_inside(h, b, g.x[k], g.y[k], room.stack)
             facts |= BOUNDARY_IN if inside else BOUNDARY_OUT
     for c in range(b_chains):
         if not touched[a_chains + c] and not (facts & OTHER_IN and facts & OTHER_OUT):
-            k = h.chains[b_first + c]["start"]
+            k, _ = points_of(h, b_first + c)
             inside = _is_inside(g, a, h.x[k], h.y[k], room.stack)
             facts |= OTHER_IN if inside else OTHER_OUT
     return facts
@@ -189,7 +199,7 @@ def _leaves(g, a, i, h, b, j, whole):
             qy0, qy1 = ordered(h.y[q], h.y[q + 1])
             if qy0 > py1 or qy1 < py0:
                 continue
-            facts |= _edge_pair(g, a, g.nodes[i]["chain"], p, h, b, h.nodes[j]["chain"], q)
+            facts |= _edge_pair(g, a, chain_of(g, i), p, h, b, chain_of(h, j), q)
             if not whole and _decided(facts):
                 return facts
     return facts

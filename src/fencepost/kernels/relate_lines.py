@@ -14,10 +14,13 @@ from fencepost.kernels.rays import INTO, OUT_OF, chain_before, judge, judge_one
 from fencepost.kernels.shapes import BOUNDARY
 from fencepost.kernels.trees import (
     boxes_apart,
+    chain_of,
+    chains_of,
     children,
     edges,
     open_pair,
     ordered,
+    points_of,
     root,
     segments_apart,
     share_a_piece,
@@ -60,8 +63,8 @@ def line_area_matrix(g, a, h, b, whole, room):
 @kernel
 def _line_area_facts(g, a, h, b, room):
     """What the lines of shape a do to the area b."""
-    a_first = g.shapes[a]["chain"]
-    a_chains = g.shapes[a + 1]["chain"] - a_first
+    a_first, a_stop = chains_of(g, a)
+    a_chains = a_stop - a_first
     touched = room.touched
     touched[:a_chains] = 0
     facts = 0
@@ -82,14 +85,14 @@ def _line_area_facts(g, a, h, b, room):
                 continue
             found = _line_area_leaves(g, i, h, b, j)
             if found:
-                touched[g.nodes[i]["chain"] - a_first] = 1
+                touched[chain_of(g, i) - a_first] = 1
                 facts |= found
     for c in range(a_chains):
-        first = g.chains[a_first + c]["start"]
+        first, stop = points_of(g, a_first + c)
         if not touched[c]:
             where = locate(h, b, g.x[first], g.y[first], room.stack)
             facts |= INNER_IN if where == INTERIOR else INNER_OUT
-        for k in (first, g.chains[a_first + c + 1]["start"] - 1):
+        for k in (first, stop - 1):
             if g.mark[k] & BOUNDARY:
                 where = locate(h, b, g.x[k], g.y[k], room.stack)
                 facts |= END_IN if where == INTERIOR else END_OUT if where == EXTERIOR else END_ON
@@ -99,8 +102,8 @@ def _line_area_facts(g, a, h, b, room):
 @inlined
 def _line_area_leaves(g, i, h, b, j):
     facts = 0
-    chain = g.nodes[i]["chain"]
-    last = g.chains[chain + 1]["start"] - 1
+    chain = chain_of(g, i)
+    _, stop = points_of(g, chain)
     for p in range(*edges(g, i)):
         px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
         for q in range(*edges(h, j)):
@@ -117,9 +120,9 @@ def _line_area_leaves(g, i, h, b, j):
                 facts |= INNER_IN | INNER_OUT | INNER_ON
                 continue
             if p_side == 0 and between(qx, mx, px) and between(qy, my, py):
-                facts |= _line_vertex_on_edge(g, chain, p, h, b, h.nodes[j]["chain"], q)
-            if p + 1 == last and n_side == 0 and between(qx, mx, nx) and between(qy, my, ny):
-                facts |= _line_vertex_on_edge(g, chain, p + 1, h, b, h.nodes[j]["chain"], q)
+                facts |= _line_vertex_on_edge(g, chain, p, h, b, chain_of(h, j), q)
+            if p + 2 == stop and n_side == 0 and between(qx, mx, nx) and between(qy, my, ny):
+                facts |= _line_vertex_on_edge(g, chain, p + 1, h, b, chain_of(h, j), q)
             if (
                 q_side == 0
                 and between(px, nx, qx)
@@ -127,7 +130,7 @@ def _line_area_leaves(g, i, h, b, j):
                 and not (qx == px and qy == py)
                 and not (qx == nx and qy == ny)
             ):
-                before = chain_before(h, h.nodes[j]["chain"], q)
+                before = chain_before(h, chain_of(h, j), q)
                 facts |= INNER_ON
                 facts |= _line_fact(judge(h, b, q, before, q + 1, px, py))
                 facts |= _line_fact(judge(h, b, q, before, q + 1, nx, ny))
@@ -143,8 +146,9 @@ def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
         return facts
     at_vertex = px == h.x[q] and py == h.y[q]
     before = chain_before(h, b_chain, q)
+    first, stop = points_of(g, chain)
     for k in (p - 1, p + 1):
-        if g.chains[chain]["start"] <= k < g.chains[chain + 1]["start"]:
+        if first <= k < stop:
             if at_vertex:
                 way = judge(h, b, q, before, q + 1, g.x[k], g.y[k])
             else:
@@ -244,8 +248,9 @@ def _point_entry(a_end, b_end):
 @kernel
 def _all_covered(g, a, h, b, stack):
     """Whether every edge of shape a lies on edges of shape b."""
-    for c in range(g.shapes[a]["chain"], g.shapes[a + 1]["chain"]):
-        for k in range(g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in range(first, stop - 1):
             if not _covered(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], h, b, stack):
                 return False
     return True
@@ -300,8 +305,9 @@ def _covered(ax, ay, bx, by, h, shape, stack):
 def line_ends(g, a, h, b, stack):
     """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
     found = 0
-    for c in range(g.shapes[a]["chain"], g.shapes[a + 1]["chain"]):
-        for k in (g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in (first, stop - 1):
             if g.mark[k] & BOUNDARY:
                 found |= _place_bit(locate(h, b, g.x[k], g.y[k], stack))
     return found

@@ -13,8 +13,8 @@ follows itself. Where a shape touches itself, every chain that passes the place 
 there (`find_contacts` finds the places, the caller inserts the vertices: an input point that lies on
 an edge splits it exactly). Points of a point shape are distinct and in lexicographic order.
 
-Over the edges of a shape stands a tree of boxes. A leaf covers up to `RUN` edges of one chain,
-an inner node up to `FANOUT` nodes; a shape's nodes are contiguous, leaves first, root last.
+Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all of a
+chain of up to twice as many; an inner node up to `FANOUT` nodes; a shape's nodes are contiguous, leaves first, root last.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from fencepost.kernels.orient import orient
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+Positions = NDArray[np.uint32]
 
 RUN = 8
 FANOUT = 8
@@ -52,41 +53,44 @@ NESTED_HOLES = 7
 NESTED_PARTS = 8
 
 
+# Positions are unsigned 32-bit: half the memory, and indexing by one needs no check for
+# negative values (a quarter off the time of `relate_areas`). `MOST` bounds one batch.
+MOST = 2**32 - 2
+
 _BOX = [("x0", "f8"), ("y0", "f8"), ("x1", "f8"), ("y1", "f8")]
-CHAIN_BOX = np.dtype(_BOX, align=True)
+BOX = np.dtype(_BOX, align=True)
 SHAPE = np.dtype(
     [
         *_BOX,
-        ("chain", "i8"),  # the shape's first chain; its last is before the next shape's first
-        ("node", "i8"),  # likewise
-        ("touch", "i8"),  # likewise
-        ("dimension", "i8"),  # POINTS, LINES, AREAS; -1 for a row that is no geometry
+        ("chain", "u4"),  # the shape's first chain; its last is before the next shape's first
+        ("node", "u4"),  # likewise
+        ("touch", "u4"),  # likewise
+        ("dimension", "i4"),  # POINTS, LINES, AREAS; -1 for a row that is no geometry
     ],
     align=True,
 )
 CHAIN = np.dtype(
     [
-        ("start", "i8"),  # the chain's first point
-        ("part", "i8"),  # which part of its shape; a part's first ring is its shell
+        ("start", "u4"),  # the chain's first point
+        ("part", "u4"),  # which part of its shape; a part's first ring is its shell
     ],
     align=True,
 )
 NODE = np.dtype(
     [
         *_BOX,
-        ("first", "i8"),  # the first point below
-        ("child", "i8"),  # the first child
-        ("edges", "i4"),  # `first` and so many points after it are below
-        ("children", "i4"),  # 0 for a leaf
+        ("first", "u4"),  # the first point below
+        ("edges", "u4"),  # that point and so many after it are below
+        ("child", "u4"),  # the first child
+        ("children", "u4"),  # 0 for a leaf
         ("chain", "i4"),  # the chain of all edges below, or -1 where there are several
-        ("unused", "i4"),  # fills a cache line
     ],
     align=True,
 )
 TOUCHING = np.dtype(
     [
-        ("vertex", "i8"),  # ascending: vertices that share their place with another of their shape
-        ("next", "i8"),  # the next vertex at that place, in a cycle
+        ("vertex", "u4"),  # ascending: vertices that share their place with another of their shape
+        ("next", "u4"),  # the next vertex at that place, in a cycle
     ],
     align=True,
 )
@@ -198,13 +202,20 @@ def count_nodes(chains, shapes):
         if shapes[s]["dimension"] > POINTS:
             for c in range(shapes[s]["chain"], shapes[s + 1]["chain"]):
                 edge_count = chains[c + 1]["start"] - chains[c]["start"] - 1
-                level += (edge_count + RUN - 1) // RUN
+                run = _run_of(edge_count)
+                level += (edge_count + run - 1) // run
         total += level
         while level > 1:
             level = (level + FANOUT - 1) // FANOUT
             total += level
         shapes[s + 1]["node"] = total
     return total
+
+
+@kernel
+def _run_of(edge_count):
+    """How many edges of a chain a leaf covers: a short chain is one leaf."""
+    return RUN if edge_count > 2 * RUN else edge_count
 
 
 @kernel
@@ -223,15 +234,15 @@ def build_trees(g):
         level_start = node
         for c in range(first, stop):
             last = g.chains[c + 1]["start"] - 1
-            for k in range(g.chains[c]["start"], last, RUN):
-                end = min(k + RUN, last)
+            run = _run_of(last - g.chains[c]["start"])
+            for k in range(g.chains[c]["start"], last, run):
+                end = min(k + run, last)
                 box_of_points(g.x, g.y, k, end + 1, g.nodes, node)
                 g.nodes[node]["first"] = k
                 g.nodes[node]["edges"] = end - k
                 g.nodes[node]["chain"] = c
                 g.nodes[node]["child"] = 0
                 g.nodes[node]["children"] = 0
-                g.nodes[node]["unused"] = 0
                 node += 1
         while node - level_start > 1:
             level_stop = node
@@ -271,7 +282,6 @@ def _join(nodes, parent, first, stop):
     """Make a node the parent of nodes first:stop."""
     nodes[parent]["child"] = first
     nodes[parent]["children"] = stop - first
-    nodes[parent]["unused"] = 0
     nodes[parent]["first"] = nodes[first]["first"]
     last = nodes[stop - 1]["first"] + nodes[stop - 1]["edges"]
     nodes[parent]["edges"] = last - nodes[first]["first"]

@@ -7,22 +7,22 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.kernels.compiling import inlined
-from fencepost.kernels.shapes import STACK, Bytes, Ints
+from fencepost.kernels.shapes import STACK, Bytes, Positions
 
 
 class Scratch(NamedTuple):
     """Room that a thread reuses for pair after pair."""
 
-    stack: Ints  # STACK
-    pairs: Ints  # 2 * STACK: pairs of nodes
+    stack: Positions  # STACK
+    pairs: Positions  # 2 * STACK: pairs of nodes
     touched: Bytes  # one a chain of the larger shape, twice
 
 
 def scratch(most_chains: int) -> Scratch:
     """Room for relating shapes of at most so many chains each."""
     return Scratch(
-        np.empty(STACK, np.int64),
-        np.empty(2 * STACK, np.int64),
+        np.empty(STACK, np.uint32),
+        np.empty(2 * STACK, np.uint32),
         np.zeros(2 * max(most_chains, 1), np.uint8),
     )
 
@@ -30,21 +30,39 @@ def scratch(most_chains: int) -> Scratch:
 @inlined
 def root(g, shape):
     """The root of a shape's tree."""
-    return g.shapes[shape + 1]["node"] - 1
+    return np.int64(g.shapes[shape + 1]["node"]) - 1
+
+
+@inlined
+def chains_of(g, shape):
+    """The first chain of a shape and one past the last."""
+    return np.int64(g.shapes[shape]["chain"]), np.int64(g.shapes[shape + 1]["chain"])
+
+
+@inlined
+def chain_of(g, node):
+    """The chain of all edges below a node, or -1 where there are several."""
+    return np.int64(g.nodes[node]["chain"])
+
+
+@inlined
+def points_of(g, chain):
+    """The first point of a chain and one past the last."""
+    return np.int64(g.chains[chain]["start"]), np.int64(g.chains[chain + 1]["start"])
 
 
 @inlined
 def children(g, node):
     """The first child of a node and one past the last."""
-    first = g.nodes[node]["child"]
-    return first, first + g.nodes[node]["children"]
+    first = np.int64(g.nodes[node]["child"])
+    return first, first + np.int64(g.nodes[node]["children"])
 
 
 @inlined
 def edges(g, node):
     """The first edge below a node and one past the last; an edge is known by its first point."""
-    first = g.nodes[node]["first"]
-    return first, first + g.nodes[node]["edges"]
+    first = np.int64(g.nodes[node]["first"])
+    return first, first + np.int64(g.nodes[node]["edges"])
 
 
 @inlined

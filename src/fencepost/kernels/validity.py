@@ -17,7 +17,7 @@ from fencepost.kernels.rays import INTO, OUT_OF, chain_before, judge_one, same_d
 from fencepost.kernels.shapes import (
     AREAS,
     BOUNDARY,
-    CHAIN_BOX,
+    BOX,
     HOLE_OUTSIDE,
     LINES,
     NESTED_HOLES,
@@ -30,10 +30,13 @@ from fencepost.kernels.shapes import (
 )
 from fencepost.kernels.trees import (
     boxes_apart,
+    chain_of,
+    chains_of,
     children,
     covers_point,
     edges,
     open_pair,
+    points_of,
     root,
     segments_apart,
     share_a_piece,
@@ -54,7 +57,8 @@ def check_areas(g, defect, place, contacts, room):
             continue
         before = count
         code, x, y, count = find_contacts(g, s, contacts, count, room)
-        if code == 0 and g.shapes[s + 1]["chain"] - g.shapes[s]["chain"] > 1:
+        first, stop = chains_of(g, s)
+        if code == 0 and stop - first > 1:
             code, x, y = nesting(g, s, room.stack)
         if code:
             defect[s] = code
@@ -95,11 +99,11 @@ def find_contacts(g, s, contacts, count, room):
                     g.x[p], g.y[p], g.x[p + 1], g.y[p + 1], g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
                 ):
                     continue
-                if g.nodes[i]["chain"] == g.nodes[j]["chain"]:
-                    code = _edges_of_ring(g, g.nodes[i]["chain"], p, q)
+                if chain_of(g, i) == chain_of(g, j):
+                    code = _edges_of_ring(g, chain_of(g, i), p, q)
                 else:
                     code, count = _edges_of_rings(
-                        g, g.nodes[i]["chain"], p, g.nodes[j]["chain"], q, contacts, count
+                        g, chain_of(g, i), p, chain_of(g, j), q, contacts, count
                     )
                 if code:
                     x, y = _meeting_place(g, p, q)
@@ -112,11 +116,10 @@ def _edges_of_ring(g, chain, p, q):
     """The defect of two edges of one ring; 0 if there is none."""
     if p > q:
         p, q = q, p
-    first = g.chains[chain]["start"]
-    last = g.chains[chain + 1]["start"] - 1
+    first, stop = points_of(g, chain)
     if q == p + 1:
         return _spike(g, p, q, q + 1)
-    if p == first and q + 1 == last:
+    if p == first and q + 2 == stop:
         return _spike(g, q, p, p + 1)
     a, b, c, d = _sides(g, p, q)
     return SELF_CONTACT if a * b <= 0 and c * d <= 0 else 0
@@ -219,17 +222,17 @@ def _crossing_at(g, p_chain, p, q_chain, q, within):
 @kernel
 def nesting(g, s, stack):
     """The first defect in how the rings of an area nest, given that no two of them cross."""
-    first = g.shapes[s]["chain"]
-    stop = g.shapes[s + 1]["chain"]
-    boxes = np.empty(stop - first, CHAIN_BOX)
+    first, stop = chains_of(g, s)
+    boxes = np.empty(stop - first, BOX)
     for c in range(first, stop):
-        box_of_points(g.x, g.y, g.chains[c]["start"], g.chains[c + 1]["start"], boxes, c - first)
+        start, end = points_of(g, c)
+        box_of_points(g.x, g.y, start, end, boxes, c - first)
     shell = first
     for c in range(first, stop):
-        if c == first or g.chains[c]["part"] != g.chains[c - 1]["part"]:
+        if _is_shell(g, first, c):
             shell = c
             continue
-        at = g.chains[c]["start"]
+        at, _ = points_of(g, c)
         if not _ring_within(g, s, c, shell, stack):
             return HOLE_OUTSIDE, g.x[at], g.y[at]
     # Pairs of rings with the same role: neither may lie in the other, unless a hole of the outer
@@ -241,7 +244,7 @@ def nesting(g, s, stack):
             c_shell = _is_shell(g, first, c)
             d_shell = _is_shell(g, first, d)
             same_part = g.chains[c]["part"] == g.chains[d]["part"]
-            at = g.chains[c]["start"]
+            at, _ = points_of(g, c)
             if not c_shell and not d_shell and same_part and _ring_within(g, s, c, d, stack):
                 return NESTED_HOLES, g.x[at], g.y[at]
             if c_shell and d_shell and _ring_within(g, s, c, d, stack):
@@ -277,15 +280,16 @@ def _box_within(boxes, c, d):
 @kernel
 def _ring_within(g, s, c, d, stack):
     """Whether ring c lies inside ring d, which it may touch at points but not cross."""
-    for k in range(g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+    p, c_stop = points_of(g, c)
+    for k in range(p, c_stop - 1):
         where = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
         if where == INTERIOR:
             return True
         if where == EXTERIOR:
             return False
     # Every vertex touches: the first edge, which cannot run along ring d, decides.
-    p = g.chains[c]["start"]
-    for q in range(g.chains[d]["start"], g.chains[d + 1]["start"] - 1):
+    d_first, d_stop = points_of(g, d)
+    for q in range(d_first, d_stop - 1):
         cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
         at_end = g.x[p] == dx and g.y[p] == dy
         if at_end or not on_segment(cx, cy, dx, dy, g.x[p], g.y[p]):
@@ -300,7 +304,8 @@ def _ring_within(g, s, c, d, stack):
 
 @kernel
 def _runs_clockwise(g, s, c):
-    return not _is_shell(g, g.shapes[s]["chain"], c)
+    first, _ = chains_of(g, s)
+    return not _is_shell(g, first, c)
 
 
 @kernel
@@ -313,8 +318,9 @@ def mark_line_ends(g, contacts, count, stack):
     for s in range(g.shapes.shape[0] - 1):
         if g.shapes[s]["dimension"] != LINES:
             continue
-        for c in range(g.shapes[s]["chain"], g.shapes[s + 1]["chain"]):
-            for k in (g.chains[c]["start"], g.chains[c + 1]["start"] - 1):
+        for c in range(*chains_of(g, s)):
+            first, stop = points_of(g, c)
+            for k in (first, stop - 1):
                 ends, count = _visit_place(g, s, k, False, contacts, count, stack)
                 if ends & 1:
                     ends, count = _visit_place(g, s, k, True, contacts, count, stack)
@@ -342,13 +348,11 @@ def _visit_place(g, s, end, marking, contacts, count, stack):
                 stack[top] = k
                 top += 1
             continue
-        chain = g.nodes[node]["chain"]
-        first = g.chains[chain]["start"]
-        last = g.chains[chain + 1]["start"] - 1
+        first, stop = points_of(g, chain_of(g, node))
         for k in range(*edges(g, node)):
             at_first = g.x[k] == x and g.y[k] == y
             at_last = g.x[k + 1] == x and g.y[k + 1] == y
-            ends += (at_first and k == first) + (at_last and k + 1 == last)
+            ends += (at_first and k == first) + (at_last and k + 2 == stop)
             if marking:
                 if at_first:
                     g.mark[k] |= BOUNDARY

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.errors import GeometryError, GeometryProblem
+from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.kernels import shapes as layout_codes
 from fencepost.kernels.layout import lay_out
-from fencepost.kernels.shapes import POINTS, TOUCH, TOUCHING, ShapeArrays
+from fencepost.kernels.shapes import MOST, POINTS, TOUCH, TOUCHING, ShapeArrays
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
 
 _REASONS = {
@@ -121,6 +121,10 @@ def _lay_out_with_room(
     y: NDArray[np.float64],
     chain_start: NDArray[np.int64],
 ) -> tuple[ShapeArrays, NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    if len(x) + len(raw.chain_part) > MOST:
+        raise ModelError(
+            f"{len(x):,} points are too many for one batch; give at most {MOST:,} at a time"
+        )
     room = _FIRST_CONTACT_ROOM
     while True:
         arrays, defect, place, contacts, count = lay_out(

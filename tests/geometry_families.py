@@ -492,7 +492,24 @@ def suspect(rng: random.Random) -> Polygon | MultiPolygon:
     def ring(longest: int = 6) -> list[XY]:
         return rng.choices(pool, k=rng.randint(3, longest))
 
-    match rng.randrange(6):
+    match rng.randrange(8):
+        case 6:
+            return (drawn_holed if rng.random() < 0.5 else drawn_parts)(rng, pool) or Polygon(frame)
+        case 7:
+            # A large ring and a small one, which is in it more often than not.
+            large = drawn_polygon(rng, pool) or Polygon(frame)
+            corner = rng.randrange(4 * size - 8) / 4, rng.randrange(4 * size - 8) / 4
+            small = shapely.transform(drawn_polygon(rng, pool) or large, lambda xy: xy / 4 + corner)
+            a, b = rng.sample([large, small], 2)
+            around = [(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)]
+            return rng.choice(
+                (
+                    Polygon(a.exterior, [b.exterior]),
+                    Polygon(around, [a.exterior, b.exterior]),
+                    MultiPolygon([a, b]),
+                    MultiPolygon([Polygon(around, [a.exterior]), b]),
+                )
+            )
         case 0:
             return Polygon(ring())
         case 1:

@@ -367,6 +367,7 @@ def locked(shapes: Shapes) -> Shapes:
     return Shapes(ShapeArrays(**arrays))
 
 
+@pytest.mark.slow  # compiles every kernel again for arrays of this kind, the first time
 def test_read_only_arrays_are_accepted() -> None:
     sample = [pair for family in WHOLE_NUMBERS for pair in pairs(family, 1005, 30)]
     first, second = shapes_of(sample)

@@ -1,0 +1,321 @@
+"""The tree of an expression: frozen values, no behaviour.
+
+Two kinds of node. A *condition* is true, false or unknown of an event; a *value* is a number,
+string, boolean, time, geometry or list. The parser has resolved names to the enumerations here,
+put literals in normal form, and refused what has no meaning, so that what walks a tree needs no
+error handling.
+
+Times are whole nanoseconds since 1970-01-01T00:00:00Z; a date is its first instant, in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from shapely.geometry.base import BaseGeometry
+
+
+class Compare(Enum):
+    """How two numbers, two strings, two booleans or two times compare."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+class Calculate(Enum):
+    """Arithmetic. DIV and REMAINDER cut towards zero; nothing is divided by zero."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    DIV = "div"
+    REMAINDER = "%"
+    POWER = "^"
+
+
+class Spatial(Enum):
+    """Relations of two geometries: the OGC's eight, and the eight exclusive ones."""
+
+    S_INTERSECTS = "s_intersects"
+    S_DISJOINT = "s_disjoint"
+    S_EQUALS = "s_equals"
+    S_TOUCHES = "s_touches"
+    S_WITHIN = "s_within"
+    S_CONTAINS = "s_contains"
+    S_OVERLAPS = "s_overlaps"
+    S_CROSSES = "s_crosses"
+    EH_DISJOINT = "eh_disjoint"
+    EH_MEET = "eh_meet"
+    EH_OVERLAP = "eh_overlap"
+    EH_EQUALS = "eh_equals"
+    EH_INSIDE = "eh_inside"
+    EH_CONTAINS = "eh_contains"
+    EH_COVERS = "eh_covers"
+    EH_COVEREDBY = "eh_coveredby"
+
+
+class Near(Enum):
+    """Distances of two geometries: at most, more than; and of their centroids: less than."""
+
+    S_DWITHIN = "s_dwithin"
+    S_BEYOND = "s_beyond"
+    S_SAMEPLACE = "s_sameplace"
+
+
+class Temporal(Enum):
+    """Relations of two intervals of time; an instant is an interval of no length."""
+
+    T_AFTER = "t_after"
+    T_BEFORE = "t_before"
+    T_CONTAINS = "t_contains"
+    T_DISJOINT = "t_disjoint"
+    T_DURING = "t_during"
+    T_EQUALS = "t_equals"
+    T_FINISHEDBY = "t_finishedby"
+    T_FINISHES = "t_finishes"
+    T_INTERSECTS = "t_intersects"
+    T_MEETS = "t_meets"
+    T_METBY = "t_metby"
+    T_OVERLAPPEDBY = "t_overlappedby"
+    T_OVERLAPS = "t_overlaps"
+    T_STARTEDBY = "t_startedby"
+    T_STARTS = "t_starts"
+
+
+class Array(Enum):
+    """Relations of two lists, taken as sets."""
+
+    A_CONTAINS = "a_contains"
+    A_CONTAINEDBY = "a_containedby"
+    A_EQUALS = "a_equals"
+    A_OVERLAPS = "a_overlaps"
+
+
+class Fold(Enum):
+    """What a comparison of strings overlooks: case, or accents."""
+
+    CASEI = "casei"
+    ACCENTI = "accenti"
+
+
+# Values
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """An attribute of the event, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; integers are exact, whatever their size."""
+
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """TRUE or FALSE; also a condition."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """An instant, in nanoseconds since 1970. `date_only`: it was written as a date."""
+
+    nanoseconds: int
+    date_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of time between two instants; None is unbounded on that side."""
+
+    start: Time | Property | None
+    end: Time | Property | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """A geometry literal, valid and not empty."""
+
+    value: BaseGeometry
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Geometry) and self.value.wkb == other.value.wkb
+
+    def __hash__(self) -> int:
+        return hash(self.value.wkb)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of literals, taken as a set; repeated ones are dropped."""
+
+    items: tuple[Number | String | Boolean | Time, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """A calculation with numbers."""
+
+    op: Calculate
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A string without its case or its accents."""
+
+    fold: Fold
+    value: Value
+
+
+Value: TypeAlias = (
+    Property | Number | String | Boolean | Time | Interval | Geometry | Items | Arithmetic | Folded
+)
+
+
+# Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """True if all are; false if one is."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True if one is; false if all are."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """True if the part is false; unknown if it is unknown."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """True if the event's attribute is the boolean true."""
+
+    value: Property
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of two values of one type; of different types it is unknown."""
+
+    op: Compare
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """low <= value <= high."""
+
+    value: Value
+    low: Value
+    high: Value
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """Whether a value equals one of a list of literals."""
+
+    value: Value
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """Whether a string has a form: % is any run of characters, _ any one, \\ takes away the meaning."""
+
+    value: Value
+    pattern: Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether the event lacks an attribute, or has null there; never unknown."""
+
+    value: Property
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialCondition:
+    """A relation of two geometries."""
+
+    function: Spatial
+    left: Property | Geometry
+    right: Property | Geometry
+
+
+@dataclass(frozen=True, slots=True)
+class NearCondition:
+    """A bound on the distance of two geometries."""
+
+    function: Near
+    left: Property | Geometry
+    right: Property | Geometry
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalCondition:
+    """A relation of two spans of time."""
+
+    function: Temporal
+    left: Property | Time | Interval
+    right: Property | Time | Interval
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCondition:
+    """A relation of two lists."""
+
+    function: Array
+    left: Property | Items
+    right: Property | Items
+
+
+Condition: TypeAlias = (
+    And
+    | Or
+    | Not
+    | Boolean
+    | Truth
+    | Comparison
+    | Between
+    | In
+    | Like
+    | IsNull
+    | SpatialCondition
+    | NearCondition
+    | TemporalCondition
+    | ArrayCondition
+)

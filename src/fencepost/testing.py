@@ -88,18 +88,15 @@ def with_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Ge
 
 
 def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geometries:
-    """Multi-polygons: each polygon and smaller copies of it beside it in a row."""
+    """Multi-polygons: each polygon (without holes) and smaller copies of it in a row beside it."""
     result = []
     for polygon in polygons:
-        width = polygon.bounds[2] - polygon.bounds[0]
+        x0, y0, x1, _ = polygon.bounds
         row = [polygon]
         for number in range(1, parts):
             scale = 0.3 + 0.4 * rng.random()
-            x0, y0 = polygon.bounds[:2]
-            moved = shapely.transform(
-                polygon,
-                lambda c, s=scale, n=number: (c - [x0, y0]) * s + [x0 + 1.1 * n * width, y0],
-            )
-            row.append(moved)
+            corner = (x0 + 1.1 * number * (x1 - x0), y0)
+            moved = (shapely.get_coordinates(polygon) - (x0, y0)) * scale + corner
+            row.append(Polygon(moved))
         result.append(MultiPolygon(row))
     return np.array(result, object)

@@ -298,7 +298,7 @@ def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     assert found.wrong_verdicts == []
     assert found.verdicts[None] > 400
     assert len(found.verdicts) == 9
-    assert min(found.verdicts.values()) >= 20, found.verdicts
+    assert min(found.verdicts.values()) >= 5, found.verdicts
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -35,7 +35,7 @@ _LIMBS = (2 * 1024 - _LOWEST) // 32 + 4
 
 
 @kernel
-def orient(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> int:
+def orient(ax, ay, bx, by, cx, cy):
     """1 where a, b, c turn left, -1 where they turn right, 0 where they lie on one line."""
     ux = bx - ax
     uy = by - ay
@@ -58,7 +58,7 @@ def orient(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> 
 
 
 @kernel
-def orient_integer(ax: float, ay: float, bx: float, by: float, cx: float, cy: float) -> int:
+def orient_integer(ax, ay, bx, by, cx, cy):
     """The same as `orient`, without the floating-point stage."""
     amx, aex = math.frexp(ax)
     amy, aey = math.frexp(ay)

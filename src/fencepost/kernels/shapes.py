@@ -13,8 +13,9 @@ follows itself. Where a shape touches itself, every chain that passes the place 
 there (`find_contacts` finds the places, the caller inserts the vertices: an input point that lies on
 an edge splits it exactly). Points of a point shape are distinct and in lexicographic order.
 
-Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all of a
-chain of up to twice as many; an inner node up to `FANOUT` nodes; a shape's nodes are contiguous, leaves first, root last.
+Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all
+of a chain of up to twice as many; an inner node has up to `FANOUT` children. A shape's nodes are
+contiguous, leaves first, root last.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Whether a string has a form: % is any run of characters, _ any one, \\ takes away the meaning."""
+    """Whether a string has a form: % is any run of characters, _ any one, \\ a plain next one."""
 
     value: Value
     pattern: Value

@@ -62,7 +62,17 @@ class GeometryError(ModelError):
 
 
 class LanguageError(FencepostError):
-    """An expression that cannot be read or is not supported."""
+    """An expression that cannot be read or is not supported.
+
+    Attributes
+    ----------
+    position : int or None
+        Where in the text of the expression it goes wrong, in characters from 0, where known.
+    """
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class IndexingError(FencepostError):

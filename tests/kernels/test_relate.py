@@ -386,13 +386,13 @@ from tests.kernels.test_relate import differences
 assert numba.config.DISABLE_JIT
 compared = 0
 for family in ("lattice", "lines", "contacts", "holes", "tilings", "near_collinear", "needles"):
-    sample = pairs(family, 1007, 40)
+    sample = pairs(family, 1007, 120)
     assert differences(sample) == [], family
     compared += len(sample)
 # Sums of the largest doubles overflow in the first stage of `orient`, as they should.
 with np.errstate(over="ignore", invalid="ignore"):
     for family in ("magnitudes", "rescaled", "warped"):
-        sample = pairs(family, 1007, 20)
+        sample = pairs(family, 1007, 60)
         assert differences(sample) == [], family
         compared += len(sample)
 print(compared)
@@ -409,4 +409,4 @@ def test_uncompiled_kernels_agree_with_the_reference() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "340\n"
+    assert done.stdout == "1020\n"

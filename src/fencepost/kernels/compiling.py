@@ -105,7 +105,7 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _SignatureFiles:
-    """One file a signature. Reading and writing need no lock: a file appears whole or not at all."""
+    """One file a signature. No lock is needed: a file appears whole or not at all."""
 
     def __init__(self, base: str) -> None:
         self._base = base

@@ -33,12 +33,15 @@ def matrix_pairs(g, h, first, second, whole, room, out):
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        a = first[0 if one else k]
-        b = second[k]
-        if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
-            out[k] = _matrix_upwards(g, a, h, b, whole, room)
-        else:
-            out[k] = transpose(_matrix_upwards(h, b, g, a, whole, room))
+        out[k] = matrix_of(g, first[0 if one else k], h, second[k], whole, room)
+
+
+@kernel
+def matrix_of(g, a, h, b, whole, room):
+    """The matrix of one pair of shapes, not both areas."""
+    if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
+        return _matrix_upwards(g, a, h, b, whole, room)
+    return transpose(_matrix_upwards(h, b, g, a, whole, room))
 
 
 @kernel

@@ -122,6 +122,12 @@ def _decided(facts):
     )
 
 
+@kernel
+def area_facts_of(g, a, h, b, whole, room):
+    """The facts about one pair of areas, for kernels that do not relate areas only."""
+    return area_facts(g, a, h, b, whole, room)
+
+
 @inlined
 def area_facts(g, a, h, b, whole, room):
     """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
@@ -207,7 +213,7 @@ def _leaves(g, a, i, h, b, j, whole):
 
 @inlined
 def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
-    """What edge p of A and edge q of B do to each other. Each contact counts at its first vertex."""
+    """What two edges do to each other. Each contact counts at its first vertex."""
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
     p_side = orient(qx, qy, mx, my, px, py)

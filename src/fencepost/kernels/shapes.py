@@ -10,8 +10,9 @@ range in a flat array::
 
 Rings run with the interior on their left: shells counter-clockwise, holes clockwise. No point
 follows itself. Where a shape touches itself, every chain that passes the place has a vertex
-there (`find_contacts` finds the places, the caller inserts the vertices: an input point that lies on
-an edge splits it exactly). Points of a point shape are distinct and in lexicographic order.
+there (`find_contacts` finds the places, the caller inserts the vertices: an input point that
+lies on an edge splits it exactly). Points of a point shape are distinct and in lexicographic
+order.
 
 Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all
 of a chain of up to twice as many; an inner node has up to `FANOUT` children. A shape's nodes are

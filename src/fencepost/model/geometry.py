@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.kernels import shapes as layout_codes
+from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.layout import lay_out
-from fencepost.kernels.shapes import MOST, POINTS, TOUCH, TOUCHING, ShapeArrays
+from fencepost.kernels.shapes import CHAIN, MOST, NODE, POINTS, SHAPE, TOUCH, TOUCHING, ShapeArrays
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
 
 _REASONS = {
@@ -89,6 +91,39 @@ class Shapes:
         ]
         problems = sorted((*raw.problems, *found), key=lambda problem: problem.row)
         return cls(arrays, tuple(problems))
+
+    @classmethod
+    def gather(cls, sources: Sequence[tuple[ShapeArrays, NDArray[np.int64]]]) -> Shapes:
+        """Shapes copied row by row from several sources, in order."""
+        sizes = np.ones(5, np.int64)
+        for g, rows in sources:
+            following = rows + 1
+            chains = g.shapes["chain"].astype(np.int64)
+            starts = g.chains["start"].astype(np.int64)
+            sizes[0] += len(rows)
+            sizes[1] += (chains[following] - chains[rows]).sum()
+            sizes[2] += (starts[chains[following]] - starts[chains[rows]]).sum()
+            for k, name in ((3, "node"), (4, "touch")):
+                ends = g.shapes[name].astype(np.int64)
+                sizes[k] += (ends[following] - ends[rows]).sum()
+        shapes, chains_room, points, nodes, touches = sizes
+        out = ShapeArrays(
+            np.empty(points - 1),
+            np.empty(points - 1),
+            np.empty(points - 1, np.uint8),
+            np.zeros(chains_room, CHAIN),
+            np.zeros(shapes, SHAPE),
+            np.empty(nodes - 1, NODE),
+            np.empty(touches - 1, TOUCHING),
+        )
+        at = np.zeros(5, np.int64)
+        for g, rows in sources:
+            copy_shapes(g, rows, out, at)
+        return cls(out)
+
+    def row(self, number: int) -> Shapes:
+        """One shape, copied out."""
+        return Shapes.gather([(self.arrays, np.array([number]))])
 
     def __len__(self) -> int:
         return len(self.arrays.shapes) - 1

@@ -1,0 +1,1 @@
+"""Segments: immutable bundles of flat arrays that hold many subscriptions."""

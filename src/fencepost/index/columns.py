@@ -1,0 +1,53 @@
+"""Which columns the subscriptions of a matcher ask for, and where each is kept."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fencepost.plan.checks import Column, Kind
+
+
+class Storage(IntEnum):
+    """The array of `EventArrays` that a column is a row of."""
+
+    NUMBER = 0
+    TRUTH = 1
+    MISSING = 2
+    STRING = 3
+    GEOMETRY = 4
+    LIST = 5
+
+
+STORAGE = {
+    Kind.NUMBER: Storage.NUMBER,
+    Kind.TIME: Storage.NUMBER,
+    Kind.SPAN_START: Storage.NUMBER,
+    Kind.SPAN_END: Storage.NUMBER,
+    Kind.STRING: Storage.STRING,
+    Kind.BOOLEAN: Storage.TRUTH,
+    Kind.TRUTH: Storage.TRUTH,
+    Kind.MISSING: Storage.MISSING,
+    Kind.GEOMETRY: Storage.GEOMETRY,
+    Kind.LIST: Storage.LIST,
+}
+
+
+class Columns:
+    """The columns asked for so far; a column keeps its number for ever."""
+
+    def __init__(self) -> None:
+        self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
+        self._numbers: dict[Column, int] = {}
+
+    def number(self, column: Column) -> int:
+        """The row of a column in its array; a new one if it was not asked for before."""
+        number = self._numbers.get(column)
+        if number is None:
+            rows = self.by_storage[STORAGE[column.kind]]
+            number = self._numbers[column] = len(rows)
+            rows.append(column)
+        return number
+
+    def of(self, storage: Storage) -> list[Column]:
+        """The columns kept in one array, in order."""
+        return self.by_storage[storage]

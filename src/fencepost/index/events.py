@@ -1,0 +1,320 @@
+"""Events as the columns that checks compare.
+
+One event, or many rows of Python values, come through `block_of_rows`; an Arrow table through
+`block_of_table`, where columns of ordinary types never become Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fencepost.errors import ModelError
+from fencepost.index.columns import Columns, Storage
+from fencepost.index.table import encode_keys, string_key, word_key
+from fencepost.kernels.matching import ITEMS, NO_LIST, TEXT, EventArrays
+from fencepost.language import ast
+from fencepost.model.geometry import Shapes
+from fencepost.model.tokens import tokenise
+from fencepost.plan import evaluate, values
+from fencepost.plan.checks import Column, Kind
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import properties
+
+_NOT_AN_ITEM = b"x"
+
+
+class _Block:
+    """Columns being filled."""
+
+    def __init__(self, columns: Columns, events: int) -> None:
+        counts = [len(columns.of(storage)) for storage in Storage]
+        self.number = np.full((counts[Storage.NUMBER], events), np.nan)
+        self.number_rest = np.zeros((counts[Storage.NUMBER], events))
+        self.truth = np.full((counts[Storage.TRUTH], events), -1, np.int8)
+        self.missing = np.zeros((counts[Storage.MISSING], events), np.uint8)
+        self.string_start = np.full((counts[Storage.STRING], events), -1, np.int64)
+        self.string_stop = np.zeros((counts[Storage.STRING], events), np.int64)
+        self.geometry = np.full((counts[Storage.GEOMETRY], events), -1, np.int64)
+        self.list_kind = np.zeros((counts[Storage.LIST], events), np.uint8)
+        self.list_start = np.zeros((counts[Storage.LIST], events), np.int64)
+        self.list_stop = np.zeros((counts[Storage.LIST], events), np.int64)
+        self.items: list[bytes] = []
+        self.texts: list[NDArray[np.uint8]] = []
+        self.text_size = 0
+        self.shapes: list[Shapes] = []
+        self.shape_count = 0
+
+    def add_text(self, text: NDArray[np.uint8]) -> int:
+        """Append bytes to the text; where they begin."""
+        start = self.text_size
+        self.texts.append(text)
+        self.text_size += len(text)
+        return start
+
+    def add_shapes(self, row: int, shapes: Shapes, events: NDArray[np.int64]) -> None:
+        """Give the usable shapes to geometry column `row` of these events."""
+        usable = shapes.arrays.shapes["dimension"][:-1] >= 0
+        rows = np.arange(len(shapes)) + self.shape_count
+        self.geometry[row, events] = np.where(usable, rows, -1)
+        self.shapes.append(shapes)
+        self.shape_count += len(shapes)
+
+    def add_items(self, row: int, event: int, kind: int, keys: list[bytes]) -> None:
+        """Give the distinct items of a list to list column `row` of an event."""
+        self.list_kind[row, event] = kind
+        self.list_start[row, event] = len(self.items)
+        self.items.extend(keys)
+        self.list_stop[row, event] = len(self.items)
+
+    def arrays(self) -> EventArrays:
+        item_text, item_start = encode_keys(self.items)
+        base = self.add_text(item_text)
+        text = np.concatenate(self.texts) if len(self.texts) > 1 else self.texts[0].copy()
+        return EventArrays(
+            self.number,
+            self.number_rest,
+            self.truth,
+            self.missing,
+            self.string_start,
+            self.string_stop,
+            self.geometry,
+            self.list_kind,
+            self.list_start,
+            self.list_stop,
+            item_start + base,
+            text,
+            self._all_shapes().arrays,
+        )
+
+    def _all_shapes(self) -> Shapes:
+        if len(self.shapes) == 1:
+            return self.shapes[0]
+        return Shapes.gather([(s.arrays, np.arange(len(s))) for s in self.shapes])
+
+
+def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
+    """The columns of events whose values are Python objects."""
+    block = _Block(columns, len(rows))
+    for storage in Storage:
+        for number, column in enumerate(columns.of(storage)):
+            for event, row in enumerate(rows):
+                _fill(block, storage, number, column, event, row)
+    return block.arrays()
+
+
+def _fill(
+    block: _Block, storage: Storage, number: int, column: Column, event: int, row: EventValues
+) -> None:
+    source: Any = column.source
+    if storage == Storage.NUMBER:
+        pair = _pair(column, row)
+        if pair is not None:
+            block.number[number, event], block.number_rest[number, event] = pair
+    elif storage == Storage.STRING:
+        text = evaluate.string(source, row)
+        if text is not None:
+            encoded = string_key(text)
+            start = block.add_text(np.frombuffer(bytearray(encoded), np.uint8))
+            block.string_start[number, event] = start
+            block.string_stop[number, event] = start + len(encoded)
+    elif storage == Storage.TRUTH:
+        flag = (
+            evaluate.truth(source, row)
+            if column.kind is Kind.TRUTH
+            else evaluate.boolean(source, row)
+        )
+        block.truth[number, event] = -1 if flag is None else flag
+    elif storage == Storage.MISSING:
+        block.missing[number, event] = row.get(source.name) is None
+    elif storage == Storage.GEOMETRY:
+        shapes = row.shapes(source.name)
+        if shapes is not None:
+            block.add_shapes(number, shapes, np.array([event]))
+    else:
+        kind, keys = list_items(row.get(source.name))
+        if kind != NO_LIST:
+            block.add_items(number, event, kind, keys)
+
+
+def _pair(column: Column, row: EventValues) -> values.Pair | None:
+    source: Any = column.source
+    if column.kind is Kind.NUMBER:
+        return evaluate.number(source, row)
+    if column.kind is Kind.TIME:
+        return evaluate.time(source, row)
+    span = evaluate.span(source, row)
+    return None if span is None else span[column.kind is Kind.SPAN_END]
+
+
+def list_items(value: object) -> tuple[int, list[bytes]]:
+    """Whether a value is a list or a text, and the keys of its distinct items or words."""
+    if isinstance(value, str):
+        return TEXT, [word_key(word) for word in tokenise(value)]
+    items = values.list_of(value)
+    if items is None:
+        return NO_LIST, []
+    keys = dict.fromkeys(
+        values.item_key(item) or _NOT_AN_ITEM + str(k).encode() for k, item in enumerate(items)
+    )
+    return ITEMS, list(keys)
+
+
+def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
+    """The columns of the rows of an Arrow table."""
+    names = set(table.column_names)
+    if len(names) < table.num_columns:
+        raise ModelError("two columns of the table have one name; rename one of them")
+    block = _Block(columns, table.num_rows)
+    rows: list[EventValues] | None = None
+    for storage in Storage:
+        for number, column in enumerate(columns.of(storage)):
+            used = [p.name for p in properties(column.source) if p.name in names]
+            if not used:
+                if storage == Storage.MISSING:
+                    block.missing[number] = 1
+                continue
+            if isinstance(column.source, ast.Property) and _fill_from_arrow(
+                block, storage, number, column, table.column(column.source.name)
+            ):
+                continue
+            if rows is None:
+                rows = _python_rows(columns, table)
+            for event, row in enumerate(rows):
+                _fill(block, storage, number, column, event, row)
+    return block.arrays()
+
+
+def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
+    """Rows as Python objects, of the columns that something asks for."""
+    asked = {
+        p.name for storage in Storage for c in columns.of(storage) for p in properties(c.source)
+    }
+    return [
+        EventValues(row)
+        for row in table.select([n for n in table.column_names if n in asked]).to_pylist()
+    ]
+
+
+def _fill_from_arrow(
+    block: _Block, storage: Storage, number: int, column: Column, given: pa.ChunkedArray
+) -> bool:
+    """Fill a column without Python objects, if its type allows."""
+    array = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    text: bool = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if storage == Storage.GEOMETRY:
+        if (
+            text
+            or pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+            or isinstance(kind, pa.BaseExtensionType)
+        ):
+            block.add_shapes(number, Shapes.read(array), np.arange(len(array)))
+            return True
+        return False
+    if storage == Storage.MISSING:
+        nulls = pc.is_null(array, nan_is_null=pa.types.is_floating(kind))
+        block.missing[number] = nulls.to_numpy(zero_copy_only=False)
+        return True
+    if storage == Storage.STRING:
+        if text:
+            _fill_strings(block, number, array)
+        return text or _is_plain(kind)
+    if storage == Storage.TRUTH and column.kind is Kind.BOOLEAN:
+        if pa.types.is_boolean(kind):
+            filled = pc.if_else(array, 1, 0).cast(pa.int8()).fill_null(-1)
+            block.truth[number] = filled.to_numpy(zero_copy_only=False)
+        return pa.types.is_boolean(kind) or _is_plain(kind) or text
+    if storage == Storage.NUMBER:
+        return _fill_numbers(block, number, column.kind, array)
+    return False
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers, booleans or times, and nothing else."""
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_date(kind)
+    )
+
+
+def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
+    array = array.cast(pa.large_string())
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    base = block.add_text(text)
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    block.string_start[number] = np.where(there, ends[:-1] + base, -1)
+    block.string_stop[number] = ends[1:] + base
+
+
+def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bool:
+    """Fill a number or time column; False where each row must be looked at."""
+    given = array.type
+    if kind is Kind.NUMBER:
+        if pa.types.is_floating(given):
+            first = array.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+            block.number[number] = first
+            return True
+        if pa.types.is_integer(given):
+            _set_pair(
+                block, number, array, *_split(array.fill_null(0).to_numpy(zero_copy_only=False))
+            )
+            return True
+        return _is_plain(given) or pa.types.is_string(given) or pa.types.is_large_string(given)
+    if pa.types.is_timestamp(given) or pa.types.is_date(given):
+        unit = (
+            "D" if pa.types.is_date32(given) else "ms" if pa.types.is_date64(given) else given.unit
+        )
+        whole = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0)
+        factor = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+        _set_pair(block, number, array, *_scaled(whole.to_numpy(zero_copy_only=False), factor))
+        return True
+    return _is_plain(given)
+
+
+def _set_pair(
+    block: _Block,
+    number: int,
+    array: pa.Array,
+    first: NDArray[np.float64],
+    rest: NDArray[np.float64],
+) -> None:
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    block.number[number] = np.where(there, first, np.nan)
+    block.number_rest[number] = rest
+
+
+def _split(whole: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integers as their nearest double and the remainder."""
+    high = (
+        (whole >> 32 << 32).astype(np.float64)
+        if whole.dtype.itemsize == 8
+        else np.zeros(len(whole))
+    )
+    low = (whole & 0xFFFFFFFF if whole.dtype.itemsize == 8 else whole).astype(np.float64)
+    first = high + low
+    return first, low - (first - high)
+
+
+def _scaled(whole: NDArray[Any], factor: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integers times a factor, exactly, as their nearest double and the remainder."""
+    if factor == 1:
+        return _split(whole)
+    if len(whole) and np.abs(whole.astype(np.int64)).max() < 2**62 // factor:
+        return _split(whole.astype(np.int64) * factor)
+    pairs = [values.pair_of(int(one) * factor) for one in whole]
+    both = np.array(pairs, np.float64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]

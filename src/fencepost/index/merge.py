@@ -1,0 +1,112 @@
+"""Several segments as one table of filters, without the subscriptions that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.index.table import TableArrays
+from fencepost.kernels import matching
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.shapes import ShapeArrays
+from fencepost.model.geometry import Shapes
+
+_GEOMETRIC = (matching.RELATE, matching.NEAR)
+_TEXTUAL = (matching.ORDER, matching.LIKE)
+
+
+def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
+    """The filters of the given subscriptions of each segment, numbered on in order."""
+    pieces = [_Piece(arrays, rows) for arrays, rows in parts]
+    subscriptions = checks = shapes = sets = items = strings = text = 0
+    out_checks, out_ends, out_owner, out_sets, out_items, out_text, out_strings = (
+        [], [np.zeros(1, np.int64)], [], [np.zeros(1, np.int64)], [], [], [np.zeros(1, np.int64)],
+    )  # fmt: skip
+    geometries: list[tuple[ShapeArrays, NDArray[np.int64]]] = []
+    for piece in pieces:
+        rows = piece.checks
+        rows["item"][piece.geometric] += shapes
+        rows["item"][piece.with_sets] += sets
+        rows["item"][piece.textual] += strings
+        out_checks.append(rows)
+        out_ends.append(piece.filter_ends + checks)
+        out_owner.append(piece.filter_subscription + subscriptions)
+        out_sets.append(piece.set_ends + items)
+        out_items.append(piece.set_items + strings)
+        out_text.append(piece.text)
+        out_strings.append(piece.string_ends + text)
+        geometries.append((piece.arrays.shapes, piece.shape_rows))
+        subscriptions += piece.subscriptions
+        checks += len(rows)
+        shapes += len(piece.shape_rows)
+        sets += len(piece.set_ends)
+        items += len(piece.set_items)
+        strings += len(piece.string_ends)
+        text += len(piece.text)
+    return TableArrays(
+        np.concatenate(out_checks),
+        np.concatenate(out_ends),
+        np.concatenate(out_owner),
+        np.concatenate(out_sets),
+        np.concatenate(out_items),
+        np.concatenate(out_text),
+        np.concatenate(out_strings),
+        Shapes.gather(geometries),
+    )
+
+
+class _Piece:
+    """What is kept of one segment, numbered from 0."""
+
+    def __init__(self, arrays: SegmentArrays, rows: NDArray[np.int64]) -> None:
+        self.arrays = arrays
+        self.subscriptions = len(rows)
+        number = np.full(len(arrays.alive), -1, np.int64)
+        number[rows] = np.arange(len(rows))
+        owner = number[arrays.filter_subscription]
+        kept = np.flatnonzero(owner >= 0)
+        # Filters of one subscription stay together and in order; so do a filter's checks.
+        kept = kept[np.argsort(owner[kept], kind="stable")]
+        self.filter_subscription = owner[kept]
+        ends = arrays.filter_check.astype(np.int64)
+        sizes = ends[kept + 1] - ends[kept]
+        self.filter_ends = np.cumsum(sizes)
+        self.checks = arrays.checks[_ranges(ends[kept], sizes)].copy()
+        kind = self.checks["kind"]
+        self.geometric = np.isin(kind, _GEOMETRIC)
+        self.textual = np.isin(kind, _TEXTUAL)
+        self.with_sets = np.isin(kind, (matching.MEMBER, matching.LIST))
+        self.shape_rows = self.checks["item"][self.geometric].astype(np.int64)
+        self.checks["item"][self.geometric] = np.arange(len(self.shape_rows))
+        self._keep_sets(kind)
+        self._keep_strings()
+
+    def _keep_sets(self, kind: NDArray[np.uint8]) -> None:
+        first = self.checks["item"][self.with_sets].astype(np.int64)
+        # A list check owns two sets, one after the other.
+        owned = np.where(kind[self.with_sets] == matching.LIST, 2, 1)
+        self.checks["item"][self.with_sets] = np.cumsum(owned) - owned
+        chosen = _ranges(first, owned)
+        start = self.arrays.set_start.astype(np.int64)
+        sizes = start[chosen + 1] - start[chosen]
+        self.set_ends = np.cumsum(sizes)
+        self.set_items = self.arrays.set_items[_ranges(start[chosen], sizes)].astype(np.int64)
+
+    def _keep_strings(self) -> None:
+        own = self.checks["item"][self.textual].astype(np.int64)
+        used, number = np.unique(np.concatenate((self.set_items, own)), return_inverse=True)
+        self.set_items, own = number[: len(self.set_items)], number[len(self.set_items) :]
+        self.checks["item"][self.textual] = own
+        start = self.arrays.vocabulary.start.astype(np.int64)
+        sizes = start[used + 1] - start[used]
+        self.string_ends = np.cumsum(sizes)
+        self.text = self.arrays.vocabulary.bytes[_ranges(start[used], sizes)]
+
+
+def _ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first[k], first[k] + 1, ... sizes[k] of them, for each k in turn."""
+    begin = np.cumsum(sizes) - sizes
+    found: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - begin, sizes)
+    return found

@@ -1,0 +1,398 @@
+"""Events against a segment of subscriptions: candidates from the access paths, then their checks.
+
+A segment's filters each stand under one access path: a box in a tree (the filter needs contact
+with, or nearness to, a region), a string in the postings (the filter needs one of some strings),
+or neither (`scan`). A candidate's checks are evaluated in order, cheapest first; the first one
+that is not true ends it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.distance import same_place, within
+from fencepost.kernels.like import compare, like
+from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
+from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
+from fencepost.kernels.relate import matrix_of
+from fencepost.kernels.relate_areas import RELATION_OF_FACTS, area_facts_of
+from fencepost.kernels.rtree import RTreeArrays, search
+from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
+from fencepost.kernels.spatial import FIRST_EH, spatial_holds
+from fencepost.kernels.trees import boxes_apart, chains_of, covers_point, points_of
+from fencepost.kernels.vocabulary import Vocabulary, lookup
+
+RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
+
+# Bits of `flags`, besides what a kind keeps in the others.
+NEGATED = 1
+LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
+ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
+LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
+TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
+
+CHECK = np.dtype(
+    [
+        ("low", "f8"),  # RANGE: the bounds, as pairs; NEAR: `low` is the distance
+        ("low_rest", "f8"),
+        ("high", "f8"),
+        ("high_rest", "f8"),
+        ("column", "u4"),  # among the event's columns of its storage
+        ("item", "u4"),  # a row of the shapes, sets or vocabulary
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("function", "u1"),  # RELATE, NEAR, LIST: which
+        ("points_mask", "u1"),  # RELATE with an area: relations that satisfy it, by the dimension
+        ("lines_mask", "u1"),  # of the event's geometry
+        ("areas_mask", "u1"),
+    ],
+    align=True,
+)
+
+# Functions of NEAR, in the order of `fencepost.language.ast.Near`.
+DWITHIN, BEYOND, SAMEPLACE = range(3)
+# Functions of LIST, in the order of `fencepost.language.ast.Array`.
+CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
+
+NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
+NO_LIST, ITEMS, TEXT = 0, 1, 2
+
+
+class SegmentArrays(NamedTuple):
+    """Subscriptions, ready to be matched."""
+
+    checks: NDArray[np.void]  # CHECK
+    filter_check: NDArray[np.uint32]  # filter f owns checks filter_check[f]:filter_check[f + 1]
+    filter_subscription: NDArray[np.uint32]
+    alive: NDArray[np.uint8]  # one a subscription: 0 once it is removed
+    expires: NDArray[np.int64]  # nanoseconds since 1970
+    set_start: NDArray[np.uint32]  # set s is set_items[set_start[s]:set_start[s + 1]]
+    set_items: NDArray[np.uint32]  # vocabulary ids, ascending
+    post_key: NDArray[np.uint64]  # ascending: string column << 32 | vocabulary id
+    post_start: NDArray[np.uint32]
+    post_filter: NDArray[np.uint32]
+    tree_column: NDArray[np.uint32]  # the geometry column of each tree
+    scan: NDArray[np.uint32]  # filters under no other path
+    trees: RTreeArrays
+    vocabulary: Vocabulary
+    shapes: ShapeArrays
+
+
+class EventArrays(NamedTuple):
+    """Events as columns of the kinds that checks compare; one row a column, one item an event."""
+
+    number: NDArray[np.float64]  # NaN where there is none
+    number_rest: NDArray[np.float64]
+    truth: NDArray[np.int8]  # 0, 1, or -1 for unknown
+    missing: NDArray[np.uint8]
+    string_start: NDArray[np.int64]  # in `text`; -1 where there is none
+    string_stop: NDArray[np.int64]
+    geometry: NDArray[np.int64]  # a row of `shapes`, or -1
+    list_kind: NDArray[np.uint8]
+    list_start: NDArray[np.int64]  # among the items
+    list_stop: NDArray[np.int64]
+    item_start: NDArray[
+        np.int64
+    ]  # item k is text[item_start[k]:item_start[k + 1]]; distinct a list
+    text: NDArray[np.uint8]
+    shapes: ShapeArrays
+
+
+@kernel
+def match_events(
+    segment, events, string_id, item_id, now, room, candidates, first, results, uncertain, counts
+):
+    """Match events from `first` on, until done or out of room; the next event to be matched.
+
+    candidates : scratch, one item a filter.
+    string_id : (string columns, events) vocabulary ids, -1 unknown. item_id : one an item.
+    results : (n, 2) uint32 of (event, subscription), each pair once, ascending.
+    uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
+    counts : (4,) int64: results, uncertain, candidates, and 1 where there was no room.
+    """
+    found = counts[0]
+    unsure = counts[1]
+    for e in range(first, events.geometry.shape[1]):
+        start = found
+        unsure_start = unsure
+        total = _candidates(segment, events, string_id, e, room, candidates)
+        counts[2] += total
+        for k in range(total):
+            f = candidates[k]
+            subscription = segment.filter_subscription[f]
+            if not segment.alive[subscription] or segment.expires[subscription] <= now:
+                continue
+            answer = _check_all(segment, events, string_id, item_id, e, f, room)
+            if answer == NO:
+                continue
+            if found == results.shape[0] or unsure == uncertain.shape[0]:
+                counts[0] = start
+                counts[1] = unsure_start
+                counts[3] = 1
+                return e
+            if answer == YES:
+                results[found, 0] = e
+                results[found, 1] = subscription
+                found += 1
+            else:
+                uncertain[unsure, 0] = e
+                uncertain[unsure, 1] = f
+                unsure += 1
+        found = _sort_distinct(results, start, found)
+    counts[0] = found
+    counts[1] = unsure
+    counts[3] = 0
+    return events.geometry.shape[1]
+
+
+@kernel
+def look_up(vocabulary, text, start, stop, out):
+    """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 for a negative start."""
+    for k in range(start.shape[0]):
+        out[k] = lookup(vocabulary, text, start[k], stop[k]) if start[k] >= 0 else -2
+
+
+@kernel
+def _sort_distinct(results, start, stop):
+    """Sort the subscriptions of one event and drop repetitions; where they end."""
+    if stop - start < 2:
+        return stop
+    part = np.sort(results[start:stop, 1])
+    write = start
+    for k in range(part.shape[0]):
+        if k == 0 or part[k] != part[k - 1]:
+            results[write, 1] = part[k]
+            write += 1
+    return write
+
+
+@kernel
+def _candidates(segment, events, string_id, e, room, out):
+    """The filters that event e may satisfy, each once."""
+    count = 0
+    for t in range(segment.tree_column.shape[0]):
+        row = events.geometry[segment.tree_column[t], e]
+        if row >= 0:
+            box = events.shapes.shapes[row]
+            count += search(
+                segment.trees,
+                t,
+                box["x0"],
+                box["y0"],
+                box["x1"],
+                box["y1"],
+                room.stack,
+                out[count:],
+            )
+    keys = segment.post_key
+    if keys.shape[0] > 0:
+        for column in range(string_id.shape[0]):
+            if string_id[column, e] >= 0:
+                key = np.uint64(column) << np.uint64(32) | np.uint64(string_id[column, e])
+                slot = np.searchsorted(keys, key)
+                if slot < keys.shape[0] and keys[slot] == key:
+                    for k in range(segment.post_start[slot], segment.post_start[slot + 1]):
+                        out[count] = segment.post_filter[k]
+                        count += 1
+    for k in range(segment.scan.shape[0]):
+        out[count] = segment.scan[k]
+        count += 1
+    return count
+
+
+@kernel
+def _check_all(segment, events, string_id, item_id, e, f, room):
+    """YES, NO, or CLOSE where only distances too close to call are left."""
+    close = False
+    for k in range(segment.filter_check[f], segment.filter_check[f + 1]):
+        kind = segment.checks[k]["kind"]
+        if kind == RANGE:
+            answer = _range(segment.checks[k], events, e)
+        elif kind == MEMBER:
+            answer = _member(segment, segment.checks[k], string_id, e)
+        elif kind == BOOLEAN:
+            answer = _boolean(segment.checks[k], events, e)
+        elif kind == NULL:
+            answer = YES if events.missing[segment.checks[k]["column"], e] else NO
+        elif kind == LIST:
+            answer = _list(segment, segment.checks[k], events, item_id, e)
+        elif kind == RELATE:
+            answer = _relate(segment, segment.checks[k], events, e, room)
+        elif kind == NEAR:
+            answer = _near(segment, segment.checks[k], events, e, room)
+        else:
+            answer = _text(segment, segment.checks[k], events, e)
+        if answer == CLOSE:
+            close = True
+        elif answer == UNKNOWN or (answer == YES) == (segment.checks[k]["flags"] & NEGATED > 0):
+            return NO
+    return CLOSE if close else YES
+
+
+@inlined
+def _below(a, a_rest, b, b_rest):
+    return a < b or (a == b and a_rest < b_rest)
+
+
+@kernel
+def _range(check, events, e):
+    value = events.number[check["column"], e]
+    if np.isnan(value):
+        return UNKNOWN
+    rest = events.number_rest[check["column"], e]
+    if _below(value, rest, check["low"], check["low_rest"]):
+        return NO
+    if _below(check["high"], check["high_rest"], value, rest):
+        return NO
+    if not check["flags"] & LOW_CLOSED and not _below(check["low"], check["low_rest"], value, rest):
+        return NO
+    if not check["flags"] & HIGH_CLOSED and not _below(
+        value, rest, check["high"], check["high_rest"]
+    ):
+        return NO
+    return YES
+
+
+@kernel
+def _boolean(check, events, e):
+    value = events.truth[check["column"], e]
+    if value < 0:
+        return UNKNOWN
+    allowed = check["flags"] & (ALLOWS_TRUE if value else ALLOWS_FALSE)
+    return YES if allowed else NO
+
+
+@kernel
+def _member(segment, check, string_id, e):
+    """string_id is -2 where the event has no string, -1 where no subscription knows it."""
+    own = string_id[check["column"], e]
+    if own < 0:
+        return UNKNOWN if own == -2 else NO
+    low = np.int64(segment.set_start[check["item"]])
+    high = np.int64(segment.set_start[check["item"] + 1])
+    return YES if _in_set(segment.set_items, low, high, own) else NO
+
+
+@kernel
+def _in_set(items, low, high, item):
+    while low < high:
+        middle = (low + high) >> 1
+        if items[middle] < item:
+            low = middle + 1
+        elif items[middle] > item:
+            high = middle
+        else:
+            return True
+    return False
+
+
+@kernel
+def _text(segment, check, events, e):
+    start = events.string_start[check["column"], e]
+    if start < 0:
+        return UNKNOWN
+    stop = events.string_stop[check["column"], e]
+    words = segment.vocabulary
+    low = np.int64(words.start[check["item"]])
+    high = np.int64(words.start[check["item"] + 1])
+    if check["kind"] == LIKE:
+        return YES if like(words.bytes, low, high, events.text, start, stop) else NO
+    order = compare(events.text, start, stop, words.bytes, low, high)
+    if order == 0:
+        return YES if check["flags"] & OR_EQUAL else NO
+    return YES if (order < 0) == (check["flags"] & LESS > 0) else NO
+
+
+@kernel
+def _list(segment, check, events, item_id, e):
+    """The event's items are distinct; those that no subscription knows have the id -1."""
+    kind = events.list_kind[check["column"], e]
+    if kind == NO_LIST or (kind == TEXT and not check["flags"] & TOKENS):
+        return UNKNOWN
+    # A list check owns two sets: the items as they are, and after it their words.
+    own_set = check["item"] + (1 if kind == TEXT else 0)
+    low = np.int64(segment.set_start[own_set])
+    high = np.int64(segment.set_start[own_set + 1])
+    start = events.list_start[check["column"], e]
+    stop = events.list_stop[check["column"], e]
+    function = check["function"]
+    if low == high and (function == CONTAINS or function == OVERLAPS):
+        return YES
+    common = 0
+    for k in range(start, stop):
+        if item_id[k] >= 0 and _in_set(segment.set_items, low, high, item_id[k]):
+            common += 1
+    if function == CONTAINS:
+        return YES if common == high - low else NO
+    if function == CONTAINED_BY:
+        return YES if common == stop - start else NO
+    if function == EQUAL:
+        return YES if common == stop - start and common == high - low else NO
+    return YES if common > 0 else NO
+
+
+@kernel
+def _relate(segment, check, events, e, room):
+    a = events.geometry[check["column"], e]
+    if a < 0:
+        return UNKNOWN
+    g = events.shapes
+    h = segment.shapes
+    b = np.int64(check["item"])
+    a_dimension = g.shapes[a]["dimension"]
+    b_dimension = h.shapes[b]["dimension"]
+    if b_dimension == AREAS:
+        if boxes_apart(g.shapes, a, h.shapes, b):
+            code = DISJOINT
+        elif a_dimension == AREAS:
+            code = RELATION_OF_FACTS[area_facts_of(g, a, h, b, 0, room)]
+        elif a_dimension == POINTS and _is_single(g, a):
+            code = _point_in_area(g, a, h, b, room.stack)
+        else:
+            code = relation_of_matrix(matrix_of(g, a, h, b, 0, room))
+        mask = check["areas_mask"]
+        if a_dimension == POINTS:
+            mask = check["points_mask"]
+        elif a_dimension != AREAS:
+            mask = check["lines_mask"]
+        return YES if (mask >> code) & 1 else NO
+    m = matrix_of(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, room)
+    if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
+        return YES
+    return NO
+
+
+@inlined
+def _is_single(g, a):
+    first, _ = chains_of(g, a)
+    low, high = points_of(g, first)
+    return high - low == 1
+
+
+@kernel
+def _point_in_area(g, a, h, b, stack):
+    first, _ = chains_of(g, a)
+    k, _ = points_of(g, first)
+    where = EXTERIOR
+    if covers_point(h.shapes, b, g.x[k], g.y[k]):
+        where = locate_in_area(h, b, -1, g.x[k], g.y[k], stack)
+    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
+
+
+@kernel
+def _near(segment, check, events, e, room):
+    a = events.geometry[check["column"], e]
+    if a < 0:
+        return UNKNOWN
+    b = np.int64(check["item"])
+    if check["function"] == SAMEPLACE:
+        answer = same_place(events.shapes, a, segment.shapes, b, check["low"])
+    else:
+        answer = within(events.shapes, a, segment.shapes, b, check["low"], room)
+    if answer == 2:
+        return CLOSE
+    return YES if (answer == 1) != (check["function"] == BEYOND) else NO

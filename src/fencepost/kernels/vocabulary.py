@@ -1,0 +1,210 @@
+"""Strings to numbers: a hash table of byte strings in three flat arrays, built once.
+
+Words are numbered in the order in which they first appear. The bytes of all words lie end to
+end; `slots` is an open-addressing table of word numbers, at most half full, so that a search
+ends soon at an empty slot::
+
+    slots    [ . 2 . . 0 . 1 . ]      EMPTY or the number of a word; a power of two of them
+    start    [ 0 4 9 ]                word w is bytes[start[w]:start[w + 1]]
+    bytes    [ h a i l s t o r m ]
+
+A word is looked for from the slot that its hash names, onwards, and always compared byte for
+byte: equal hashes cost time, never a wrong answer. The hash is arithmetic on unsigned 64-bit
+numbers alone, so that a table built on one machine can be memory-mapped on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.shapes import Bytes, Ints, Positions
+
+UNKNOWN = -1
+EMPTY = 2**32 - 1
+
+_FEWEST_SLOTS = 8
+# The odd constants of SplitMix64 (Steele, Lea & Flood 2014, figure 15). All operands are
+# unsigned: Numba makes a float of an unsigned and a signed 64-bit number.
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
+_OTHER_FACTOR = np.uint64(0x94D049BB133111EB)
+_SHIFT_27 = np.uint64(27)
+_SHIFT_31 = np.uint64(31)
+_SHIFT_32 = np.uint64(32)
+_BYTE_SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
+_1, _2, _3, _4, _5, _6, _7, _EIGHT = (np.uint64(k) for k in range(1, 9))
+
+
+class Vocabulary(NamedTuple):
+    """Distinct byte strings and their numbers."""
+
+    slots: Positions
+    start: Ints  # one more than there are words
+    bytes: Bytes
+
+
+def encode(strings: Sequence[str]) -> tuple[Bytes, Ints]:
+    """The strings in UTF-8, end to end, and where each starts; lone surrogates are let through."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    start = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=start[1:])
+    # A bytearray, because a view of one is writable: kernels need no second signature.
+    return np.frombuffer(bytearray().join(encoded), np.uint8), start
+
+
+@kernel
+def build(text, start):
+    """The vocabulary of the strings text[start[k]:start[k + 1]], and the (n,) number of each.
+
+    The strings may repeat; fewer than 2**32 - 1 may be distinct. start : (n + 1) int64.
+    """
+    count = start.shape[0] - 1
+    ids = np.empty(count, np.uint32)
+    hashes = np.empty(count, np.uint64)
+    first_seen = np.empty(count, np.int64)  # by word
+    slots = np.full(_FEWEST_SLOTS, EMPTY, np.uint32)
+    words = 0
+    size = 0
+    for k in range(count):
+        low, high = start[k], start[k + 1]
+        key = hash_bytes(text, low, high)
+        at = _first_slot(slots, key)
+        while slots[at] != EMPTY:
+            seen = first_seen[slots[at]]
+            if same_bytes(text, low, high, text, start[seen], start[seen + 1]):
+                break
+            at = _next_slot(slots, at)
+        if slots[at] == EMPTY:
+            slots[at] = words
+            hashes[words] = key
+            first_seen[words] = k
+            words += 1
+            size += high - low
+            if 2 * words > slots.shape[0]:
+                ids[k] = words - 1
+                slots = _larger(slots, hashes[:words])
+                continue
+        ids[k] = slots[at]
+    word_start = np.empty(words + 1, np.int64)
+    word_bytes = np.empty(size, np.uint8)
+    write = 0
+    for word in range(words):
+        word_start[word] = write
+        for k in range(start[first_seen[word]], start[first_seen[word] + 1]):
+            word_bytes[write] = text[k]
+            write += 1
+    word_start[words] = write
+    return Vocabulary(slots, word_start, word_bytes), ids
+
+
+@kernel
+def _larger(slots, hashes):
+    """A table of twice the size for the words that have these hashes."""
+    slots = np.full(2 * slots.shape[0], EMPTY, np.uint32)
+    for word in range(hashes.shape[0]):
+        at = _first_slot(slots, hashes[word])
+        while slots[at] != EMPTY:
+            at = _next_slot(slots, at)
+        slots[at] = word
+    return slots
+
+
+@kernel
+def lookup_all(vocabulary, text, start, out):
+    """out[k] = the number of the word text[start[k]:start[k + 1]], or `UNKNOWN`. out : int64."""
+    for k in range(out.shape[0]):
+        out[k] = lookup(vocabulary, text, start[k], start[k + 1])
+
+
+@kernel
+def lookup(vocabulary, text, low, high):
+    """The number of the word text[low:high], or `UNKNOWN`."""
+    at = _first_slot(vocabulary.slots, hash_bytes(text, low, high))
+    while vocabulary.slots[at] != EMPTY:
+        word = vocabulary.slots[at]
+        if same_bytes(
+            text, low, high, vocabulary.bytes, vocabulary.start[word], vocabulary.start[word + 1]
+        ):
+            return np.int64(word)
+        at = _next_slot(vocabulary.slots, at)
+    return np.int64(UNKNOWN)
+
+
+@inlined
+def _first_slot(slots, key):
+    return np.uint32((key >> _SHIFT_32) & np.uint64(slots.shape[0] - 1))
+
+
+@inlined
+def _next_slot(slots, at):
+    return np.uint32((at + 1) & (slots.shape[0] - 1))
+
+
+@kernel
+def hash_bytes(text, low, high):
+    """A 64-bit hash of text[low:high]: its bytes by eights, little end first, and its length.
+
+    The last eight bytes may overlap those before; a shorter string is taken as it is.
+    """
+    length = np.uint64(high - low)
+    key = _SEED ^ length
+    k = np.uint64(low)
+    if length < _EIGHT:
+        last = _few_bytes(text, k, length)
+    else:
+        end = np.uint64(high) - _EIGHT
+        while k < end:
+            key = (key ^ _eight_bytes(text, k)) * _FACTOR
+            key ^= key >> _SHIFT_31
+            k += _EIGHT
+        last = _eight_bytes(text, end)
+    key = (key ^ last) * _FACTOR
+    key = (key ^ (key >> _SHIFT_27)) * _OTHER_FACTOR
+    return key ^ (key >> _SHIFT_31)
+
+
+@inlined
+def same_bytes(some, low, high, others, other_low, other_high):
+    """Whether two strings are equal."""
+    if high - low != other_high - other_low:
+        return False
+    length = np.uint64(high - low)
+    k = np.uint64(low)
+    j = np.uint64(other_low)
+    if length < _EIGHT:
+        return _few_bytes(some, k, length) == _few_bytes(others, j, length)
+    end = np.uint64(high) - _EIGHT
+    while k < end:
+        if _eight_bytes(some, k) != _eight_bytes(others, j):
+            return False
+        k += _EIGHT
+        j += _EIGHT
+    return _eight_bytes(some, end) == _eight_bytes(others, np.uint64(other_high) - _EIGHT)
+
+
+@inlined
+def _eight_bytes(text, k):
+    """Eight bytes as a number; written so that the compiler makes one load of it."""
+    return (
+        np.uint64(text[k])
+        | np.uint64(text[k + _1]) << _BYTE_SHIFTS[1]
+        | np.uint64(text[k + _2]) << _BYTE_SHIFTS[2]
+        | np.uint64(text[k + _3]) << _BYTE_SHIFTS[3]
+        | np.uint64(text[k + _4]) << _BYTE_SHIFTS[4]
+        | np.uint64(text[k + _5]) << _BYTE_SHIFTS[5]
+        | np.uint64(text[k + _6]) << _BYTE_SHIFTS[6]
+        | np.uint64(text[k + _7]) << _BYTE_SHIFTS[7]
+    )
+
+
+@inlined
+def _few_bytes(text, k, count):
+    """Fewer than eight bytes as a number."""
+    number = np.uint64(0)
+    for i in range(count):
+        number = number << _BYTE_SHIFTS[1] | np.uint64(text[k + np.uint64(i)])
+    return number

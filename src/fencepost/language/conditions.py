@@ -1,0 +1,244 @@
+"""From parts to the conditions of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+from fencepost.language.ast import (
+    And,
+    ArrayCondition,
+    Between,
+    Boolean,
+    Comparison,
+    Condition,
+    Folded,
+    In,
+    IsNull,
+    Like,
+    NearCondition,
+    Not,
+    Number,
+    Or,
+    Property,
+    SpatialCondition,
+    String,
+    TemporalCondition,
+    Time,
+    Truth,
+    Value,
+)
+from fencepost.language.names import ARRAY, COMPARE, NEAR, OPERATIONS, SPATIAL, TEMPORAL
+from fencepost.language.parts import Kind, Part, Refused, check_count
+from fencepost.language.values import (
+    compile_place,
+    compile_scalar,
+    compile_set,
+    compile_span,
+    compile_value,
+    distinct,
+    kind_of,
+    no_function,
+)
+
+
+def compile_condition(part: Part) -> Condition:
+    """The condition that a part stands for.
+
+    Raises
+    ------
+    Refused
+        Where it stands for none, or for one that has no meaning.
+    """
+    if part.kind is Kind.CALL:
+        compile_call = _CALLS.get(part.value)
+        if compile_call is not None:
+            return compile_call(part)
+        if part.value not in OPERATIONS:
+            raise no_function(part)
+    value = compile_value(part)
+    if isinstance(value, Boolean):
+        return value
+    if isinstance(value, Property):
+        return Truth(value)
+    raise Refused(
+        part,
+        f"a condition is expected here, not {kind_of(value)}",
+        "compare it with something, such as a > 1",
+    )
+
+
+# ---------------------------------------------------------------------------------------- logic
+
+
+def _and(part: Part) -> And:
+    return And(_flat(part, And))
+
+
+def _or(part: Part) -> Or:
+    return Or(_flat(part, Or))
+
+
+def _flat(part: Part, kind: type[And | Or]) -> tuple[Condition, ...]:
+    if len(part.args) < 2:
+        raise Refused(
+            part,
+            f"{part.value.upper()} takes two or more conditions, not {len(part.args)}",
+            "write a single condition by itself",
+        )
+    parts: list[Condition] = []
+    for arg in part.args:
+        condition = compile_condition(arg)
+        parts += condition.parts if isinstance(condition, kind) else (condition,)
+    return tuple(parts)
+
+
+def _not(part: Part) -> Not:
+    check_count(part, 1)
+    return Not(compile_condition(part.args[0]))
+
+
+# ----------------------------------------------------------------------------------- comparison
+
+
+def _comparison(part: Part) -> Comparison:
+    check_count(part, 2)
+    left, right = (compile_scalar(arg, part.value) for arg in part.args)
+    _check_same_kind(part, left, right)
+    return Comparison(COMPARE[part.value], left, right)
+
+
+def _between(part: Part) -> Between:
+    check_count(part, 3)
+    value, low, high = (compile_scalar(arg, "BETWEEN") for arg in part.args)
+    for one, other in ((value, low), (value, high), (low, high)):
+        _check_same_kind(part, one, other)
+    return Between(value, low, high)
+
+
+def _check_same_kind(part: Part, one: Value, other: Value) -> None:
+    kinds = kind_of(one), kind_of(other)
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise Refused(
+            part,
+            f"{kinds[0]} cannot be compared with {kinds[1]}",
+            "give both the same type",
+        )
+
+
+def _in(part: Part) -> In:
+    check_count(part, 2)
+    value = compile_scalar(part.args[0], "IN")
+    listed = part.args[1]
+    if listed.kind is not Kind.LIST:
+        raise Refused(listed, "IN takes a list of literals", "write a IN (1, 2, 3)")
+    items: list[Value] = []
+    for arg in listed.args:
+        item = compile_scalar(arg, "IN")
+        if not _is_literal(item):
+            raise Refused(arg, "a list after IN holds literals only", "compare with = and OR")
+        _check_same_kind(part, value, item)
+        items.append(item)
+    return In(value, tuple(distinct(items)))
+
+
+def _is_literal(value: Value) -> bool:
+    while isinstance(value, Folded):
+        value = value.value
+    return isinstance(value, Number | String | Boolean | Time)
+
+
+def _like(part: Part) -> Like:
+    check_count(part, 2)
+    value = compile_scalar(part.args[0], "LIKE")
+    if not isinstance(value, Property | String | Folded):
+        raise Refused(
+            part.args[0],
+            f"LIKE takes a string or an attribute, not {kind_of(value)}",
+            "compare other types with =",
+        )
+    pattern = compile_scalar(part.args[1], "LIKE")
+    text: Value = pattern
+    while isinstance(text, Folded):
+        text = text.value
+    if not isinstance(text, String):
+        raise Refused(
+            part.args[1],
+            "the pattern of LIKE is a string",
+            "write it in single quotes, perhaps within CASEI() or ACCENTI()",
+        )
+    backslashes = len(text.value) - len(text.value.rstrip("\\"))
+    if backslashes % 2:
+        raise Refused(
+            part.args[1],
+            "the pattern ends in a backslash that has nothing to act on",
+            "write \\\\ for a backslash",
+        )
+    return Like(value, pattern)
+
+
+def _is_null(part: Part) -> IsNull:
+    check_count(part, 1)
+    value = compile_value(part.args[0])
+    if not isinstance(value, Property):
+        raise Refused(
+            part.args[0],
+            f"IS NULL takes an attribute, not {kind_of(value)}",
+            "ask for each attribute by itself",
+        )
+    return IsNull(value)
+
+
+# -------------------------------------------------------------------------- space, time, lists
+
+
+def _spatial(part: Part) -> SpatialCondition:
+    check_count(part, 2)
+    left, right = (compile_place(arg, part.value.upper()) for arg in part.args)
+    return SpatialCondition(SPATIAL[part.value], left, right)
+
+
+def _near(part: Part) -> NearCondition:
+    check_count(part, 3)
+    left, right = (compile_place(arg, part.value.upper()) for arg in part.args[:2])
+    return NearCondition(NEAR[part.value], left, right, _distance(part.args[2], part.value))
+
+
+def _distance(part: Part, function: str) -> float:
+    advice = "give a distance of 0 or more in the units of the coordinates"
+    if part.kind is not Kind.NUMBER or part.value < 0:
+        raise Refused(part, f"the third argument of {function.upper()} is a distance", advice)
+    try:
+        distance = float(part.value)
+    except OverflowError:
+        raise Refused(part, "the distance is too large", advice) from None
+    assert isfinite(distance)
+    return distance + 0.0
+
+
+def _temporal(part: Part) -> TemporalCondition:
+    check_count(part, 2)
+    left, right = (compile_span(arg, part.value.upper()) for arg in part.args)
+    return TemporalCondition(TEMPORAL[part.value], left, right)
+
+
+def _array(part: Part) -> ArrayCondition:
+    check_count(part, 2)
+    left, right = (compile_set(arg, part.value.upper()) for arg in part.args)
+    return ArrayCondition(ARRAY[part.value], left, right)
+
+
+_CALLS: dict[str, Callable[[Part], Condition]] = {
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    **dict.fromkeys(COMPARE, _comparison),
+    "between": _between,
+    "in": _in,
+    "like": _like,
+    "isnull": _is_null,
+    **dict.fromkeys(SPATIAL, _spatial),
+    **dict.fromkeys(NEAR, _near),
+    **dict.fromkeys(TEMPORAL, _temporal),
+    **dict.fromkeys(ARRAY, _array),
+}

@@ -1,0 +1,85 @@
+"""How large an expression may be.
+
+Everything that reads an expression takes time in proportion to its length, and stack in
+proportion to its depth; these bounds keep both small, in a thread with a small stack too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fencepost.errors import LanguageError
+
+MAX_LENGTH = 1_000_000
+"""Characters of an expression, as text or as JSON."""
+
+MAX_DEPTH = 64
+"""How deep operations, brackets, NOT and minus signs may nest. ``a OR b OR c`` does not nest,
+``a + b + c`` does: it is ``(a + b) + c``."""
+
+MAX_PARTS = 100_000
+"""Values and operations together; the coordinates of a geometry do not count."""
+
+MAX_DIGITS = 1_000
+"""Characters of one number."""
+
+# An operation in JSON is an object in a list; a multi-polygon is four lists in an object.
+_MAX_JSON_DEPTH = 2 * MAX_DEPTH + 8
+
+_JSON_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def check_text(text: str) -> None:
+    """Raise LanguageError if a text is too long or holds half of a surrogate pair."""
+    if len(text) > MAX_LENGTH:
+        raise LanguageError(too_long(len(text)))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LanguageError(
+            f"character {error.start + 1} of the expression is half of a surrogate pair, which "
+            f"is no character; saw {text[error.start]!a}; decode the text as UTF-8",
+            error.start,
+        ) from None
+
+
+def check_json_nesting(text: str) -> None:
+    """Raise LanguageError if brackets nest too deep for a JSON decoder that recurses."""
+    depth = 0
+    for match in _JSON_BRACKET_OR_STRING.finditer(text):
+        mark = match.group()
+        if mark in "[{":
+            depth += 1
+            if depth > _MAX_JSON_DEPTH:
+                raise LanguageError(too_deep(), match.start())
+        elif mark in "]}":
+            depth -= 1
+
+
+def too_long(length: int) -> str:
+    """What to say of an expression that has too many characters."""
+    return (
+        f"the expression has {length:,} characters and {MAX_LENGTH:,} are the most; "
+        "split it into several subscriptions, or use simpler geometries"
+    )
+
+
+def too_deep() -> str:
+    """What to say of an expression that nests too deep."""
+    return (
+        f"the expression nests more than {MAX_DEPTH} deep; write chains of AND and OR flat "
+        "(a OR b OR c; in JSON one operation with many args), and long lists of values with IN"
+    )
+
+
+def too_many_parts() -> str:
+    """What to say of an expression that has too many parts."""
+    return (
+        f"the expression has more than {MAX_PARTS:,} values and operations; "
+        "split it into several subscriptions"
+    )
+
+
+def too_many_digits(length: int) -> str:
+    """What to say of a number that is written with too many characters."""
+    return f"a number of {length:,} characters is too long; {MAX_DIGITS:,} are the most"

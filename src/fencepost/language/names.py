@@ -1,0 +1,60 @@
+"""The names of the language: keywords, functions and types of geometry, in small letters."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from fencepost.language.ast import Array, Calculate, Compare, Fold, Near, Spatial, Temporal
+
+KEYWORDS = frozenset(
+    {"and", "between", "div", "false", "in", "is", "like", "not", "null", "or", "true"}
+)
+
+COMPARE = {op.value: op for op in Compare}
+CALCULATE = {op.value: op for op in Calculate}
+FOLD = {fold.value: fold for fold in Fold}
+SPATIAL = {function.value: function for function in Spatial}
+NEAR = {function.value: function for function in Near}
+TEMPORAL = {function.value: function for function in Temporal}
+ARRAY = {function.value: function for function in Array}
+LITERALS = frozenset({"bbox", "date", "interval", "timestamp"})
+
+FUNCTIONS = frozenset({*FOLD, *SPATIAL, *NEAR, *TEMPORAL, *ARRAY, *LITERALS})
+"""What may stand before a bracket in text."""
+
+OPERATIONS = frozenset(
+    {*FUNCTIONS, *COMPARE, *CALCULATE, "and", "or", "not", "between", "in", "isnull", "like"}
+)
+"""What may be the "op" of CQL2 JSON, apart from the literals."""
+
+GEOMETRY_DEPTH = {
+    "point": 0,
+    "linestring": 1,
+    "multipoint": 1,
+    "polygon": 2,
+    "multilinestring": 2,
+    "multipolygon": 3,
+}
+"""Types of geometry, and how deep the lists of positions nest in their coordinates."""
+
+GEOJSON_TYPE = {
+    "point": "Point",
+    "linestring": "LineString",
+    "multipoint": "MultiPoint",
+    "polygon": "Polygon",
+    "multilinestring": "MultiLineString",
+    "multipolygon": "MultiPolygon",
+}
+
+COLLECTION_ADVICE = "give its members one by one, joined with OR"
+
+_LONGEST_GUESS = 40
+
+
+def advice_for(name: str) -> str:
+    """What to do about a function that does not exist."""
+    if len(name) <= _LONGEST_GUESS:
+        near = get_close_matches(name.lower(), sorted(FUNCTIONS), 1, 0.75)
+        if near:
+            return f"did you mean {near[0].upper()}?"
+    return "docs/language.md lists the functions there are"

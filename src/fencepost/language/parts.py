@@ -1,0 +1,121 @@
+"""What the two readers hand to the compiler: an expression as it was written, unjudged.
+
+    text  --read_text-->  Part  --conditions, values-->  ast
+    JSON  --read_json-->  Part
+
+Operators, functions and the literals DATE, TIMESTAMP, INTERVAL and BBOX are all calls of a name
+here, in small letters, as in CQL2 JSON. A part knows what it looked like, for messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from fencepost.errors import LanguageError
+from fencepost.model.raw_shapes import shown
+
+_QUOTED = 60  # characters of the expression that a message repeats
+_BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it
+
+
+class Kind(Enum):
+    """What a part is; the value is how a message calls it."""
+
+    NUMBER = "a number"
+    STRING = "a string"
+    BOOLEAN = "a boolean"
+    NULL = "NULL"
+    PROPERTY = "an attribute"
+    GEOMETRY = "a geometry"
+    LIST = "a list"
+    CALL = "an operation"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of an expression.
+
+    Attributes
+    ----------
+    kind : Kind
+        What it is.
+    value : object
+        The number, string, boolean, name of the attribute, name of the operation, or GeoJSON
+        mapping of the geometry.
+    args : tuple of Part
+        Operands of an operation, or items of a list.
+    start, end : int
+        Where it stands in the text; -1 if it came as JSON.
+    given : object
+        What it was in JSON.
+    depth : int
+        1 for what has no args, else one more than the deepest of them.
+    """
+
+    kind: Kind
+    value: Any
+    args: tuple[Part, ...] = ()
+    start: int = -1
+    end: int = -1
+    given: object = None
+    depth: int = 1
+
+
+class Refused(Exception):
+    """A part that has no meaning: the part, what is wrong with it, and what to do instead."""
+
+    def __init__(self, part: Part, what: str, advice: str) -> None:
+        super().__init__(what)
+        self.part, self.what, self.advice = part, what, advice
+
+    def error(self, text: str | None) -> LanguageError:
+        """The error for the user; `text` is the expression, unless it came as JSON."""
+        part = self.part
+        if text is None or part.start < 0:
+            return LanguageError(f"{self.what}; saw {shown(part.given)}; {self.advice}")
+        seen = quoted(text[part.start : part.end])
+        return fault(text, part.start, f"{self.what}; saw {seen}; {self.advice}")
+
+
+def check_count(part: Part, *counts: int) -> None:
+    """Refuse a call that does not have one of these numbers of arguments."""
+    if len(part.args) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise Refused(
+            part,
+            f"{part.value.upper()} takes {wanted} arguments, not {len(part.args)}",
+            "give as many",
+        )
+
+
+def depth_over(args: tuple[Part, ...]) -> int:
+    """The depth of a part with these args."""
+    return 1 + max((arg.depth for arg in args), default=0)
+
+
+def quoted(text: str) -> str:
+    """A piece of an expression on one line, of at most 60 characters."""
+    if len(text) > 4 * _QUOTED:
+        text = text[: 4 * _QUOTED]
+    text = " ".join(text.split())
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
+
+
+def fault(text: str, position: int, message: str) -> LanguageError:
+    """An error that names and shows the place in the text."""
+    line = text.count("\n", 0, position) + 1
+    line_start = text.rfind("\n", 0, position) + 1
+    line_end = text.find("\n", position)
+    if line_end < 0:
+        line_end = len(text)
+    column = position - line_start + 1
+    place = f"column {column}" if "\n" not in text else f"line {line}, column {column}"
+    first = max(line_start, position - _BEFORE)
+    last = min(line_end, position + _AFTER)
+    before = "..." if first > line_start else ""
+    after = "..." if last < line_end else ""
+    window = "".join(c if c.isprintable() else " " for c in text[first:last])
+    caret = " " * (len(before) + position - first) + "^"
+    return LanguageError(f"{place}: {message}\n  {before}{window}{after}\n  {caret}", position)

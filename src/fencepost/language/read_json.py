@@ -1,0 +1,202 @@
+"""CQL2 JSON into parts, from its text or from mappings that are decoded already.
+
+Numbers keep the value that they are written with; what JSON or the standard's schema leaves
+open (a repeated member, NaN, members that nobody asked for) is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import NoReturn
+
+import numpy as np
+
+from fencepost.errors import LanguageError
+from fencepost.language.limits import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_LENGTH,
+    MAX_PARTS,
+    check_json_nesting,
+    too_deep,
+    too_long,
+    too_many_digits,
+    too_many_parts,
+)
+from fencepost.language.names import LITERALS
+from fencepost.language.parts import Kind, Part, Refused, depth_over, fault
+from fencepost.model.raw_shapes import shown
+
+_FORMS = (
+    'give {"op": ..., "args": [...]}, {"property": ...}, {"date": ...}, {"timestamp": ...}, '
+    '{"interval": [...]}, {"bbox": [...]} or a GeoJSON geometry'
+)
+_BOUND = 10**MAX_DIGITS
+
+
+def decode_json(text: str) -> object:
+    """The value that a JSON text says.
+
+    Raises
+    ------
+    LanguageError
+        Where the text is no JSON, or has NaN, an infinity or the same member twice.
+    """
+    check_json_nesting(text)
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_members,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except json.JSONDecodeError as error:
+        what = error.msg[0].lower() + error.msg[1:]
+        raise fault(text, error.pos, f"this is no JSON: {what}") from None
+
+
+def read_json(value: object) -> Part:
+    """The parts of an expression in CQL2 JSON.
+
+    Raises
+    ------
+    Refused
+        Where a value is none of those that an expression is made of.
+    LanguageError
+        Where it is too large.
+    """
+    return _Reader().read(value, MAX_DEPTH)
+
+
+# ------------------------------------------------------------------------------- decoding JSON
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            raise LanguageError(f"an object has the member {shown(name)} twice; leave one out")
+        members[name] = value
+    return members
+
+
+def _constant(name: str) -> NoReturn:
+    raise LanguageError(f"{name} is no JSON; a number must be finite")
+
+
+def _int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS + 1:  # a sign may be one of them
+        raise LanguageError(too_many_digits(len(digits)))
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    if len(digits) > MAX_DIGITS:
+        raise LanguageError(too_many_digits(len(digits)))
+    value = float(digits)
+    if not isfinite(value):
+        raise LanguageError(
+            f"the number is too large for a double; saw {shown(digits)}; the largest is about "
+            "1.8e308, but whole numbers without exponent have no bound"
+        )
+    return value
+
+
+# ------------------------------------------------------------------------------ from JSON to parts
+
+
+class _Reader:
+    """Reads values and counts them."""
+
+    def __init__(self) -> None:
+        self._parts = 0
+        self._characters = 0
+
+    def read(self, value: object, levels: int) -> Part:
+        """The part for a value that may nest `levels` deep."""
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise LanguageError(too_many_parts())
+        if levels == 0:
+            raise LanguageError(too_deep())
+        if isinstance(value, Mapping):
+            return self._read_mapping(value, levels)
+        if isinstance(value, list | tuple):
+            return self._part(Kind.LIST, None, value, value, levels)
+        if value is None:
+            return Part(Kind.NULL, None)
+        if isinstance(value, bool | np.bool_):
+            return Part(Kind.BOOLEAN, bool(value), given=value)
+        if isinstance(value, str):
+            return Part(Kind.STRING, self._text(value), given=value)
+        if isinstance(value, int | float | np.integer | np.floating):
+            return Part(Kind.NUMBER, _number(value), given=value)
+        name = type(value).__name__
+        raise Refused(Part(Kind.NULL, None, given=value), f"a {name} is no JSON value", _FORMS)
+
+    def _part(self, kind: Kind, name: object, args: object, given: object, levels: int) -> Part:
+        assert isinstance(args, list | tuple)
+        parts = tuple(self.read(arg, levels - 1) for arg in args)
+        return Part(kind, name, parts, given=given, depth=depth_over(parts))
+
+    def _read_mapping(self, value: Mapping[object, object], levels: int) -> Part:
+        refused = Part(Kind.NULL, None, given=value)
+        if "type" in value:
+            return Part(Kind.GEOMETRY, value, given=value)
+        if "op" in value:
+            return self._read_operation(value, refused, levels)
+        if len(value) != 1:
+            raise Refused(refused, "an object with these members means nothing", _FORMS)
+        [(name, content)] = value.items()
+        if name == "property":
+            if not isinstance(content, str):
+                raise Refused(refused, "the name of an attribute is a string", _FORMS)
+            return Part(Kind.PROPERTY, self._text(content), given=value)
+        if not isinstance(name, str) or name not in LITERALS:
+            raise Refused(refused, f"an object with the member {shown(name)} means nothing", _FORMS)
+        if name in {"date", "timestamp"}:
+            content = [content]
+        if not isinstance(content, list | tuple):
+            raise Refused(refused, f'the content of "{name}" is a list', _FORMS)
+        return self._part(Kind.CALL, name, content, value, levels)
+
+    def _read_operation(self, value: Mapping[object, object], refused: Part, levels: int) -> Part:
+        name, args = value["op"], value.get("args")
+        if not isinstance(name, str):
+            raise Refused(refused, 'the "op" of an operation is a string', _FORMS)
+        if not isinstance(args, list | tuple):
+            raise Refused(refused, 'an operation has a list of "args"', _FORMS)
+        if len(value) != 2:
+            raise Refused(refused, 'an operation has the members "op" and "args" only', _FORMS)
+        small = name.lower() if name.isascii() else name
+        if small in LITERALS:
+            raise Refused(refused, f"{shown(name)} is no operation", f'write {{"{small}": ...}}')
+        return self._part(Kind.CALL, small, args, value, levels)
+
+    def _text(self, value: str) -> str:
+        self._characters += len(value)
+        if self._characters > MAX_LENGTH:
+            raise LanguageError(too_long(self._characters))
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Refused(
+                Part(Kind.STRING, value, given=value),
+                "the string has half of a surrogate pair, which is no character",
+                "leave it out",
+            ) from None
+        return str(value)
+
+
+def _number(value: int | float | np.integer | np.floating) -> int | float:
+    part = Part(Kind.NUMBER, value, given=value)
+    if isinstance(value, int | np.integer):
+        if abs(int(value)) >= _BOUND:
+            raise Refused(part, "the number is too large", f"{MAX_DIGITS:,} digits are the most")
+        return int(value)
+    if not isfinite(value):
+        raise Refused(part, "the number is not finite", "give a finite one")
+    return float(value)

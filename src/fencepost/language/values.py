@@ -1,0 +1,277 @@
+"""From parts to the values of the tree: literals read and checked, types known where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from fencepost.language.ast import (
+    Arithmetic,
+    Boolean,
+    Folded,
+    Geometry,
+    Interval,
+    Items,
+    Number,
+    Property,
+    String,
+    Time,
+    Value,
+)
+from fencepost.language.geometries import compile_bbox, compile_geometry
+from fencepost.language.names import CALCULATE, FOLD, OPERATIONS, advice_for
+from fencepost.language.parts import Kind, Part, Refused, check_count
+from fencepost.model.raw_shapes import shown
+from fencepost.model.times import parse_instant
+
+Scalar: TypeAlias = Property | Number | String | Boolean | Time | Arithmetic | Folded
+Literal: TypeAlias = Number | String | Boolean | Time
+
+_KINDS: dict[type, str] = {
+    Number: "a number",
+    Arithmetic: "a number",
+    String: "a string",
+    Folded: "a string",
+    Boolean: "a boolean",
+    Time: "a time",
+    Interval: "a span of time",
+    Geometry: "a geometry",
+    Items: "a list",
+}
+_TIMES_FORM = "write DATE('2024-05-01'), TIMESTAMP('2024-05-01T12:30:00Z') or INTERVAL('...', '..')"
+
+
+def kind_of(value: Value) -> str | None:
+    """What type a value has, in words; None for an attribute, which may have any."""
+    return _KINDS.get(type(value))
+
+
+def compile_value(part: Part) -> Value:
+    """The value that a part stands for.
+
+    Raises
+    ------
+    Refused
+        Where it stands for none.
+    """
+    if part.kind is Kind.CALL:
+        compile_call = _CALLS.get(part.value)
+        if compile_call is None:
+            raise no_value(part)
+        return compile_call(part)
+    return _LEAVES[part.kind](part)
+
+
+def no_value(part: Part) -> Refused:
+    """Why a call gives no value: there is no such function, or it is a condition."""
+    if part.value not in OPERATIONS:
+        return no_function(part)
+    name = part.value.upper()
+    return Refused(
+        part,
+        f"{name} is a condition, and a value is expected here",
+        "join conditions with AND, OR and NOT; they cannot be compared or calculated with",
+    )
+
+
+def no_function(part: Part) -> Refused:
+    """That there is no function of this name."""
+    return Refused(part, f"there is no function {shown(part.value)}", advice_for(part.value))
+
+
+def compile_scalar(part: Part, user: str) -> Scalar:
+    """A value that can be compared: an attribute, number, string, boolean or time."""
+    if part.kind is Kind.NULL:
+        raise Refused(
+            part, f"{user} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
+        )
+    value = compile_value(part)
+    if isinstance(value, Interval | Geometry | Items):
+        advice = {
+            Interval: "use one of the T_ functions",
+            Geometry: "use one of the S_ or EH_ functions",
+            Items: "use IN, or one of the A_ functions",
+        }[type(value)]
+        raise Refused(part, f"{user} does not take {_KINDS[type(value)]}", advice)
+    return value
+
+
+def compile_place(part: Part, user: str) -> Property | Geometry:
+    """An attribute or a geometry."""
+    value = compile_value(part)
+    if isinstance(value, Property | Geometry):
+        return value
+    raise Refused(
+        part,
+        f"{user} takes attributes and geometries, not {kind_of(value)}",
+        "write POINT(x y), another geometry or BBOX(...), without quotes",
+    )
+
+
+def compile_span(part: Part, user: str) -> Property | Time | Interval:
+    """An attribute, an instant or a span of time."""
+    value = compile_value(part)
+    if isinstance(value, Property | Time | Interval):
+        return value
+    raise Refused(part, f"{user} takes attributes and times, not {kind_of(value)}", _TIMES_FORM)
+
+
+def compile_set(part: Part, user: str) -> Property | Items:
+    """An attribute or a list of literals."""
+    value = compile_value(part)
+    if isinstance(value, Property | Items):
+        return value
+    raise Refused(
+        part,
+        f"{user} takes attributes and lists, not {kind_of(value)}",
+        "write the list in brackets: ('a', 'b')",
+    )
+
+
+def distinct(items: list[Value]) -> list[Value]:
+    """The items without repeated ones; 1 and 1.0 are the same, 1 and TRUE are not."""
+    first: dict[tuple[object, ...], Value] = {}
+    for item in items:
+        first.setdefault(_identity(item), item)
+    return list(first.values())
+
+
+# -------------------------------------------------------------------------------------- leaves
+
+
+def _number(part: Part) -> Number:
+    return Number(part.value)
+
+
+def _string(part: Part) -> String:
+    return String(part.value)
+
+
+def _boolean(part: Part) -> Boolean:
+    return Boolean(part.value)
+
+
+def _null(part: Part) -> Value:
+    raise Refused(part, "NULL is no value", "write IS NULL or IS NOT NULL")
+
+
+def _property(part: Part) -> Property:
+    if not part.value:
+        raise Refused(part, "an attribute needs a name", "write one between the quotes")
+    return Property(part.value)
+
+
+def _list(part: Part) -> Items:
+    items: list[Value] = []
+    for arg in part.args:
+        item = compile_value(arg)
+        if not isinstance(item, Literal):
+            what = kind_of(item) or "an attribute"
+            raise Refused(
+                arg,
+                f"a list holds numbers, strings, booleans and times, not {what}",
+                "leave it out",
+            )
+        items.append(item)
+    return Items(tuple(distinct(items)))  # type: ignore[arg-type]
+
+
+def _identity(item: Value) -> tuple[object, ...]:
+    if isinstance(item, Folded):
+        return Folded, item.fold, *_identity(item.value)
+    if isinstance(item, Time):
+        return Time, item.nanoseconds
+    assert isinstance(item, Number | String | Boolean)
+    return type(item), item.value
+
+
+_LEAVES: dict[Kind, Callable[[Part], Value]] = {
+    Kind.NUMBER: _number,
+    Kind.STRING: _string,
+    Kind.BOOLEAN: _boolean,
+    Kind.NULL: _null,
+    Kind.PROPERTY: _property,
+    Kind.LIST: _list,
+    Kind.GEOMETRY: compile_geometry,
+}
+
+
+# --------------------------------------------------------------------------------------- calls
+
+
+def _arithmetic(part: Part) -> Arithmetic:
+    check_count(part, 2)
+    left, right = (_operand(arg, part.value) for arg in part.args)
+    return Arithmetic(CALCULATE[part.value], left, right)
+
+
+def _operand(part: Part, operator: str) -> Value:
+    value = compile_value(part)
+    if isinstance(value, Property | Number | Arithmetic):
+        return value
+    raise Refused(
+        part, f"{operator} takes numbers and attributes, not {kind_of(value)}", "use a number"
+    )
+
+
+def _folded(part: Part) -> Folded:
+    check_count(part, 1)
+    value = compile_value(part.args[0])
+    if isinstance(value, Property | String | Folded):
+        return Folded(FOLD[part.value], value)
+    raise Refused(
+        part.args[0],
+        f"{part.value.upper()} takes a string or an attribute, not {kind_of(value)}",
+        "use it on both sides of a comparison of strings",
+    )
+
+
+def _time(part: Part) -> Time:
+    check_count(part, 1)
+    arg = part.args[0]
+    name, form = {
+        "date": ("DATE", "DATE('2024-05-01')"),
+        "timestamp": ("TIMESTAMP", "TIMESTAMP('2024-05-01T12:30:00Z')"),
+    }[part.value]
+    if arg.kind is not Kind.STRING:
+        raise Refused(arg, f"{name} takes a string", f"write {form}")
+    found = parse_instant(arg.value)
+    if found is None or found[1] != (part.value == "date"):
+        raise Refused(arg, f"this is no {part.value}", f"write {form}")
+    return Time(*found)
+
+
+def _interval(part: Part) -> Interval:
+    check_count(part, 2)
+    start, end = (_interval_end(arg) for arg in part.args)
+    if isinstance(start, Time) and isinstance(end, Time) and start.nanoseconds > end.nanoseconds:
+        raise Refused(part, "the interval starts after it ends", "swap its ends")
+    return Interval(start, end)
+
+
+def _interval_end(part: Part) -> Time | Property | None:
+    if part.kind is Kind.STRING:
+        if part.value == "..":
+            return None
+        found = parse_instant(part.value)
+        if found is not None:
+            return Time(*found)
+    elif part.kind is not Kind.NULL:
+        value = compile_value(part)
+        if isinstance(value, Time | Property):
+            return value
+    raise Refused(
+        part,
+        "INTERVAL takes attributes, times and '..'",
+        "write INTERVAL('2024-05-01', '2024-05-01T12:30:00Z'); '..' is unbounded",
+    )
+
+
+_CALLS: dict[str, Callable[[Part], Value]] = {
+    **dict.fromkeys(CALCULATE, _arithmetic),
+    **dict.fromkeys(FOLD, _folded),
+    "date": _time,
+    "timestamp": _time,
+    "interval": _interval,
+    "bbox": compile_bbox,
+}

@@ -1,0 +1,97 @@
+"""The condition of a subscription, put together from its checks: for those added as columns."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import shapely
+from shapely.geometry import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.index.columns import Columns, Storage
+from fencepost.index.segment import Segment
+from fencepost.kernels import matching
+from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
+from fencepost.language import ast
+from fencepost.language.ast import Compare
+from fencepost.plan.relate import FUNCTIONS
+
+_NEAR = tuple(ast.Near)
+_ARRAY = tuple(ast.Array)
+
+
+def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
+    """A conjunction of what `subscribe_columns` can say."""
+    arrays = segment.arrays
+    number = int(np.flatnonzero(arrays.filter_subscription == row)[0])
+    low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
+    parts = [_part(segment, check, columns) for check in arrays.checks[low:high]]
+    if not parts:
+        return ast.Boolean(True)
+    return parts[0] if len(parts) == 1 else ast.And(tuple(parts))
+
+
+def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
+    arrays, item = segment.arrays, int(check["item"])
+    kind, column = int(check["kind"]), int(check["column"])
+    if kind == matching.RELATE:
+        own = _property(columns, Storage.GEOMETRY, column)
+        geometry = ast.Geometry(geometry_of(arrays.shapes, item))
+        return ast.SpatialCondition(FUNCTIONS[check["function"]], own, geometry)
+    if kind == matching.NEAR:
+        own = _property(columns, Storage.GEOMETRY, column)
+        geometry = ast.Geometry(geometry_of(arrays.shapes, item))
+        return ast.NearCondition(_NEAR[check["function"]], own, geometry, float(check["low"]))
+    if kind == matching.MEMBER:
+        own = _property(columns, Storage.STRING, column)
+        return ast.Comparison(Compare.EQ, own, ast.String(_strings(segment, item)[0].decode()))
+    if kind == matching.RANGE:
+        own = _property(columns, Storage.NUMBER, column)
+        return ast.Comparison(Compare.EQ, own, ast.Number(_number(check["low"], check["low_rest"])))
+    if kind == matching.BOOLEAN:
+        own = _property(columns, Storage.TRUTH, column)
+        value = bool(check["flags"] & matching.ALLOWS_TRUE)
+        return ast.Comparison(Compare.EQ, own, ast.Boolean(value))
+    own = _property(columns, Storage.LIST, column)
+    words = tuple(ast.String(word[1:].decode()) for word in sorted(_strings(segment, item)))
+    return ast.ArrayCondition(_ARRAY[check["function"]], own, ast.Items(words))
+
+
+def _property(columns: Columns, storage: Storage, number: int) -> ast.Property:
+    source = columns.of(storage)[number].source
+    assert isinstance(source, ast.Property)
+    return source
+
+
+def _strings(segment: Segment, number: int) -> list[bytes]:
+    arrays = segment.arrays
+    items = arrays.set_items[arrays.set_start[number] : arrays.set_start[number + 1]]
+    start = arrays.vocabulary.start
+    return [bytes(arrays.vocabulary.bytes[start[k] : start[k + 1]]) for k in items.tolist()]
+
+
+def _number(first: float, rest: float) -> int | float:
+    exact = Fraction(float(first)) + Fraction(float(rest))
+    return int(exact) if rest else float(first)
+
+
+def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
+    """A shape as a Shapely geometry."""
+    first, stop = int(g.shapes["chain"][row]), int(g.shapes["chain"][row + 1])
+    chains = []
+    for c in range(first, stop):
+        low, high = int(g.chains["start"][c]), int(g.chains["start"][c + 1])
+        chains.append(np.column_stack((g.x[low:high], g.y[low:high])))
+    dimension = int(g.shapes["dimension"][row])
+    if dimension == POINTS:
+        return Point(chains[0][0]) if len(chains[0]) == 1 else MultiPoint(chains[0])
+    if dimension == LINES:
+        return LineString(chains[0]) if len(chains) == 1 else MultiLineString(chains)
+    parts: dict[int, list[Any]] = {}
+    for c, chain in zip(range(first, stop), chains, strict=True):
+        parts.setdefault(int(g.chains["part"][c]), []).append(chain)
+    polygons = [Polygon(rings[0], rings[1:]) for rings in parts.values()]
+    result = polygons[0] if len(polygons) == 1 else MultiPolygon(polygons)
+    return shapely.normalize(result)

@@ -1,0 +1,470 @@
+"""`Matcher`: subscriptions in, events past, the ids of those that match out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.errors import FencepostError, ModelError
+from fencepost.index.columns import Columns
+from fencepost.index.events import block_of_rows
+from fencepost.index.merge import merge
+from fencepost.index.segment import build
+from fencepost.index.table import FilterTable
+from fencepost.kernels.matching import EventArrays
+from fencepost.language.parse import parse
+from fencepost.match import storage
+from fencepost.match.batch import match_table
+from fencepost.match.bulk import ColumnSubscriptions
+from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry, names_table
+from fencepost.match.explain import Explanation, explain
+from fencepost.match.reference.evaluate import matches as reference_matches
+from fencepost.match.run import Runner
+from fencepost.model.event import attributes
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import filters, properties
+from fencepost.plan.values import is_missing
+
+INDEXES = ("auto", "reference")
+SPACES = ("planar",)
+DeadLetters = list[tuple[int, str]]
+
+
+class Matcher:
+    """Standing questions, and which of them an event answers.
+
+    Parameters
+    ----------
+    space : {"planar"}
+        What coordinates mean: points of a plane.
+    index : {"auto", "reference"}
+        "reference" evaluates every expression on every event, slowly and plainly; it is what
+        "auto" is tested against.
+    clock : callable, optional
+        The present in nanoseconds since 1970, by which subscriptions expire.
+
+    Notes
+    -----
+    A matcher may be used from many threads. A change is seen by every match that begins after it
+    returned. A process that forks may use a matcher in the child if no other thread was using it.
+
+    Examples
+    --------
+    >>> m = Matcher()
+    >>> m.subscribe("storm-7", "S_INTERSECTS(area, BBOX(0, 0, 4, 4)) AND wind > 30")
+    >>> m.match({"area": "POINT (1 1)", "wind": 42})
+    ['storm-7']
+    """
+
+    def __init__(
+        self,
+        space: str = "planar",
+        index: str = "auto",
+        *,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        if space not in SPACES:
+            raise ModelError(f"space must be one of {', '.join(SPACES)}; saw {space!r:.40}")
+        if index not in INDEXES:
+            raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
+        self.space = space
+        self.index = index
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._columns = Columns()
+        self._shelves: tuple[Shelf, ...] = ()
+        self._pending: dict[str, Subscription] = {}
+        self._places: dict[str, tuple[Shelf, int]] | None = {}
+        self._runner = Runner()
+
+    # Subscriptions
+
+    def subscribe(
+        self,
+        id: str,
+        expression: str | Mapping[str, object],
+        *,
+        subscriber: str | None = None,
+        replace: bool = False,
+        expires: object = None,
+    ) -> None:
+        """Leave a standing question.
+
+        Parameters
+        ----------
+        id : str
+            Its name, by which matches are reported.
+        expression : str or mapping
+            CQL2 text or JSON.
+        subscriber : str, optional
+            To whom it belongs; the id if left out.
+        replace : bool
+            Whether it may take the place of one with the same id.
+        expires : datetime or ISO 8601 string, optional
+            When it stops matching.
+
+        Raises
+        ------
+        LanguageError
+            Where the expression cannot be read or is not supported.
+        ModelError
+            Where the id is in use and `replace` is false.
+        """
+        subscription = self._compiled(id, expression, subscriber, expires)
+        with self._lock:
+            self._add((subscription,), replace)
+
+    def subscribe_many(
+        self,
+        table: object,
+        dead_letters: DeadLetters | None = None,
+        *,
+        replace: bool = False,
+    ) -> int:
+        """Add the rows of a table: `id`, `expression` and, where given, `subscriber`, `expires`.
+
+        Parameters
+        ----------
+        table : Arrow table, pandas DataFrame or sequence of mappings
+        dead_letters : list, optional
+            Collects (row, reason) of rows that cannot be used, while the others are added.
+            Without it one bad row refuses them all.
+
+        Returns
+        -------
+        int
+            How many were added.
+        """
+        good: dict[str, tuple[int, Subscription]] = {}
+        bad: DeadLetters = []
+        for number, row in enumerate(_rows(table)):
+            try:
+                subscription = self._compiled(
+                    row.get("id"), row.get("expression"), row.get("subscriber"), row.get("expires")
+                )
+                if subscription.id in good:
+                    raise ModelError(f"the id {subscription.id!r:.60} is in the table twice")
+            except FencepostError as error:
+                bad.append((number, str(error)))
+            else:
+                good[subscription.id] = number, subscription
+        with self._lock:
+            for id, (number, _) in list(good.items()):
+                if not replace and id in self:
+                    bad.append((number, _in_use(id)))
+                    del good[id]
+            if bad and dead_letters is None:
+                raise ModelError(_all_reasons(sorted(bad)))
+            self._add([subscription for _, subscription in good.values()], replace)
+        if dead_letters is not None:
+            dead_letters.extend(sorted(bad))
+        return len(good)
+
+    def subscribe_columns(
+        self,
+        ids: Sequence[str],
+        *,
+        regions: Mapping[str, tuple[object, object]] | None = None,
+        within: Mapping[str, tuple[object, object]] | None = None,
+        keywords: Mapping[str, Sequence[Sequence[str]]] | None = None,
+        equals: Mapping[str, Sequence[object]] | None = None,
+        subscribers: Sequence[str] | None = None,
+    ) -> None:
+        """Add many subscriptions given as columns: no parsing.
+
+        Parameters
+        ----------
+        ids : sequence of str
+        regions : mapping of attribute to (geometries, relations)
+            A relation is an `EH_*` or `S_*` name: one for all, or one a row.
+        within : mapping of attribute to (geometries, distances)
+            At most that distance away.
+        keywords : mapping of attribute to lists of keywords
+            All of a row's must be there; an empty list is no condition.
+        equals : mapping of attribute to values
+            Strings, numbers or booleans; None is no condition.
+        subscribers : sequence of str, optional
+            The ids if left out.
+
+        Notes
+        -----
+        All conditions of a row must hold. One bad row refuses them all.
+        """
+        compiled = ColumnSubscriptions(
+            self._columns, ids, subscribers, regions, within, keywords, equals
+        )
+        with self._lock:
+            taken = [id for id in compiled.ids if id in self]
+            if taken:
+                raise ModelError(_in_use(taken[0]) + f" ({len(taken):,} such rows)")
+            self._flush()
+            self._push(compiled.shelf())
+            self._places = None
+
+    def unsubscribe(self, id: str) -> bool:
+        """Remove a subscription; whether there was one."""
+        with self._lock:
+            if self._pending.pop(id, None) is not None:
+                return True
+            place = self._where().pop(id, None)
+            if place is None:
+                return False
+            shelf, row = place
+            alive = bool(shelf.segment.arrays.expires[row] > self._clock())
+            shelf.alive[row] = 0
+            return alive
+
+    def _compiled(
+        self, id: object, expression: object, subscriber: object, expires: object
+    ) -> Subscription:
+        name = checked_id(id)
+        owner = name if subscriber is None else checked_id(subscriber, "subscriber")
+        if not isinstance(expression, (str, Mapping)):
+            raise ModelError(
+                f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
+            )
+        condition = parse(expression)
+        text = expression if isinstance(expression, str) else storage.json_text(expression)
+        return Subscription(name, text, owner, expiry(expires), tuple(filters(condition)))
+
+    def _add(self, subscriptions: Iterable[Subscription], replace: bool) -> None:
+        for subscription in subscriptions:
+            if subscription.id in self:
+                if not replace:
+                    raise ModelError(_in_use(subscription.id))
+                self.unsubscribe(subscription.id)
+            self._pending[subscription.id] = subscription
+
+    def _where(self) -> dict[str, tuple[Shelf, int]]:
+        """Where each subscription is; made when first needed."""
+        if self._places is None:
+            self._places = {}
+            for shelf in self._shelves:
+                ids = shelf.ids
+                for row in np.flatnonzero(shelf.alive).tolist():
+                    self._places[ids[row]] = shelf, row
+        return self._places
+
+    def __contains__(self, id: object) -> bool:
+        with self._lock:
+            now = self._clock()
+            if id in self._pending:
+                return self._pending[id].expires > now  # type: ignore[index]
+            place = self._where().get(id)  # type: ignore[call-overload]
+            return place is not None and bool(place[0].segment.arrays.expires[place[1]] > now)
+
+    def __len__(self) -> int:
+        now = self._clock()
+        with self._lock:
+            waiting = sum(s.expires > now for s in self._pending.values())
+            return waiting + sum(len(shelf.living(now)) for shelf in self._shelves)
+
+    def ids(self) -> list[str]:
+        """The ids of all subscriptions, sorted."""
+        now = self._clock()
+        with self._lock:
+            found = [s.id for s in self._pending.values() if s.expires > now]
+            for shelf in self._shelves:
+                found.extend(shelf.living_ids(now))
+        return sorted(found)
+
+    # Segments
+
+    def _flush(self) -> None:
+        """Put what is waiting into a segment of its own."""
+        if not self._pending:
+            return
+        waiting = list(self._pending.values())
+        self._pending = {}
+        table = FilterTable(self._columns)
+        for number, subscription in enumerate(waiting):
+            table.add(number, subscription.filters)
+        expires = np.array([s.expires for s in waiting], np.int64)
+        self._push(Shelf(build(table.arrays(), expires), names_table(waiting)))
+
+    def _push(self, shelf: Shelf) -> None:
+        """Add a segment; segments of like size are merged, so there are few."""
+        shelves = [*self._shelves, shelf]
+        places = self._places
+        if places is not None:
+            places.update({id: (shelf, row) for row, id in enumerate(shelf.ids)})
+        while len(shelves) > 1 and len(shelves[-2].segment) <= 2 * len(shelves[-1].segment):
+            merged = self._merged(shelves[-2:])
+            shelves[-2:] = [merged] if len(merged.segment) else []
+        self._shelves = tuple(shelves)
+
+    def _merged(self, shelves: list[Shelf]) -> Shelf:
+        now = self._clock()
+        rows = [shelf.living(now) for shelf in shelves]
+        parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
+        expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
+        names = pa.concat_tables(s.names.take(r) for s, r in zip(shelves, rows, strict=True))
+        merged = Shelf(build(merge(parts), expires), names.combine_chunks())
+        if self._places is not None:
+            for shelf, kept in zip(shelves, rows, strict=True):
+                for row in np.setdiff1d(np.flatnonzero(shelf.alive), kept):
+                    self._places.pop(shelf.ids[row], None)
+            self._places.update({id: (merged, row) for row, id in enumerate(merged.ids)})
+        return merged
+
+    def snapshot(self) -> tuple[Shelf, ...]:
+        """The segments as they are now, with nothing waiting."""
+        if self._pending:
+            with self._lock:
+                self._flush()
+        return self._shelves
+
+    # Matching
+
+    def match(self, event: object) -> list[str]:
+        """The ids of the subscriptions that an event answers, sorted.
+
+        Parameters
+        ----------
+        event : mapping, GeoJSON Feature, or table row
+        """
+        return sorted(id for shelf, row in self._hits(event) for id in (shelf.ids[row],))
+
+    def match_subscribers(self, event: object) -> list[str]:
+        """The subscribers of whom a subscription matches, sorted, each once."""
+        return sorted({shelf.subscribers[row] for shelf, row in self._hits(event)})
+
+    def _hits(self, event: object) -> list[tuple[Shelf, int]]:
+        values = EventValues(attributes(event))
+        shelves = self.snapshot()
+        if self.index == "reference":
+            return self._reference_hits(event, shelves)
+        block = block_of_rows(self._columns, (values,))
+        return [
+            (shelf, row) for shelf in shelves for row in self._rows_of(shelf, block)[:, 1].tolist()
+        ]
+
+    def _rows_of(self, shelf: Shelf, block: EventArrays) -> NDArray[np.uint32]:
+        return self._runner.match(shelf.segment, block, self._clock())
+
+    def _reference_hits(self, event: object, shelves: tuple[Shelf, ...]) -> list[tuple[Shelf, int]]:
+        now = self._clock()
+        return [
+            (shelf, row)
+            for shelf in shelves
+            for row in shelf.living(now).tolist()
+            if reference_matches(parse(storage.expression(shelf, row, self._columns)), event)
+        ]
+
+    def match_batch(
+        self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
+    ) -> pa.Table:
+        """Every pair of an event and a subscription that it answers.
+
+        Parameters
+        ----------
+        table : Arrow table or record batch, pandas or GeoPandas DataFrame, or sequence of events
+        threads : int
+            How many threads share the rows.
+        dead_letters : list, optional
+            Collects (row, reason) of events that cannot be read; without it the call raises,
+            naming every bad row.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns `event`, the row number, and `subscription`, the id, dictionary-encoded; by
+            event, then by id.
+        """
+        shelves = self.snapshot()
+        return match_table(self, shelves, table, threads, dead_letters)
+
+    def explain(self, event: object, id: str) -> Explanation:
+        """Why an event matches a subscription or not, condition by condition."""
+        self.snapshot()
+        with self._lock:
+            place = self._where().get(id)
+        if place is None:
+            raise ModelError(f"there is no subscription {id!r:.60}")
+        text = storage.expression(*place, self._columns)
+        return explain(parse(text), EventValues(attributes(event)))
+
+    def expression(self, id: str) -> str:
+        """The expression of a subscription, in CQL2 text or JSON as it was given."""
+        self.snapshot()
+        with self._lock:
+            place = self._where().get(id)
+        if place is None:
+            raise ModelError(f"there is no subscription {id!r:.60}")
+        return storage.expression(*place, self._columns)
+
+    def stats(self) -> dict[str, Any]:
+        """Numbers about the subscriptions and the index."""
+        shelves = self.snapshot()
+        paths = {"region": 0, "equality": 0, "scan": 0}
+        for shelf in shelves:
+            for name, count in shelf.segment.paths().items():
+                paths[name] += count
+        return {
+            "subscriptions": len(self),
+            "segments": len(shelves),
+            "filters_by_path": paths,
+            "columns": sum(len(rows) for rows in self._columns.by_storage),
+            "bytes": sum(shelf.segment.nbytes for shelf in shelves),
+        }
+
+    def attributes_asked(self) -> frozenset[str]:
+        """The attributes that some subscription asks about."""
+        self.snapshot()
+        return frozenset(
+            p.name
+            for rows in self._columns.by_storage
+            for column in rows
+            for p in properties(column.source)
+        )
+
+    # Keeping
+
+    def save(self, path: str | Path) -> None:
+        """Write the subscriptions to a folder, ready to be opened memory-mapped by any process."""
+        with self._lock:
+            storage.save(Path(path), self.snapshot(), self._columns, self.space)
+
+    @classmethod
+    def open(cls, path: str | Path, *, clock: Callable[[], int] = time.time_ns) -> Matcher:
+        """A matcher of the subscriptions that `save` wrote; they are mapped, not read."""
+        shelves, columns, space = storage.open(Path(path))
+        matcher = cls(space, clock=clock)
+        matcher._columns, matcher._shelves, matcher._places = columns, shelves, None
+        return matcher
+
+
+def _in_use(id: str) -> str:
+    return f"there is a subscription {id!r:.60} already; give replace=True to put this in its place"
+
+
+def _all_reasons(bad: DeadLetters) -> str:
+    shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
+    more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
+    return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
+
+
+def _rows(table: object) -> Iterable[Mapping[str, object]]:
+    """The rows of a table as mappings."""
+    if isinstance(table, (pa.Table, pa.RecordBatch)):
+        rows: list[Mapping[str, object]] = table.to_pylist()
+    elif hasattr(table, "to_dict") and hasattr(table, "columns"):
+        rows = [
+            {k: None if is_missing(v) else v for k, v in row.items()}
+            for row in table.to_dict("records")  # type: ignore[attr-defined]
+        ]
+    elif isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
+        rows = list(table)
+    else:
+        raise ModelError(
+            f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
+            "list of mappings with id and expression"
+        )
+    return rows

@@ -1,0 +1,264 @@
+"""Whether an event satisfies a condition, straight from `docs/meaning.md`.
+
+The oracle of every matcher: no index, no kernel, no short cut, and nothing shared with them but
+the tree of the expression, the attributes of an event, the reading of times and the tokeniser,
+which are definitions rather than algorithms. One function for each kind of condition, each of
+which returns True, False, or None for unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from math import inf
+from typing import Final, TypeAlias
+
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.language import ast
+from fencepost.match.reference.geometries import geometry_of
+from fencepost.match.reference.space import are_near, are_related
+from fencepost.match.reference.spans import (
+    Span,
+    are_spans_related,
+    nanoseconds_of,
+    span_between,
+    span_of,
+)
+from fencepost.match.reference.values import (
+    Instant,
+    calculate,
+    compare,
+    fold,
+    has_form,
+    items_of,
+    normal,
+)
+from fencepost.model.event import attributes
+from fencepost.model.tokens import keywords, tokenise
+
+__all__ = ["evaluate", "matches"]
+
+Truth: TypeAlias = bool | None
+_Attributes: TypeAlias = Mapping[str, object]
+
+
+def matches(condition: ast.Condition, event: object) -> bool:
+    """
+    Whether an event satisfies a condition: only what is true matches, not what is unknown.
+
+    Parameters
+    ----------
+    condition : Condition
+        The tree of an expression.
+    event : object
+        What `fencepost.model.event.attributes` takes.
+
+    Returns
+    -------
+    bool
+        True just where `evaluate` is.
+    """
+    return evaluate(condition, event) is True
+
+
+def evaluate(condition: ast.Condition, event: object) -> Truth:
+    """
+    Whether a condition is true, false or unknown of an event.
+
+    Parameters
+    ----------
+    condition : Condition
+        The tree of an expression.
+    event : object
+        What `fencepost.model.event.attributes` takes.
+
+    Returns
+    -------
+    bool or None
+        None for unknown.
+
+    Raises
+    ------
+    ModelError
+        If the event is none.
+    """
+    return _evaluate(condition, attributes(event))
+
+
+def _evaluate(condition: ast.Condition, event: _Attributes) -> Truth:
+    match condition:
+        case ast.And(parts):
+            return _all([_evaluate(part, event) for part in parts])
+        case ast.Or(parts):
+            return _any([_evaluate(part, event) for part in parts])
+        case ast.Not(part):
+            return _not(_evaluate(part, event))
+        case ast.Boolean(value):
+            return value
+        case ast.Truth(attribute):
+            truth = _value(attribute, event)
+            return truth if isinstance(truth, bool) else None
+        case ast.IsNull(attribute):
+            return _value(attribute, event) is None
+        case ast.Comparison(op, left, right):
+            return _comparison(op, _value(left, event), _value(right, event))
+        case ast.Between():
+            return _between(condition, event)
+        case ast.In():
+            return _in(condition, event)
+        case ast.Like(value, pattern):
+            return _like(_value(value, event), _value(pattern, event))
+        case ast.SpatialCondition(function, left, right):
+            a, b = _geometry(left, event), _geometry(right, event)
+            return None if a is None or b is None else are_related(function, a, b)
+        case ast.NearCondition(near, left, right, distance):
+            a, b = _geometry(left, event), _geometry(right, event)
+            return None if a is None or b is None else are_near(near, a, b, distance)
+        case ast.TemporalCondition(temporal, first, second):
+            s, t = _span(first, event), _span(second, event)
+            return None if s is None or t is None else are_spans_related(temporal, s, t)
+        case ast.ArrayCondition():
+            return _array(condition, event)
+
+
+# --- Three values -----------------------------------------------------------------------------
+
+
+def _all(parts: Collection[Truth]) -> Truth:
+    if False in parts:
+        return False
+    return None if None in parts else True
+
+
+def _any(parts: Collection[Truth]) -> Truth:
+    if True in parts:
+        return True
+    return None if None in parts else False
+
+
+def _not(part: Truth) -> Truth:
+    return None if part is None else not part
+
+
+# --- Values -----------------------------------------------------------------------------------
+
+
+def _value(node: ast.Value, event: _Attributes) -> object:
+    """The value in normal form, None if it is missing or a calculation has no result."""
+    match node:
+        case ast.Property(name):
+            return normal(event.get(name))
+        case ast.Number(value) | ast.String(value) | ast.Boolean(value) | ast.Geometry(value):
+            return value
+        case ast.Time(nanoseconds):
+            return Instant(nanoseconds)
+        case ast.Arithmetic(op, left, right):
+            return calculate(op, _value(left, event), _value(right, event))
+        case ast.Folded(how, value):
+            return fold(how, _value(value, event))
+        case ast.Interval() | ast.Items():
+            return node  # neither can be compared by value
+
+
+# --- Comparison -------------------------------------------------------------------------------
+
+_HOLDS: Final[dict[ast.Compare, tuple[int, ...]]] = {
+    ast.Compare.EQ: (0,),
+    ast.Compare.NE: (-1, 1),
+    ast.Compare.LT: (-1,),
+    ast.Compare.LE: (-1, 0),
+    ast.Compare.GT: (1,),
+    ast.Compare.GE: (1, 0),
+}
+
+
+def _comparison(op: ast.Compare, left: object, right: object) -> Truth:
+    order = compare(left, right)
+    return None if order is None else order in _HOLDS[op]
+
+
+def _between(condition: ast.Between, event: _Attributes) -> Truth:
+    value = _value(condition.value, event)
+    return _all(
+        [
+            _comparison(ast.Compare.GE, value, _value(condition.low, event)),
+            _comparison(ast.Compare.LE, value, _value(condition.high, event)),
+        ]
+    )
+
+
+def _in(condition: ast.In, event: _Attributes) -> Truth:
+    """Unlike an OR of equalities: one item that can be compared is enough to know."""
+    value = _value(condition.value, event)
+    orders = [compare(value, _value(item, event)) for item in condition.items]
+    if 0 in orders:
+        return True
+    return None if all(order is None for order in orders) else False
+
+
+def _like(value: object, pattern: object) -> Truth:
+    if not isinstance(value, str) or not isinstance(pattern, str):
+        return None
+    return has_form(value, pattern)
+
+
+# --- Space and time ---------------------------------------------------------------------------
+
+
+def _geometry(node: ast.Property | ast.Geometry, event: _Attributes) -> BaseGeometry | None:
+    """The geometry, None if it is missing or cannot be used."""
+    return node.value if isinstance(node, ast.Geometry) else geometry_of(event.get(node.name))
+
+
+def _span(node: ast.Property | ast.Time | ast.Interval, event: _Attributes) -> Span | None:
+    """The span of time, None if it is missing or none."""
+    if not isinstance(node, ast.Interval):
+        return span_of(_value(node, event))
+    start = -inf if node.start is None else nanoseconds_of(_value(node.start, event))
+    end = inf if node.end is None else nanoseconds_of(_value(node.end, event))
+    return span_between(start, end)
+
+
+# --- Lists ------------------------------------------------------------------------------------
+
+
+def _array(condition: ast.ArrayCondition, event: _Attributes) -> Truth:
+    sides = _value(condition.left, event), _value(condition.right, event)
+    left, right = _items(*sides), _items(*reversed(sides))
+    if left is None or right is None:
+        return None
+    match condition.function:
+        case ast.Array.A_CONTAINS:
+            return left >= right
+        case ast.Array.A_CONTAINEDBY:
+            return left <= right
+        case ast.Array.A_EQUALS:
+            return left == right
+        case ast.Array.A_OVERLAPS:
+            # A literal list that is empty, or of keywords without any word, is no condition.
+            literals = [
+                items
+                for side, items in zip(sides, (left, right), strict=True)
+                if isinstance(side, ast.Items)
+            ]
+            return not all(literals) or not left.isdisjoint(right)
+
+
+def _items(side: object, other: object) -> set[Hashable] | None:
+    """The items of one side, None if it is no list; of a text beside keywords, both are words."""
+    if isinstance(side, str):
+        return set(tokenise(side)) if _strings(other) is not None else None
+    if not isinstance(side, ast.Items):
+        return items_of(side)
+    strings = _strings(side)
+    if isinstance(other, str) and strings is not None:
+        return set(keywords(strings))
+    return items_of([_value(item, {}) for item in side.items])
+
+
+def _strings(side: object) -> list[str] | None:
+    """The items of a literal list that holds strings only."""
+    if not isinstance(side, ast.Items):
+        return None
+    strings = [item.value for item in side.items if isinstance(item, ast.String)]
+    return strings if len(strings) == len(side.items) else None

@@ -1,0 +1,260 @@
+"""What the value of an attribute counts as, and how values compare, calculate and have a form.
+
+A value is brought to one of a few Python types, and from then on its type is its kind:
+
+| kind | type |
+|---|---|
+| missing | None |
+| boolean | bool |
+| number | int, float, Decimal, Fraction; never NaN |
+| string | str |
+| time | Instant |
+
+Everything else (geometries, lists, mappings, bytes) stays as it is, and belongs to no kind that
+can be compared. Python compares numbers of all four types by their exact value.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Hashable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from fencepost.language.ast import Calculate, Fold
+from fencepost.model.times import instant_of, parse_instant
+
+__all__ = [
+    "Instant",
+    "calculate",
+    "compare",
+    "fold",
+    "has_form",
+    "items_of",
+    "normal",
+    "time_of",
+]
+
+Number: TypeAlias = int | float | Decimal | Fraction
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """A time, in whole nanoseconds since 1970-01-01T00:00:00Z."""
+
+    nanoseconds: int
+
+
+# --- Kinds ------------------------------------------------------------------------------------
+
+
+def normal(value: object) -> object:
+    """The value in the one type of its kind; None if it is missing; itself if it has no kind."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
+        value = value[()]
+    if _is_missing(value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, np.longdouble):
+        return Fraction(*value.as_integer_ratio()) if np.isfinite(value) else float(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, date | np.datetime64):  # a datetime and a Timestamp are dates too
+        nanoseconds = instant_of(value)
+        return value if nanoseconds is None else Instant(nanoseconds)
+    return value
+
+
+def _is_missing(value: object) -> bool:
+    """Whether it is None, NaN or NaT, of Python, NumPy or pandas; or masked, or pandas' NA."""
+    if value is None or value is np.ma.masked or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
+
+
+def _kind(value: object) -> str | None:
+    """The kind of a value in normal form; None for what is missing or cannot be compared."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, Number):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "time" if isinstance(value, Instant) else None
+
+
+def time_of(value: object) -> Instant | None:
+    """The time that a value in normal form is, or that it tells as an ISO 8601 string."""
+    if isinstance(value, str):
+        parsed = parse_instant(value)
+        return None if parsed is None else Instant(parsed[0])
+    return value if isinstance(value, Instant) else None
+
+
+def items_of(value: object) -> set[Hashable] | None:
+    """
+    The items of a list; None if the value is no list.
+
+    Two items are one if they are of one kind and equal. Missing items are left out; one of no
+    kind differs from every item, itself in another list included.
+    """
+    if not isinstance(value, list | tuple | AbstractSet | np.ndarray):
+        return None
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return None
+    normals = [normal(item) for item in value]
+    kinds = [(_kind(item), item) for item in normals if item is not None]
+    return {(kind, item) if kind else _Unlike() for kind, item in kinds}
+
+
+class _Unlike:
+    """An item that equals nothing else."""
+
+
+# --- Comparison -------------------------------------------------------------------------------
+
+
+def compare(left: object, right: object) -> int | None:
+    """
+    -1, 0 or 1: whether a value is below, equal to or above another; None: cannot be compared.
+
+    Both are in normal form. A string beside a time is read as a time.
+    """
+    if isinstance(left, Instant) or isinstance(right, Instant):
+        left, right = time_of(left), time_of(right)
+    if _kind(left) is None or _kind(left) != _kind(right):
+        return None
+    a: Any = left
+    b: Any = right
+    return int(a > b) - int(a < b)
+
+
+def fold(how: Fold, value: object) -> str | None:
+    """The string without its case or its accents; None of anything else."""
+    if not isinstance(value, str):
+        return None
+    if how is Fold.CASEI:
+        return value.casefold()
+    apart = unicodedata.normalize("NFD", value)
+    bare = "".join(char for char in apart if unicodedata.category(char)[0] != "M")
+    return unicodedata.normalize("NFC", bare)
+
+
+# --- Form -------------------------------------------------------------------------------------
+
+_RUN: Final = 0
+_ONE: Final = 1
+
+
+def has_form(text: str, pattern: str) -> bool:
+    r"""
+    Whether the whole text has the form of a LIKE pattern.
+
+    `%` is any run of characters, also none; `_` any one character, that is one code point; `\`
+    takes away the meaning of the next character, and at the very end stands for itself.
+    """
+    # The numbers of characters that some way of matching the pattern so far has used up.
+    used = {0}
+    for part in _pattern_parts(pattern):
+        if part == _RUN:
+            used = set(range(min(used), len(text) + 1)) if used else used
+        else:
+            used = {n + 1 for n in used if n < len(text) and part in (_ONE, text[n])}
+    return len(text) in used
+
+
+def _pattern_parts(pattern: str) -> list[str | int]:
+    parts: list[str | int] = []
+    characters = iter(pattern)
+    for char in characters:
+        if char == "\\":
+            parts.append(next(characters, "\\"))
+        else:
+            parts.append({"%": _RUN, "_": _ONE}.get(char, char))
+    return parts
+
+
+# --- Arithmetic -------------------------------------------------------------------------------
+
+
+def calculate(op: Calculate, left: object, right: object) -> int | float | None:
+    """
+    The result of a calculation; None if it is not defined, or not of numbers.
+
+    Of two integers `+ - * div %` are exact. All else is arithmetic of doubles, of the doubles
+    nearest to the operands. `div` is the exact quotient cut towards zero (of doubles: and then
+    the nearest double) and `%` is what remains, of the sign of the left. A result that is
+    infinite though both operands are finite is an overflow.
+    """
+    if _kind(left) != "number" or _kind(right) != "number":
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        exact = _calculate_integers(op, left, right)
+        if exact is not None or op in (Calculate.DIV, Calculate.REMAINDER):
+            return exact
+    a, b = _double(left), _double(right)
+    if a is None or b is None:
+        return None
+    try:
+        result = _calculate_doubles(op, a, b)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
+    if math.isnan(result) or (math.isinf(result) and math.isfinite(a) and math.isfinite(b)):
+        return None
+    return result
+
+
+def _calculate_integers(op: Calculate, a: int, b: int) -> int | None:
+    if op is Calculate.ADD:
+        return a + b
+    if op is Calculate.SUBTRACT:
+        return a - b
+    if op is Calculate.MULTIPLY:
+        return a * b
+    if op in (Calculate.DIV, Calculate.REMAINDER) and b:
+        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return quotient if op is Calculate.DIV else a - b * quotient
+    return None
+
+
+def _calculate_doubles(op: Calculate, a: float, b: float) -> float:
+    match op:
+        case Calculate.ADD:
+            return a + b
+        case Calculate.SUBTRACT:
+            return a - b
+        case Calculate.MULTIPLY:
+            return a * b
+        case Calculate.DIVIDE:
+            return a / b
+        case Calculate.POWER:
+            return math.pow(a, b)
+        case Calculate.REMAINDER:
+            return math.fmod(a, b)
+        case Calculate.DIV:
+            if math.isinf(a) or math.isinf(b):
+                return a / b
+            return float(math.trunc(Fraction(a) / Fraction(b)))
+
+
+def _double(value: Any) -> float | None:
+    """The nearest double of a number; None if that is too large for one."""
+    try:
+        double = float(value)
+    except OverflowError:
+        return None
+    return None if math.isinf(double) and value != double else double

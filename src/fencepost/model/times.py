@@ -1,0 +1,198 @@
+"""Times as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any year.
+
+What has no zone is in UTC, and a date is its first instant. Leap seconds do not exist here, as
+in POSIX time.
+
+Text is read in the form that RFC 3339 and the extended format of ISO 8601 share:
+
+    2024-05-01                        a date
+    2024-05-01T12:30:00Z              `t` and `z` may be small, and a space may stand for the T
+    2024-05-01T12:30:00.123456789Z    a fraction, after a point or a comma
+    2024-05-01T12:30+02:00            seconds may be left out; +0200 and +02 are offsets too
+
+Years are 0001 to 9999, in UTC as well. Finer than a nanosecond is not cut off but refused.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_FIRST = (1 - _EPOCH_ORDINAL) * DAY
+_LAST = (date.max.toordinal() + 1 - _EPOCH_ORDINAL) * DAY - 1
+_FORM = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
+_ATTOSECONDS = {
+    unit: 10**power
+    for unit, power in {"as": 0, "fs": 3, "ps": 6, "ns": 9, "us": 12, "ms": 15, "s": 18}.items()
+}
+_ATTOSECONDS |= {
+    unit: seconds * 10**18
+    for unit, seconds in {"m": 60, "h": 3_600, "D": 86_400, "W": 7 * 86_400}.items()
+}
+_MONTHS = {"M": 1, "Y": 12}
+_NANOSECOND = 10**9  # in attoseconds
+
+
+def parse_instant(text: str) -> tuple[int, bool] | None:
+    """The nanoseconds since 1970 that a text says, and whether it is a date without a time.
+
+    Parameters
+    ----------
+    text : str
+        In the form that the module describes, with nothing before or after it.
+
+    Returns
+    -------
+    tuple of int and bool, or None
+        None where the text is no time of that form: also for a leap second (``:60``), for
+        24:00, and for a fraction that is finer than a nanosecond.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, offset = match.groups()
+    try:
+        days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_ORDINAL
+    except ValueError:
+        return None
+    if hour is None:
+        return days * DAY, True
+    clock = _seconds_of_clock(int(hour), int(minute), int(second or 0))
+    parts = _nanoseconds_of_fraction(fraction or "")
+    shift = _seconds_of_offset(offset or "Z")
+    if clock is None or parts is None or shift is None:
+        return None
+    nanoseconds = days * DAY + (clock - shift) * SECOND + parts
+    return (nanoseconds, False) if _FIRST <= nanoseconds <= _LAST else None
+
+
+def format_instant(nanoseconds: int) -> str:
+    """The RFC 3339 text of an instant, in UTC with no more digits than it needs.
+
+    Raises
+    ------
+    ValueError
+        Where the year is not one of 0001 to 9999.
+    """
+    days, rest = divmod(nanoseconds, DAY)
+    seconds, fraction = divmod(rest, SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    digits = f".{fraction:09d}".rstrip("0") if fraction else ""
+    return f"{_format_days(days)}T{hour:02d}:{minute:02d}:{second:02d}{digits}Z"
+
+
+def format_date(nanoseconds: int) -> str:
+    """The text YYYY-MM-DD of the day, in UTC, that holds an instant.
+
+    Raises
+    ------
+    ValueError
+        Where the year is not one of 0001 to 9999.
+    """
+    return _format_days(nanoseconds // DAY)
+
+
+def instant_of(value: object) -> int | None:
+    """The nanoseconds since 1970 of a value that is a time.
+
+    Parameters
+    ----------
+    value : object
+        A `datetime`, a `date`, a `numpy.datetime64` of any unit or a `pandas.Timestamp`.
+
+    Returns
+    -------
+    int or None
+        None for NaT, for a time that is not a whole number of nanoseconds, and for any value
+        of another type; a str is not read (`parse_instant` does that).
+    """
+    if isinstance(value, np.datetime64):
+        return _instant_of_numpy(value)
+    if isinstance(value, datetime):
+        if hasattr(value, "to_datetime64"):  # pandas: a datetime that knows nanoseconds, or NaT
+            return _instant_of_numpy(value.to_datetime64())
+        return _instant_of_datetime(value)
+    if isinstance(value, date):
+        return (value.toordinal() - _EPOCH_ORDINAL) * DAY
+    return None
+
+
+# -------------------------------------------------------------------------------- parts of a text
+
+
+def _seconds_of_clock(hour: int, minute: int, second: int) -> int | None:
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    return hour * 3_600 + minute * 60 + second
+
+
+def _nanoseconds_of_fraction(digits: str) -> int | None:
+    if len(digits) > 9:
+        digits = digits.rstrip("0")
+        if len(digits) > 9:
+            return None
+    return int(digits.ljust(9, "0"))
+
+
+def _seconds_of_offset(offset: str) -> int | None:
+    if offset in "Zz":
+        return 0
+    seconds = _seconds_of_clock(int(offset[1:3]), int(offset[3:].lstrip(":") or 0), 0)
+    if seconds is None:
+        return None
+    return -seconds if offset[0] == "-" else seconds
+
+
+def _format_days(days: int) -> str:
+    try:
+        return date.fromordinal(days + _EPOCH_ORDINAL).isoformat()
+    except (ValueError, OverflowError):
+        raise ValueError(f"day {days} from 1970 is in no year of 0001 to 9999") from None
+
+
+# -------------------------------------------------------------------------------- kinds of objects
+
+
+def _instant_of_datetime(value: datetime) -> int:
+    seconds = value.hour * 3_600 + value.minute * 60 + value.second
+    nanoseconds = (value.toordinal() - _EPOCH_ORDINAL) * DAY + seconds * SECOND
+    nanoseconds += value.microsecond * 1_000
+    offset = value.utcoffset()
+    return nanoseconds if offset is None else nanoseconds - _nanoseconds(offset)
+
+
+def _nanoseconds(span: timedelta) -> int:
+    return span.days * DAY + span.seconds * SECOND + span.microseconds * 1_000
+
+
+def _instant_of_numpy(value: np.datetime64[Any]) -> int | None:
+    if np.isnat(value):
+        return None
+    unit, step = np.datetime_data(value.dtype)
+    count = int(value.astype(np.int64)) * step
+    if unit in _MONTHS:
+        return _days_before_month(count * _MONTHS[unit]) * DAY
+    nanoseconds, finer = divmod(count * _ATTOSECONDS[unit], _NANOSECOND)
+    return None if finer else nanoseconds
+
+
+def _days_before_month(months: int) -> int:
+    """Days from 1970-01-01 to the first day of a month counted from January 1970.
+
+    The Gregorian calendar repeats every 400 years, so any year is moved into those of `date`.
+    """
+    cycles, months = divmod(months, 4_800)
+    years, month = divmod(months, 12)
+    return cycles * 146_097 + date(1970 + years, month + 1, 1).toordinal() - _EPOCH_ORDINAL

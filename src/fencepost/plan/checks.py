@@ -1,0 +1,148 @@
+"""Columns and checks: what a filter asks of an event.
+
+A *column* is something computed once for each event, whatever the number of subscriptions that
+ask: an attribute read as a number, a calculation, the start of a span. A *check* compares one
+column with a constant of one subscription. A check of a column that the event does not have is
+unknown, except `NullCheck`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from fencepost.language.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
+from fencepost.plan.values import Pair
+
+
+class Kind(IntEnum):
+    """What a column holds."""
+
+    NUMBER = 0
+    TIME = 1
+    SPAN_START = 2
+    SPAN_END = 3
+    STRING = 4
+    BOOLEAN = 5
+    TRUTH = 6  # a condition on the event alone: true, false or unknown
+    MISSING = 7  # whether an attribute is missing
+    GEOMETRY = 8
+    LIST = 9
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is kept as a pair of doubles."""
+        return self <= Kind.SPAN_END
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value of the event (for TRUTH, a condition on it), read as one kind."""
+
+    kind: Kind
+    source: Value | Condition
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCheck:
+    """Whether a number or time lies between two bounds."""
+
+    column: Column
+    low: Pair
+    high: Pair
+    low_closed: bool
+    high_closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCheck:
+    """Whether a string is one of some."""
+
+    column: Column
+    strings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCheck:
+    """Whether a string comes before or after another (LT, LE, GT, GE)."""
+
+    column: Column
+    op: Compare
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class LikeCheck:
+    """Whether a string has a form."""
+
+    column: Column
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanCheck:
+    """Whether a boolean is one of those allowed."""
+
+    column: Column
+    allows_false: bool
+    allows_true: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullCheck:
+    """Whether an attribute is missing."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class RelateCheck:
+    """Whether the event's geometry has a relation to a geometry."""
+
+    column: Column
+    function: Spatial
+    geometry: Geometry
+
+
+@dataclass(frozen=True, slots=True)
+class NearCheck:
+    """Whether the event's geometry is within, or beyond, a distance of a geometry."""
+
+    column: Column
+    function: Near
+    geometry: Geometry
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListCheck:
+    """Whether the event's list, or the words of its text, has a relation to a list."""
+
+    column: Column
+    function: Array
+    items: Items
+
+
+Check: TypeAlias = (
+    RangeCheck
+    | MemberCheck
+    | OrderCheck
+    | LikeCheck
+    | BooleanCheck
+    | NullCheck
+    | RelateCheck
+    | NearCheck
+    | ListCheck
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A check that must be true, or, negated, false."""
+
+    check: Check
+    negated: bool
+
+
+Filter: TypeAlias = tuple[Term, ...]

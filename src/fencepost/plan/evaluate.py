@@ -1,0 +1,336 @@
+"""Conditions on one event, evaluated part by part: True, False or None for unknown.
+
+For what is computed once for each event (columns, conditions between two attributes), for
+constants, and for explanations. Matching against many subscriptions does not come this way.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fencepost.errors import GeometryError, ModelError
+from fencepost.kernels.like import compile_pattern
+from fencepost.kernels.like import like as like_bytes
+from fencepost.language import ast
+from fencepost.language.ast import Array, Calculate, Compare, Temporal
+from fencepost.model.geometry import Shapes
+from fencepost.model.tokens import keywords, tokenise
+from fencepost.plan import values
+from fencepost.plan.near import near
+from fencepost.plan.relate import holds
+from fencepost.plan.values import Pair
+
+_OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
+    Compare.EQ: operator.eq,
+    Compare.NE: operator.ne,
+    Compare.LT: operator.lt,
+    Compare.LE: operator.le,
+    Compare.GT: operator.gt,
+    Compare.GE: operator.ge,
+}
+
+
+class EventValues:
+    """An event's attributes, with what is costly to read from them kept."""
+
+    def __init__(self, attributes: Mapping[str, object]) -> None:
+        self._attributes = attributes
+        self._shapes: dict[str, Shapes | None] = {}
+
+    def get(self, name: str) -> object:
+        """An attribute, or None where it is missing."""
+        value = self._attributes.get(name)
+        return None if values.is_missing(value) else value
+
+    def shapes(self, name: str) -> Shapes | None:
+        """An attribute as a geometry, or None."""
+        if name not in self._shapes:
+            self._shapes[name] = read_shape(self.get(name))
+        return self._shapes[name]
+
+
+def read_shape(value: object) -> Shapes | None:
+    """One geometry laid out, or None where the value is no usable one."""
+    if value is None or isinstance(value, (int, float)):
+        return None
+    try:
+        return Shapes.read_one(value)
+    except (GeometryError, ModelError):
+        return None
+
+
+def truth(condition: ast.Condition, event: EventValues) -> bool | None:
+    """Whether a condition holds for an event; None if that is unknown."""
+    match condition:
+        case ast.Boolean(value):
+            return value
+        case ast.And(parts):
+            return all_of(truth(part, event) for part in parts)
+        case ast.Or(parts):
+            return negation(all_of(negation(truth(part, event)) for part in parts))
+        case ast.Not(part):
+            return negation(truth(part, event))
+        case ast.Truth(ast.Property(name)):
+            return values.boolean_of(event.get(name))
+        case ast.IsNull(ast.Property(name)):
+            return event.get(name) is None
+        case ast.Comparison(op, left, right):
+            return compare(op, left, right, event)
+        case ast.Between(value, low, high):
+            return all_of(
+                (compare(Compare.GE, value, low, event), compare(Compare.LE, value, high, event))
+            )
+        case ast.In(value, items):
+            found = [compare(Compare.EQ, value, item, event) for item in items]
+            return True if True in found else False if False in found else None
+        case ast.Like(value, pattern):
+            text, form = string(value, event), string(pattern, event)
+            return None if text is None or form is None else like(form, text)
+        case ast.SpatialCondition(function, left, right):
+            a, b = geometry(left, event), geometry(right, event)
+            return None if a is None or b is None else holds(function, a, b)
+        case ast.NearCondition(function, left, right, distance):
+            a, b = geometry(left, event), geometry(right, event)
+            return None if a is None or b is None else near(function, a, b, distance)
+        case ast.TemporalCondition(function, left, right):
+            first, second = span(left, event), span(right, event)
+            return None if first is None or second is None else spans(function, first, second)
+        case ast.ArrayCondition(function, left, right):
+            return lists(function, left, right, event)
+    raise AssertionError(f"no rule for {condition!r}")
+
+
+def all_of(parts: object) -> bool | None:
+    """False if one is, true if all are, else unknown."""
+    result: bool | None = True
+    for part in parts:  # type: ignore[attr-defined]
+        if part is False:
+            return False
+        if part is None:
+            result = None
+    return result
+
+
+def negation(value: bool | None) -> bool | None:
+    """Not; unknown stays unknown."""
+    return None if value is None else not value
+
+
+def compare(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
+    """Compare two values if they have a type in common."""
+    for read in (number, string, boolean, time):
+        a, b = read(left, event), read(right, event)
+        if a is not None and b is not None:
+            # Two strings are strings, even where both could be read as times.
+            return _OPERATORS[op](a, b)
+    return None
+
+
+def number(value: ast.Value, event: EventValues) -> Pair | None:
+    """A value as a number."""
+    result = plain_number(value, event)
+    return None if result is None else values.pair_of(result)
+
+
+def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
+    """A value as an exact number."""
+    match value:
+        case ast.Number(constant):
+            return constant
+        case ast.Property(name):
+            return values.plain_number(event.get(name))
+        case ast.Arithmetic(op, left, right):
+            a, b = plain_number(left, event), plain_number(right, event)
+            return None if a is None or b is None else calculate(op, a, b)
+    return None
+
+
+def calculate(
+    op: Calculate, a: int | float | Fraction, b: int | float | Fraction
+) -> int | float | Fraction | None:
+    """Arithmetic: exact on integers for + - *, doubles otherwise; None where it has no result."""
+    whole = isinstance(a, int) and isinstance(b, int)
+    try:
+        if not whole or op in (Calculate.DIVIDE, Calculate.POWER):
+            a, b = float(a), float(b)
+        result: int | float | Fraction | complex
+        if op is Calculate.ADD:
+            result = a + b
+        elif op is Calculate.SUBTRACT:
+            result = a - b
+        elif op is Calculate.MULTIPLY:
+            result = a * b
+        elif op is Calculate.DIVIDE:
+            result = a / b
+        elif op is Calculate.POWER:
+            result = a**b
+        elif whole:
+            quotient = abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)
+            result = quotient if op is Calculate.DIV else int(a) - int(b) * quotient
+        else:
+            result = float(math.trunc(a / b)) if op is Calculate.DIV else math.fmod(a, b)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
+    if isinstance(result, complex) or (isinstance(result, float) and not math.isfinite(result)):
+        return None
+    return result
+
+
+def string(value: ast.Value, event: EventValues) -> str | None:
+    """A value as a string."""
+    match value:
+        case ast.String(constant):
+            return constant
+        case ast.Property(name):
+            return values.string_of(event.get(name))
+        case ast.Folded(kind, inner):
+            text = string(inner, event)
+            return None if text is None else values.fold((kind,), text)
+    return None
+
+
+def boolean(value: ast.Value, event: EventValues) -> bool | None:
+    """A value as a boolean."""
+    match value:
+        case ast.Boolean(constant):
+            return constant
+        case ast.Property(name):
+            return values.boolean_of(event.get(name))
+    return None
+
+
+def time(value: ast.Value, event: EventValues) -> Pair | None:
+    """A value as an instant."""
+    match value:
+        case ast.Time(nanoseconds):
+            return values.pair_of(nanoseconds)
+        case ast.Property(name):
+            return values.time_of(event.get(name))
+    return None
+
+
+def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
+    """A value as a span of time."""
+    match value:
+        case ast.Time():
+            instant = time(value, event)
+            return None if instant is None else (instant, instant)
+        case ast.Property(name):
+            return values.span_of(event.get(name))
+        case ast.Interval(start, end):
+            return values.ordered_span(
+                values.UNBOUNDED_START if start is None else time(start, event),
+                values.UNBOUNDED_END if end is None else time(end, event),
+            )
+    return None
+
+
+def spans(function: Temporal, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:
+    """Whether two spans have a relation."""
+    return all(
+        _OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
+    ) == (function is not Temporal.T_DISJOINT)
+
+
+START, END = 0, 1
+# Which ends of the left and right span compare how; DISJOINT is the negation of its rule.
+SPAN_RULES: dict[Temporal, tuple[tuple[int, Compare, int], ...]] = {
+    Temporal.T_AFTER: ((START, Compare.GT, END),),
+    Temporal.T_BEFORE: ((END, Compare.LT, START),),
+    Temporal.T_CONTAINS: ((START, Compare.LT, START), (END, Compare.GT, END)),
+    Temporal.T_DURING: ((START, Compare.GT, START), (END, Compare.LT, END)),
+    Temporal.T_EQUALS: ((START, Compare.EQ, START), (END, Compare.EQ, END)),
+    Temporal.T_FINISHES: ((START, Compare.GT, START), (END, Compare.EQ, END)),
+    Temporal.T_FINISHEDBY: ((START, Compare.LT, START), (END, Compare.EQ, END)),
+    Temporal.T_STARTS: ((START, Compare.EQ, START), (END, Compare.LT, END)),
+    Temporal.T_STARTEDBY: ((START, Compare.EQ, START), (END, Compare.GT, END)),
+    Temporal.T_MEETS: ((END, Compare.EQ, START),),
+    Temporal.T_METBY: ((START, Compare.EQ, END),),
+    Temporal.T_OVERLAPS: (
+        (START, Compare.LT, START),
+        (END, Compare.GT, START),
+        (END, Compare.LT, END),
+    ),
+    Temporal.T_OVERLAPPEDBY: (
+        (START, Compare.GT, START),
+        (START, Compare.LT, END),
+        (END, Compare.GT, END),
+    ),
+    Temporal.T_INTERSECTS: ((START, Compare.LE, END), (END, Compare.GE, START)),
+    Temporal.T_DISJOINT: ((START, Compare.LE, END), (END, Compare.GE, START)),
+}
+
+
+def geometry(value: ast.Value, event: EventValues) -> Shapes | None:
+    """A value as a geometry."""
+    match value:
+        case ast.Geometry(constant):
+            return Shapes.read_one(constant)
+        case ast.Property(name):
+            return event.shapes(name)
+    return None
+
+
+def lists(
+    function: Array,
+    left: ast.Property | ast.Items,
+    right: ast.Property | ast.Items,
+    event: EventValues,
+) -> bool | None:
+    """Whether two lists, as sets, have a relation; text is a set of words beside keywords."""
+    a, b = _set(left, right, event), _set(right, left, event)
+    if a is None or b is None:
+        return None
+    if function is Array.A_CONTAINS:
+        return a >= b
+    if function is Array.A_CONTAINEDBY:
+        return a <= b
+    if function is Array.A_EQUALS:
+        return a == b
+    literal = {type(left), type(right)} != {ast.Property}
+    if literal and not (b if isinstance(right, ast.Items) else a):
+        return True  # no keywords, no condition
+    return bool(a & b)
+
+
+def _set(
+    value: ast.Property | ast.Items, other: ast.Property | ast.Items, event: EventValues
+) -> set[object] | None:
+    if isinstance(value, ast.Items):
+        text = isinstance(other, ast.Property) and isinstance(event.get(other.name), str)
+        if not text:
+            return {literal_key(item) for item in value.items}
+        words = [item.value for item in value.items if isinstance(item, ast.String)]
+        return set(keywords(words)) if len(words) == len(value.items) else None
+    found = event.get(value.name)
+    if isinstance(found, str):
+        return set(tokenise(found)) if isinstance(other, ast.Items) else None
+    items = values.list_of(found)
+    if items is None:
+        return None
+    # An item that is none of ours equals only itself.
+    return {values.item_key(item) or ("other", k) for k, item in enumerate(items)}
+
+
+def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:
+    """What makes an item of an event's list equal to a literal one: see `values.item_key`."""
+    key = (
+        values.time_key(item.nanoseconds)
+        if isinstance(item, ast.Time)
+        else values.item_key(item.value)
+    )
+    assert key is not None
+    return key
+
+
+def like(pattern: str, text: str) -> bool:
+    """Whether a string has a form."""
+    form = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
+    body = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)
+    return bool(like_bytes(form, 0, len(form), body, 0, len(body)))

@@ -1,0 +1,97 @@
+"""What the spatial functions ask: sets of relations beside an area, matrices beside the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.matrices import relation_of_matrix
+from fencepost.kernels.relate import matrix_pairs
+from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, relate_areas
+from fencepost.kernels.shapes import AREAS
+from fencepost.kernels.spatial import spatial_holds
+from fencepost.kernels.trees import scratch
+from fencepost.language.ast import Spatial
+from fencepost.model.geometry import Shapes
+from fencepost.model.relation import Relation
+
+FUNCTIONS = tuple(Spatial)
+CODE = {function: code for code, function in enumerate(FUNCTIONS)}
+
+CONVERSE = {
+    Spatial.S_WITHIN: Spatial.S_CONTAINS,
+    Spatial.S_CONTAINS: Spatial.S_WITHIN,
+    Spatial.EH_INSIDE: Spatial.EH_CONTAINS,
+    Spatial.EH_CONTAINS: Spatial.EH_INSIDE,
+    Spatial.EH_COVERS: Spatial.EH_COVEREDBY,
+    Spatial.EH_COVEREDBY: Spatial.EH_COVERS,
+}
+
+_EXCLUSIVE = {
+    Spatial.EH_DISJOINT: Relation.DISJOINT,
+    Spatial.EH_MEET: Relation.MEETS,
+    Spatial.EH_OVERLAP: Relation.OVERLAPS,
+    Spatial.EH_EQUALS: Relation.EQUALS,
+    Spatial.EH_INSIDE: Relation.INSIDE,
+    Spatial.EH_CONTAINS: Relation.CONTAINS,
+    Spatial.EH_COVERS: Relation.COVERS,
+    Spatial.EH_COVEREDBY: Relation.COVERED_BY,
+}
+_EVERYTHING = 0xFF
+_BETWEEN_AREAS = {
+    Spatial.S_INTERSECTS: _EVERYTHING & ~Relation.DISJOINT.bit,
+    Spatial.S_DISJOINT: Relation.DISJOINT.bit,
+    Spatial.S_EQUALS: Relation.EQUALS.bit,
+    Spatial.S_TOUCHES: Relation.MEETS.bit,
+    Spatial.S_WITHIN: Relation.EQUALS.bit | Relation.INSIDE.bit | Relation.COVERED_BY.bit,
+    Spatial.S_CONTAINS: Relation.EQUALS.bit | Relation.CONTAINS.bit | Relation.COVERS.bit,
+    Spatial.S_OVERLAPS: Relation.OVERLAPS.bit,
+    Spatial.S_CROSSES: 0,
+}
+# A point or a line overlaps an area exactly where the OGC says that it crosses it.
+_THIN_WITH_AREA = {
+    **_BETWEEN_AREAS,
+    Spatial.S_OVERLAPS: 0,
+    Spatial.S_CROSSES: Relation.OVERLAPS.bit,
+}
+
+
+def mask(function: Spatial, event_dimension: int) -> int:
+    """The set of relations to an area that satisfy a function, for an event's dimension."""
+    if function in _EXCLUSIVE:
+        return _EXCLUSIVE[function].bit
+    return (_BETWEEN_AREAS if event_dimension == AREAS else _THIN_WITH_AREA)[function]
+
+
+def needs_contact(function: Spatial) -> bool:
+    """Whether a function can hold only for geometries with a point in common."""
+    return function not in (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
+
+
+def packed_matrix(a: Shapes, b: Shapes) -> int:
+    """The DE-9IM of two single shapes."""
+    room = scratch(max(a.most_chains, b.most_chains))
+    row = np.zeros(1, np.int64)
+    if dimension(a) == dimension(b) == AREAS:
+        facts = np.empty(1, np.uint8)
+        relate_areas(a.arrays, b.arrays, row, row, 1, room, facts)
+        return int(MATRIX_OF_FACTS[facts[0]])
+    packed = np.empty(1, np.int64)
+    matrix_pairs(a.arrays, b.arrays, row, row, 1, room, packed)
+    return int(packed[0])
+
+
+def dimension(shape: Shapes) -> int:
+    """The dimension of a single shape."""
+    return int(shape.arrays.shapes["dimension"][0])
+
+
+def holds(function: Spatial, a: Shapes, b: Shapes) -> bool:
+    """Whether a spatial function holds for two single shapes."""
+    packed = packed_matrix(a, b)
+    exclusive = _EXCLUSIVE[function].bit if function in _EXCLUSIVE else 0
+    return bool(spatial_holds(CODE[function], exclusive, packed, dimension(a), dimension(b)))
+
+
+def relation_between(a: Shapes, b: Shapes) -> Relation:
+    """The relation of two single shapes."""
+    return Relation.from_code(int(relation_of_matrix(packed_matrix(a, b))))

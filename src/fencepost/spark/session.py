@@ -1,0 +1,85 @@
+"""A quiet local Spark session, for demonstrations, tests and small machines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from fencepost.errors import FencepostError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVA = 17
+
+
+def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
+    """A local Spark session that keeps its noise off the terminal.
+
+    Raises
+    ------
+    FencepostError
+        If PySpark or a Java of version 17 or later is missing, with the command that installs it.
+    """
+    _check_java()
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise FencepostError(
+            "Spark needs the package pyspark; install it with: pip install 'fencepost[spark]'"
+        ) from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .appName(name)
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(cores))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+    )
+    with _quiet():
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.path.exists(java):
+        raise FencepostError(
+            "Spark needs Java 17 or later, and there is none; on Debian or Ubuntu install it "
+            "with: apt-get install openjdk-17-jre-headless"
+        )
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    words = (answer.stderr + answer.stdout).split('"')
+    version = words[1].split(".")[0] if len(words) > 1 else ""
+    if version.isdigit() and int(version) < _JAVA:
+        raise FencepostError(
+            f"Spark needs Java {_JAVA} or later; {java} is version {words[1]}; set JAVA_HOME to a "
+            "later one, or install it: apt-get install openjdk-17-jre-headless"
+        )
+
+
+class _quiet:
+    """Send what the Java process prints while it starts to nowhere: it writes past Python."""
+
+    def __enter__(self) -> None:
+        sys.stderr.flush()
+        self._kept = os.dup(2)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+
+    def __exit__(self, *_: object) -> None:
+        sys.stderr.flush()
+        os.dup2(self._kept, 2)
+        os.close(self._kept)

@@ -1,0 +1,130 @@
+"""The tokeniser: words of many scripts, and the rule for all of Unicode."""
+
+from __future__ import annotations
+
+import sys
+from unicodedata import category
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.model.tokens import keywords, tokenise
+
+# Strings of characters that fold, join, separate and combine.
+TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("aA1ßİıΣς_'- \u0301\u0345\u200d\udc80")))
+
+
+def is_word_character(char: str) -> bool:
+    return category(char)[0] in "LMN"
+
+
+def words_one_by_one(text: str) -> list[str]:
+    """The rule as it is written: cut first, then fold."""
+    words = [""]
+    for char in text:
+        if is_word_character(char):
+            words[-1] += char
+        else:
+            words.append("")
+    tokens = [word.casefold() for word in words if word]
+    return [token for place, token in enumerate(tokens) if token not in tokens[:place]]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", []),
+        (" \t\r\n\x1c\x85\u00a0\u3000", []),
+        ("?!_-'\"()[]{}<>|~^`+=*&%$#@/\\.,:;", []),
+        ("iPad!", ["ipad"]),
+        ("red Red RED car red", ["red", "car"]),
+        ("snake_case", ["snake", "case"]),
+        ("don't", ["don", "t"]),
+        ("don’t", ["don", "t"]),
+        ("e-mail 3.5", ["e", "mail", "3", "5"]),
+        ("4x4", ["4x4"]),
+        ("a\0b", ["a", "b"]),
+        ("Straße STRASSE", ["strasse"]),
+        ("ﬁre", ["fire"]),
+        ("ΣΑΣ σας", ["σασ"]),
+        ("Москва, МОСКВА", ["москва"]),
+        ("İzmir", ["i\u0307zmir"]),
+        ("ırmak", ["ırmak"]),
+        ("caf\u00e9 cafe\u0301", ["caf\u00e9", "cafe\u0301"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("ภาษาไทย", ["ภาษาไทย"]),
+        ("東京都 、大阪", ["東京都", "大阪"]),
+        ("한국어 가", ["한국어", "가"]),
+        ("مَرْحَبًا بك", ["مَرْحَبًا", "بك"]),
+        ("שָׁלוֹם", ["שָׁלוֹם"]),
+        ("ᏣᎳᎩ ꮳꮃꭹ", ["ᏣᎳᎩ"]),
+        ("١٢٣ ४५", ["١٢٣", "४५"]),
+        ("Ⅷ ½ x² ①", ["ⅷ", "½", "x²", "①"]),
+        ("\U00010400\U00010428", ["\U00010428\U00010428"]),
+        ("storm 🌩 hail", ["storm", "hail"]),
+        ("👩\u200d🚀", []),
+        ("❤\ufe0f", ["\ufe0f"]),
+        ("\u0301a", ["\u0301a"]),
+        ("zero\u200cwidth\u200bspace", ["zero", "width", "space"]),
+        ("Ⓐ €5 ™", ["5"]),
+        ("a\ud800b\udfffc", ["a", "b", "c"]),
+    ],
+)
+def test_tokens(text: str, tokens: list[str]) -> None:
+    assert tokenise(text) == tokens
+
+
+def test_the_rule_for_every_code_point() -> None:
+    for code in range(sys.maxunicode + 1):
+        char = chr(code)
+        assert tokenise(f"a{char}b") == words_one_by_one(f"a{char}b"), hex(code)
+
+
+def test_folding_keeps_word_characters_and_others_apart() -> None:
+    """So that a text may be folded before it is cut into words."""
+    mixed = [
+        hex(code)
+        for code in range(sys.maxunicode + 1)
+        if {is_word_character(char) for char in chr(code).casefold()}
+        != {is_word_character(chr(code))}
+    ]
+    assert mixed == []
+
+
+@given(TEXTS)
+def test_folding_first_or_last_makes_no_difference(text: str) -> None:
+    assert tokenise(text) == words_one_by_one(text)
+
+
+@given(TEXTS)
+def test_tokens_are_distinct_words_that_stay_as_they_are(text: str) -> None:
+    tokens = tokenise(text)
+    assert len(set(tokens)) == len(tokens)
+    assert all(tokens)
+    assert all(map(is_word_character, "".join(tokens)))
+    assert tokenise(" ".join(tokens)) == tokens
+
+
+@given(TEXTS)
+def test_surrogates_separate_like_any_other_sign(text: str) -> None:
+    assert tokenise(text.encode("utf-8", "replace").decode()) == tokenise(text)
+
+
+@given(TEXTS, TEXTS)
+def test_texts_apart_have_the_tokens_of_both(first: str, second: str) -> None:
+    assert set(tokenise(f"{first} {second}")) == {*tokenise(first), *tokenise(second)}
+
+
+@pytest.mark.parametrize(
+    ("items", "tokens"),
+    [
+        ([], ()),
+        (["!", " "], ()),
+        (["red car", "RED", "bus"], ("red", "car", "bus")),
+        (("b", "a", "b"), ("b", "a")),
+        (iter(["x-y"]), ("x", "y")),
+    ],
+)
+def test_keywords(items: list[str], tokens: tuple[str, ...]) -> None:
+    assert keywords(items) == tokens

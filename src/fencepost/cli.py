@@ -1,16 +1,20 @@
 """The `fencepost` command: argument parsing only.
 
 Exit codes: 0 done; 1 Fencepost refused something, said in one line on standard error; 2 the
-command line itself is wrong; 130 interrupted with Ctrl-C. Results go to standard output,
-progress and errors to standard error. Anything heavy is imported inside the command that
-needs it, so that `fencepost --help` answers at once.
+command line itself is wrong; 3 done, but rows were set aside that nobody asked to keep; 4 (of
+`explain`) the event does not match; 130 interrupted with Ctrl-C; 141 whoever read the output went
+away. Results go to standard output, progress and errors to standard error. Anything heavy is
+imported inside the command that needs it, so that `fencepost --help` answers at once.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +26,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from fencepost.errors import FencepostError
+from fencepost.files import commands
+from fencepost.files.commands import AsJson
 
 
 class _Commands(TyperGroup):
@@ -29,11 +35,24 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
-        except FencepostError as error:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe is still noticed
+            return result
+        except BrokenPipeError as error:
+            _drop_output()
+            raise typer.Exit(141) from error
+        except (FencepostError, OSError) as error:
             line = Text(f"error: {error}", style="bold red")
             Console(stderr=True).print(line, soft_wrap=True)
             raise typer.Exit(1) from error
+
+
+def _drop_output() -> None:
+    """Send what is still to be written to nowhere, so that Python can end without complaint."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 app = typer.Typer(
@@ -49,9 +68,11 @@ bench = typer.Typer(
     rich_markup_mode="rich",
     help="Time parts of Fencepost on made-up data (needs a source checkout).",
 )
-app.add_typer(bench, name="bench")
+_MATCHING, _MACHINE = "Matching", "Trying, preparing, timing"
+for command in (commands.index, commands.match, commands.explain, commands.stats):
+    app.command(rich_help_panel=_MATCHING)(command)
+app.add_typer(bench, name="bench", rich_help_panel=_MACHINE)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
 
 
@@ -77,20 +98,26 @@ def fencepost(
 ) -> None:
     """Match a stream of events against standing questions about places.
 
-    Today the library answers one question, how two geometries relate, exactly.
-    This command shows it, compiles it ahead of time, and measures it.
+    Subscriptions are questions in CQL2, the OGC's filter language. They are
+    compiled once, and then every event finds those that it answers.
 
     [bold]Examples[/bold]
+      fencepost index subscriptions.csv --out my.index
+      fencepost match events.ndjson --index my.index --out matches.csv
+      fencepost explain events.ndjson storm-7 --row 0 --index my.index
+      fencepost stats my.index
+
       fencepost demo              run the demonstration, written to demo-out/
       fencepost warmup            compile once, so that first calls are fast
       fencepost bench relate      time the relation of two geometries
 
     [bold]Exit codes[/bold]
-      0 done, 1 refused (one line says why), 2 wrong usage, 130 interrupted
+      0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
+      rows were set aside, 4 explained and it does not match, 130 interrupted
     """
 
 
-@app.command()
+@app.command(rich_help_panel=_MACHINE)
 def demo(
     out: Annotated[
         Path, typer.Option(help="Folder to write to; made if missing.", file_okay=False)
@@ -110,7 +137,7 @@ def demo(
     demonstration.run(out, seed)
 
 
-@app.command()
+@app.command(rich_help_panel=_MACHINE)
 def warmup(as_json: AsJson = False) -> None:
     """Compile every kernel now and keep the machine code for later runs.
 

@@ -98,6 +98,19 @@ def of_all_sizes(rng: random.Random) -> Six:
     return tuple(min(max(value, -LARGEST), LARGEST) for value in (a, b, c, d, e, f))  # type: ignore[return-value]
 
 
+def on_the_brink_of_underflow(rng: random.Random) -> Six:
+    """Products half way between two of the least doubles, of differences that are rounded.
+
+    Without the absolute term of its bound, the first stage would be wrong about some of these.
+    """
+    x_unit, y_unit = 2.0**-537, 2.0**-538
+    m, n = rng.choice((1.0, 3.0, 5.0)), rng.choice((1.0, 1.0, 3.0))
+    ax = rng.randrange(-8, 9) * x_unit * 2.0 ** -rng.randint(53, 56)
+    ay = rng.randrange(-8, 9) * y_unit * 2.0 ** -rng.randint(53, 56)
+    bx, by, cx, cy = (nudged(rng, v) for v in (m * x_unit, m * y_unit, n * x_unit, n * y_unit))
+    return ax, ay, bx, by, cx, cy
+
+
 def any_bits(rng: random.Random) -> Six:
     def number() -> float:
         return math.ldexp(rng.uniform(-1, 1), rng.randint(-1080, 1024))
@@ -107,6 +120,7 @@ def any_bits(rng: random.Random) -> Six:
 
 INPUTS = [
     *(uniform, on_a_line, decimals, exactly_on_a_line, about_the_window, of_all_sizes, any_bits),
+    on_the_brink_of_underflow,
 ]
 
 

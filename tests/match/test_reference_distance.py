@@ -185,6 +185,8 @@ def moved(text: str, x: float, y: float) -> BaseGeometry:
         ("MULTILINESTRING ((0 0, 3 4), (3 0, 0 4))", "POINT (1.5 7)", 5),
         # Different roots about one centre, and roots that cancel out between the two.
         ("MULTILINESTRING ((-1 2, 1 0), (-1 0, 1 2), (-2 0, 2 2))", "POINT (3 5)", 5),
+        # From (2 - sqrt(2), 2 - sqrt(2)) to (2, 2): neither way is rational, but the distance is.
+        ("MULTILINESTRING ((-0.5 0, 0.5 0), (0.5 0.5, 1.5 1.5))", "POINT (2 2)", 2),
         (HOOK, moved(HOOK, 3, 4), 5),
         (CROOK, moved(CROOK, 3, 4), 5),
         (CROOK, CROOK, 0),

@@ -99,7 +99,7 @@ def test_what_is_no_time(text: str) -> None:
     assert parse_instant(text) is None
 
 
-@given(st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1), timezones=OFFSETS))
+@given(st.datetimes(timezones=OFFSETS).filter(lambda value: 1 < value.year < 9999))
 def test_agrees_with_datetime(value: datetime) -> None:
     expected = microseconds(value) * 1_000
     assert instant_of(value) == expected
@@ -131,21 +131,19 @@ def test_nanoseconds_of_numpy_and_pandas(nanoseconds: int) -> None:
     assert instant_of(value) == nanoseconds
     if nanoseconds > pd.Timestamp.min.value:
         assert instant_of(pd.Timestamp(value)) == nanoseconds
-    if datetime(1, 1, 1).year <= value.astype("datetime64[Y]").astype(int) + 1970:
-        assert parse_instant(f"{value}Z") == (nanoseconds, False)
+    assert parse_instant(f"{value}Z") == (nanoseconds, False)
 
 
 @pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
 @given(count=st.integers(-500, 9_000))
 def test_units_of_numpy(unit: str, count: int) -> None:
-    value = np.datetime64(count, unit)  # type: ignore[call-overload]
-    assert instant_of(value) == int(value.astype("datetime64[s]").astype(np.int64)) * SECOND + (
-        count % {"ms": 1_000, "us": 10**6, "ns": SECOND}.get(unit, 1)
-    ) * {"ms": 10**6, "us": 1_000, "ns": 1}.get(unit, 0)
+    value = np.array(count, f"datetime64[{unit}]")[()]
+    finest = value.astype("datetime64[s]" if unit in "YMW" else "datetime64[ns]")
+    assert instant_of(value) == int(finest.astype(np.int64)) * (SECOND if unit in "YMW" else 1)
 
 
 def test_odd_units_of_numpy() -> None:
-    assert instant_of(np.datetime64(4, "25s")) == 100 * SECOND
+    assert instant_of(np.datetime64(4, ("s", 25))) == 100 * SECOND
     assert instant_of(np.datetime64(3_000, "ps")) == 3
     assert instant_of(np.datetime64(3_001, "ps")) is None
     assert instant_of(np.datetime64(400 * 10**9, "Y")) == 146_097 * 10**9 * DAY

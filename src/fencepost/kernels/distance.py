@@ -46,7 +46,7 @@ _TINY_LENGTH = 1e-144
 
 @kernel
 def within_pairs(g, h, first, second, distances, room, out):
-    """out[k] = `within` for shapes first[k] of g and second[k] of h, and distances[k].
+    """out[k] = `within` of shapes first[k] of g and second[k] of h, and of distances[k].
 
     A `first` of length one stands for as many as there are in `second`.
     """
@@ -59,8 +59,8 @@ def within_pairs(g, h, first, second, distances, room, out):
 def within(g, a, h, b, d, room):
     """Whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
 
-    Sure where the shapes are in contact, and where d is 0. `NO` for a row that is no geometry,
-    and for a d that is negative or NaN. room : Scratch for one chain or more.
+    `UNSURE` only for shapes that are not in contact and a d above 0. `NO` for a row that is no
+    geometry, and for a d that is negative or NaN. room : Scratch, for any number of chains.
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
@@ -91,9 +91,10 @@ def distance(g, a, h, b, room):
 
 @inlined
 def _bracket(g, a, h, b, enough, reach, room):
-    """Bounds (low, high) of the distance; they may be anything above `reach` where it is farther.
+    """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
 
-    Stops as soon as high is at most `enough`. Both are 0 where the shapes are in contact.
+    Pairs surely farther apart than `reach` are left out: without others, both are infinite. Stops
+    as soon as high is at most `enough`.
     """
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
@@ -378,7 +379,7 @@ def centroids(g, out):
 
 @kernel
 def same_place(g, a, h, b, d):
-    """Whether the centroids of shapes a of g and b of h are less than d apart; see `closer_than`."""
+    """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
     ax, ay, a_error = centroid(g, a)
     bx, by, b_error = centroid(h, b)
     return closer_than(ax, ay, a_error, bx, by, b_error, d)
@@ -392,6 +393,8 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
     """
     if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
         return NO
+    if d == np.inf:
+        return YES
     value, error = _to_point(bx - ax, by - ay)
     error += (a_error + b_error) * (1.0 + _RELATIVE)
     if value + error < d:

@@ -7,22 +7,19 @@ values that UTF-8 never uses stand for the wildcards, every other byte for itsel
 
 from __future__ import annotations
 
-import numpy as np
-
 from fencepost.kernels.compiling import inlined, kernel
 
-ANY_RUN = 0xFF
-ONE = 0xFE
+ANY_RUN, ONE = 0xFF, 0xFE
 
-_CONTINUATION = 0x80  # the two highest bits of a byte that does not begin a character: 10
-_HIGHEST_TWO = 0xC0
+# A byte that does not begin a character has 10 as its two highest bits.
+_HIGHEST_TWO, _CONTINUES = 0b1100_0000, 0b1000_0000
 
 
 def compile_pattern(pattern: str) -> bytes:
-    """The pattern as `like` takes it.
+    """The pattern as `like` takes it; patterns that mean the same become the same.
 
-    A backslash at the very end is plain. A run of wildcards becomes its `_` and then one `%`:
-    it means the same.
+    A backslash at the very end is plain. Of wildcards in a row, each `_` comes first and then at
+    most one `%`. Lone surrogates are let through.
     """
     compiled = bytearray()
     run_follows = False
@@ -47,13 +44,13 @@ def compile_pattern(pattern: str) -> bytes:
 def like(pattern, pattern_low, pattern_high, text, low, high):
     """Whether the whole of text[low:high] fits the compiled pattern[pattern_low:pattern_high].
 
-    On a mismatch the last run takes one character more, earlier runs are never reconsidered: at
-    most (length of the text) * (length of the pattern after its last run) steps.
+    On a mismatch the last run takes in one character more; earlier runs need not be tried again.
+    So the steps are at most the text's length times that of the longest piece between two runs.
     """
     p = pattern_low
     t = low
-    after_run = -1  # where the pattern goes on after the last run, -1 before any
-    run_end = low  # how far that run reaches in the text
+    after_run = -1  # where the pattern goes on after its last run; -1 before any
+    run_stop = low  # where that run ends in the text
     while t < high:
         if p < pattern_high:
             wanted = pattern[p]
@@ -62,7 +59,7 @@ def like(pattern, pattern_low, pattern_high, text, low, high):
                 if p == pattern_high:
                     return True
                 after_run = p
-                run_end = t
+                run_stop = t
                 continue
             if wanted == text[t]:
                 p += 1
@@ -74,23 +71,23 @@ def like(pattern, pattern_low, pattern_high, text, low, high):
                 continue
         if after_run < 0:
             return False
-        run_end = _next_character(text, run_end, high)
+        run_stop = _next_character(text, run_stop, high)
         p = after_run
-        t = run_end
+        t = run_stop
     return p == pattern_high or (p + 1 == pattern_high and pattern[p] == ANY_RUN)
 
 
 @inlined
 def _next_character(text, t, high):
     t += 1
-    while t < high and text[t] & _HIGHEST_TWO == _CONTINUATION:
+    while t < high and text[t] & _HIGHEST_TWO == _CONTINUES:
         t += 1
     return t
 
 
 @kernel
 def compare(some, low, high, others, other_low, other_high):
-    """-1, 0 or 1: the order of two strings, by bytes, which is the order by code points."""
+    """-1, 0 or 1: how two strings are ordered, by bytes, which is by code points."""
     length = high - low
     other_length = other_high - other_low
     for k in range(min(length, other_length)):

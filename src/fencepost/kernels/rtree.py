@@ -281,16 +281,15 @@ def _pack(boxes, tree_of, values, order, trees):
     packed_values = np.empty(value, np.uint32)
     for t in range(trees):
         first = np.int64(forest[t]["value"])
-        level = np.int64(forest[t]["level"])
+        lowest = np.int64(forest[t]["level"])
         for k in range(counts[t]):
             row = order[first + k]
             packed_values[first + k] = values[row]
-            record = levels[level] + k // WIDTH
             for side in range(4):
-                packed[record, side, k % WIDTH] = boxes[row, side]
-        for above in range(level + 1, np.int64(forest[t + 1]["level"])):
+                packed[levels[lowest] + k // WIDTH, side, k % WIDTH] = boxes[row, side]
+        for above in range(lowest + 1, np.int64(forest[t + 1]["level"])):
             _pack_level(packed, np.int64(levels[above - 1]), np.int64(levels[above]))
-    return RTreeArrays(forest, levels[: forest[trees]["level"]].copy(), packed, packed_values)
+    return RTreeArrays(forest, levels[:level].copy(), packed, packed_values)
 
 
 @kernel

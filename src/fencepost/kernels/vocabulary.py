@@ -58,14 +58,15 @@ def encode(strings: Sequence[str]) -> tuple[Bytes, Ints]:
 
 @kernel
 def build(text, start):
-    """The vocabulary of the strings text[start[k]:start[k + 1]], and the (n,) number of each.
+    """The vocabulary of the strings text[start[k]:start[k + 1]], and the number of each.
 
-    The strings may repeat; fewer than 2**32 - 1 may be distinct. start : (n + 1) int64.
+    They may repeat; at most 2**32 - 1 may be distinct. text : uint8. start : (n + 1) int64. The
+    numbers are (n,) uint32.
     """
     count = start.shape[0] - 1
     ids = np.empty(count, np.uint32)
-    hashes = np.empty(count, np.uint64)
-    first_seen = np.empty(count, np.int64)  # by word
+    hashes = np.empty(count, np.uint64)  # of the words
+    first_seen = np.empty(count, np.int64)  # the first string that is each word
     slots = np.full(_FEWEST_SLOTS, EMPTY, np.uint32)
     words = 0
     size = 0
@@ -84,11 +85,9 @@ def build(text, start):
             first_seen[words] = k
             words += 1
             size += high - low
-            if 2 * words > slots.shape[0]:
-                ids[k] = words - 1
-                slots = _larger(slots, hashes[:words])
-                continue
         ids[k] = slots[at]
+        if 2 * words > slots.shape[0]:
+            slots = _larger(slots, hashes[:words])
     word_start = np.empty(words + 1, np.int64)
     word_bytes = np.empty(size, np.uint8)
     write = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import shapely.geometry
@@ -63,7 +62,7 @@ def compile_bbox(part: Part) -> Geometry:
     if xmin == xmax or ymin == ymax:
         raise Refused(part, "the BBOX has no area", "write a POINT or a LINESTRING")
     ring = [[xmin, ymin], [xmax, ymin], [xmax, ymax], [xmin, ymax], [xmin, ymin]]
-    return compile_geometry(replace(part, value={"type": "Polygon", "coordinates": [ring]}))
+    return compile_geometry(part._replace(value={"type": "Polygon", "coordinates": [ring]}))
 
 
 def _planar(coordinates: Any, depth: int) -> list[Any]:

@@ -9,9 +9,8 @@ here, in small letters, as in CQL2 JSON. A part knows what it looked like, for m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fencepost.errors import LanguageError
 from fencepost.model.raw_shapes import shown
@@ -33,8 +32,7 @@ class Kind(Enum):
     CALL = "an operation"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A piece of an expression.
 
     Attributes

@@ -12,8 +12,6 @@ and each further one doubles that, and ``a = 1 order`` is read as ``a = 1 OR der
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fencepost.errors import LanguageError
 from fencepost.language.limits import (
     MAX_DEPTH,
@@ -209,7 +207,7 @@ class _Reader:
             if name == "not":
                 part = self._negated(part, sign.start)
             elif part.kind is Kind.NUMBER:
-                part = replace(part, value=-part.value, start=sign.start)
+                part = part._replace(value=-part.value, start=sign.start)
             else:
                 minus_one = self.part(Kind.NUMBER, -1, sign.start)
                 part = self.part(Kind.CALL, "*", sign.start, (minus_one, part))
@@ -269,7 +267,7 @@ class _Reader:
             part = self._rest_of_list(opening, [first])
         else:
             self.expect(")", "to close a bracket")
-            part = replace(first, start=opening.start, end=self.tokens[self.index - 1].end)
+            part = first._replace(start=opening.start, end=self.tokens[self.index - 1].end)
         self._nesting -= 1
         return part
 

@@ -170,8 +170,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _number(value: float) -> str:
-    if not isfinite(value):
+def _number(value: int | float) -> str:
+    if isinstance(value, float) and not isfinite(value):
         raise LanguageError(f"CQL2 cannot say a number that is not finite; saw {value}")
     return repr(value)
 

@@ -1,8 +1,9 @@
 """CQL2 text into tokens.
 
 Names follow the grammar of the standard (OGC 21-065r2, Annex B), which takes them from XML:
-letters, ideographs, ``_`` and ``:``, then digits and ``.`` as well. Anything else can be a name
-within double quotes. In strings and quoted names a quote is written twice.
+letters, ideographs, ``_`` and ``:``, then digits and ``.`` as well; only byte order marks, and
+digits of any script at the beginning, are left out. Anything else can be a name within double
+quotes. In strings and quoted names a quote is written twice.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fencepost.language.parts import fault, quoted
 
 _NAME_START = (
     ":_A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u167f\u1681-\u1ffe"
-    "\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd"
+    "\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufefe\uff00-\ufffd"
     "\U00010000-\U000effff"
 )
 _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
@@ -22,12 +23,14 @@ _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
 # from every quote within.
 _TOKEN = re.compile(
-    r"(?P<space>\s++)"
-    r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)"
-    rf"|(?P<word>[{_NAME_START}][{_NAME_PART}]*+)"
+    r"\s*+(?:"
+    r"(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)"
+    rf"|(?P<word>(?!\d)[{_NAME_START}][{_NAME_PART}]*+)"
     r"|(?P<string>'(?:[^']++|'')*+')"
     r'|(?P<name>"(?:[^"]++|"")*+")'
     r"|(?P<symbol><>|<=|>=|[=<>+\-*/%^(),])"
+    r"|(?P<end>\Z)"
+    r")"
 )
 
 _ADVICE = {
@@ -79,20 +82,17 @@ def tokens_of(text: str) -> list[Token]:
     LanguageError
         At a character that can begin no token.
     """
-    tokens = []
+    tokens: list[Token] = []
     position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise _unexpected(text, position)
+    while match := _TOKEN.match(text, position):
         kind = match.lastgroup or ""
-        if kind != "space":
-            written = match.group()
-            named = kind == "symbol" or (kind == "word" and written.isascii())
-            tokens.append(Token(kind, written, position, written.lower() if named else ""))
-        position = match.end()
-    tokens.append(Token("end", "", len(text), ""))
-    return tokens
+        start, position = match.span(kind)
+        written = text[start:position]
+        named = kind == "symbol" or (kind == "word" and written.isascii())
+        tokens.append(Token(kind, written, start, written.lower() if named else ""))
+        if kind == "end":
+            return tokens
+    raise _unexpected(text, len(text) - len(text[position:].lstrip()))
 
 
 def _unexpected(text: str, position: int) -> Exception:

@@ -78,8 +78,9 @@ def _feature_attributes(feature: Mapping[Any, object]) -> dict[str, object]:
         properties = {}
     elif not isinstance(properties, Mapping):
         raise ModelError(
-            f"the properties of the Feature are no mapping but of type "
-            f"{type(properties).__name__}; saw {shown(properties)}; give a mapping of names to values, or null"
+            "the properties of the Feature are no mapping but of type "
+            f"{type(properties).__name__}; saw {shown(properties)}; give a mapping of names to "
+            "values, or null"
         )
     if not all(isinstance(name, str) for name in properties):
         raise _bad_name(properties, "property name")

@@ -174,12 +174,20 @@ def calculate(
             quotient = abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)
             result = quotient if op is Calculate.DIV else int(a) - int(b) * quotient
         else:
-            result = float(math.trunc(a / b)) if op is Calculate.DIV else math.fmod(a, b)
+            result = _quotient(a, b) if op is Calculate.DIV else math.fmod(a, b)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
-    if isinstance(result, complex) or (isinstance(result, float) and not math.isfinite(result)):
+    if isinstance(result, complex):
         return None
-    return result
+    overflow = math.isinf(result) and not math.isinf(a) and not math.isinf(b)
+    return None if overflow or math.isnan(result) else result
+
+
+def _quotient(a: float, b: float) -> float:
+    """The exact quotient of two doubles, cut towards zero."""
+    if math.isinf(a) or math.isinf(b):
+        return float(math.trunc(a / b)) if not math.isinf(a) else a / b
+    return float(math.trunc(Fraction(a) / Fraction(b)))
 
 
 def string(value: ast.Value, event: EventValues) -> str | None:
@@ -315,7 +323,7 @@ def _set(
     if items is None:
         return None
     # An item that is none of ours equals only itself.
-    return {values.item_key(item) or ("other", k) for k, item in enumerate(items)}
+    return {values.item_key(item) or (value.name, k) for k, item in enumerate(items)}
 
 
 def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:

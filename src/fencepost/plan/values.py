@@ -110,8 +110,8 @@ def span_of(value: object) -> tuple[Pair, Pair] | None:
         ends = value.get("interval")
         if len(value) != 1 or not isinstance(ends, (list, tuple)) or len(ends) != 2:
             return None
-        start = UNBOUNDED_START if ends[0] in ("..", None) else time_of(ends[0])
-        end = UNBOUNDED_END if ends[1] in ("..", None) else time_of(ends[1])
+        start = UNBOUNDED_START if ends[0] == ".." else time_of(ends[0])
+        end = UNBOUNDED_END if ends[1] == ".." else time_of(ends[1])
         return ordered_span(start, end)
     instant = time_of(value)
     return None if instant is None else (instant, instant)
@@ -128,20 +128,20 @@ def fold(folds: Iterable[Fold], text: str) -> str:
         if kind is Fold.CASEI:
             text = text.casefold()
         else:
-            bare = "".join(
-                c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c)
-            )
+            apart = unicodedata.normalize("NFD", text)
+            bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))
             text = unicodedata.normalize("NFC", bare)
     return text
 
 
 def list_of(value: object) -> list[Any] | None:
-    """The items of a list, tuple, set or one-dimensional array."""
+    """The items of a list, tuple, set or one-dimensional array; missing ones are left out."""
     if isinstance(value, np.ndarray):
-        return value.tolist() if value.ndim == 1 and value.dtype.kind != "M" else None
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return list(value)
-    return None
+        if value.ndim != 1:
+            return None
+    elif not isinstance(value, (list, tuple, set, frozenset)):
+        return None
+    return [item for item in value if not is_missing(item)]
 
 
 def item_key(item: object) -> bytes | None:

@@ -174,9 +174,9 @@ class _Centroid(NamedTuple):
 
 
 def _centroid(geometry: BaseGeometry) -> _Centroid:
-    paths = _paths(geometry)
     if geometry.geom_type.endswith("Polygon"):
         return _rational(_centre_of_mass(geometry))
+    paths = _paths(geometry)
     if geometry.geom_type.endswith("Point"):
         points = {path[0] for path in paths}
         x, y = (sum(numbers) / len(points) for numbers in zip(*points, strict=True))
@@ -215,11 +215,8 @@ def _centroid_of_lines(segments: list[_Segment]) -> _Centroid:
             _add(centroid.x, under_root, length * (x0 + x1) / 2)
             _add(centroid.y, under_root, length * (y0 + y1) / 2)
             _add(centroid.weight, under_root, length)
-    means = {
-        (centroid.x[root] / weight, centroid.y[root] / weight)
-        for root, weight in centroid.weight.items()
-    }
-    return centroid if len(means) > 1 else _rational(means.pop())
+    x, y = (_ratio(roots, centroid.weight) for roots in (centroid.x, centroid.y))
+    return centroid if x is None or y is None else _rational((x, y))
 
 
 # --- Sums of square roots ---------------------------------------------------------------------
@@ -245,11 +242,22 @@ def _sum(*terms: tuple[int | Fraction, _Roots, _Roots]) -> _Roots:
     return total
 
 
+def _ratio(a: _Roots, b: _Roots) -> Fraction | None:
+    """a / b where the two are made of the same roots and it is rational; None if it is not."""
+    if a.keys() != b.keys():
+        return None
+    ratios = {a[root] / b[root] for root in b}
+    return ratios.pop() if len(ratios) == 1 else None
+
+
 def _is_at(a: _Centroid, b: _Centroid, squared_distance: Fraction) -> bool:
     """Whether two centroids are just so far apart."""
     x = _sum((1, a.x, b.weight), (-1, b.x, a.weight))
     y = _sum((1, a.y, b.weight), (-1, b.y, a.weight))
     weight = _sum((1, a.weight, b.weight))
+    dx, dy = _ratio(x, weight), _ratio(y, weight)
+    if dx is not None and dy is not None:  # such as two that are the same but for their place
+        return dx * dx + dy * dy == squared_distance
     return not any(_sum((1, x, x), (1, y, y), (-squared_distance, weight, weight)).values())
 
 

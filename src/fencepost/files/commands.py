@@ -1,0 +1,329 @@
+"""The commands about files: `index`, `match`, `explain`, `stats`.
+
+Each reads its arguments here and calls what does the work. Anything heavy is imported inside the
+command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from fencepost.errors import FencepostError
+from fencepost.files.formats import STDIN, Format, OutFormat, out_format_of
+from fencepost.files.terminal import bytes_text, complain, flat, print_json, print_line, progress
+
+if TYPE_CHECKING:
+    from fencepost.files.letters import LetterBox
+    from fencepost.match.matcher import Matcher
+
+SET_ASIDE = 3
+NO_MATCH = 4
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Index = Annotated[Path | None, typer.Option("--index", help="Folder that `fencepost index` wrote.")]
+Subscriptions = Annotated[
+    str | None,
+    typer.Option("--subscriptions", help="File of subscriptions, compiled for this run only."),
+]
+InputFormat = Annotated[
+    Format | None, typer.Option("--format", help="What the file holds, whatever its name.")
+]
+DeadLetterFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write rows that cannot be used to this file, as one JSON object a line with file, "
+        "row, line, reason and raw.",
+        dir_okay=False,
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
+]
+
+
+def index(
+    subscriptions: Annotated[
+        str, typer.Argument(help="CSV, GeoJSON, NDJSON or Parquet; - is NDJSON on standard input.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the index to.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of an index that is there.")
+    ] = False,
+    dead_letters: DeadLetterFile = None,
+    strict: Strict = False,
+    format: InputFormat = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a file of subscriptions into a folder that `match` opens at once.
+
+    A row has an id, an expression in CQL2 (text or JSON) and, where wanted,
+    a subscriber and the time when it expires. Rows that cannot be used are
+    set aside, and the others are compiled.
+
+    [bold]Examples[/bold]
+      fencepost index subscriptions.csv --out hail.index
+      fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
+
+    [bold]Exit codes[/bold]
+      0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
+      no --dead-letters said where to keep them
+    """
+    started = time.perf_counter()
+    if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
+        raise FencepostError(f"{out} is there already; give --replace to put a new index there")
+    from fencepost.files.letters import LetterBox
+    from fencepost.match.matcher import Matcher
+
+    matcher = Matcher()
+    with LetterBox(dead_letters, strict) as letters:
+        count = _subscribe(matcher, subscriptions, format, letters)
+    if letters.count and not count:
+        raise FencepostError(
+            f"none of the {letters.count:,} subscriptions can be used; the first: "
+            f"{letters.first[0]}"
+        )
+    with progress("Building", None):
+        matcher.save(out)
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    seconds = time.perf_counter() - started
+    expired = count - len(matcher)
+    if as_json:
+        print_json(
+            subscriptions=count,
+            expired=expired,
+            dead_letters=letters.count,
+            bytes=size,
+            seconds=round(seconds, 3),
+            folder=str(out),
+        )
+    else:
+        print_line(
+            f"{count:,} subscriptions, {bytes_text(size)}, in {seconds:.1f} s; written to {out}"
+        )
+    _report(letters)
+
+
+def match(
+    events: Annotated[
+        str,
+        typer.Argument(
+            help="GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard input."
+        ),
+    ],
+    index: Index = None,
+    subscriptions: Subscriptions = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write the matches here instead of standard output: .ndjson, .csv, .parquet or "
+            ".geoparquet with a row each, .geojson with the events that match.",
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="How many threads match.")] = 1,
+    count: Annotated[
+        bool, typer.Option("--count", help="Print the number of matches only.")
+    ] = False,
+    dead_letters: DeadLetterFile = None,
+    strict: Strict = False,
+    format: InputFormat = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Give the summary as JSON: on standard output, or on standard error where the "
+            "matches are on standard output.",
+        ),
+    ] = False,
+) -> None:
+    """Match the events of a file, and write who is to hear of which.
+
+    A match is one JSON object a line on standard output: event, the number
+    of the row from 0; event_id, if it has one; subscription; subscriber.
+    Lines that arrive through an open pipe are answered as they come. A
+    summary goes to standard error. Rows that cannot be read are set aside.
+    An event whose geometry is not valid answers no question about it.
+
+    [bold]Examples[/bold]
+      fencepost match events.ndjson --index hail.index
+      fencepost match day.parquet --index hail.index --out matches.parquet --threads 4
+      tail -f events.ndjson | fencepost match - --subscriptions hail.csv
+      fencepost match events.geojson --index hail.index --count
+
+    [bold]Exit codes[/bold]
+      0 done, whether or not anything matched, 1 refused, 2 wrong usage,
+      3 done, but rows were set aside and no --dead-letters said where to
+      keep them
+    """
+    _one_of({"--index": index, "--subscriptions": subscriptions})
+    out = None if str(out) == "-" else out
+    if count and out is not None:
+        raise typer.BadParameter("--count writes no matches; leave --out or --count away")
+    if events == subscriptions == STDIN:
+        raise typer.BadParameter("events and subscriptions cannot both come from standard input")
+    form = OutFormat.NDJSON if out is None else out_format_of(out)
+    if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
+        raise FencepostError(f"{out} is the file of events; write the matches to another one")
+    from fencepost.files.events import read_events
+    from fencepost.files.letters import LetterBox
+    from fencepost.files.matches import Nowhere, sink_for, written
+    from fencepost.files.run import match_file
+
+    with ExitStack() as stack:
+        letters = stack.enter_context(LetterBox(dead_letters, strict))
+        matcher = _matcher(index, subscriptions, letters)
+        whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
+        columns = None if whole else matcher.attributes_asked() | {"id"}
+        file = read_events(events, letters, format=format, columns=columns)
+        stream = sys.stdout.buffer if out is None else stack.enter_context(written(out))
+        sink = Nowhere() if count else sink_for(form, stream, file)
+        crowded = out is None and not count and sys.stdout.isatty()
+        with progress("Getting ready (the first time compiles: fencepost warmup)", None):
+            matcher.match({})  # so that the time below is that of matching
+        step = stack.enter_context(progress("Matching", file.total, hidden=crowded))
+        done = match_file(matcher, file, sink, letters, threads, step)
+    summary = {
+        "events": done.events,
+        "matches": done.matches,
+        "dead_letters": letters.count,
+        "seconds": round(done.seconds, 3),
+        "events_per_second": round(done.rate),
+        "out": None if out is None else str(out),
+    }
+    if as_json:
+        print_line(json.dumps(summary), err=out is None and not count)
+    else:
+        if count:
+            print_line(str(done.matches))
+        print_line(
+            f"{done.events:,} events, {done.matches:,} matches, {letters.count:,} dead letters in "
+            f"{done.seconds:.1f} s ({done.rate:,.0f} events a second)",
+            err=True,
+        )
+    _report(letters)
+
+
+def explain(
+    event: Annotated[
+        str,
+        typer.Argument(help="JSON in quotes, a file of events, or - for JSON on standard input."),
+    ],
+    id: Annotated[str | None, typer.Argument(help="Of the subscription.")] = None,
+    index: Index = None,
+    subscriptions: Subscriptions = None,
+    expression: Annotated[
+        str | None, typer.Option("--expression", "-e", help="CQL2 instead of a subscription.")
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show why an event matches a subscription or not, condition by condition.
+
+    Each line is a part of the expression with its outcome, true, false or
+    unknown, and what the event had to compare with. It is unknown where an
+    attribute is missing, of another type, or a geometry that is not valid.
+
+    [bold]Examples[/bold]
+      fencepost explain events.ndjson storm-7 --row 12 --index hail.index
+      fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
+      fencepost explain '{"wind": 20}' --expression "wind > 30"
+
+    [bold]Exit codes[/bold]
+      0 it matches, 4 it does not, 1 refused, 2 wrong usage
+    """
+    _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
+    if (id is None) == (expression is None):
+        raise typer.BadParameter("give the ID of a subscription, or --expression")
+    from fencepost.files.single import explained, one_event
+
+    given = one_event(event, row)
+    explanation, expired = explained(given, id, index, subscriptions, expression)
+    matches = explanation.matches and not expired
+    if as_json:
+        print_json(matches=matches, expired=expired, explanation=explanation.as_dict())
+    else:
+        note = ", because it has expired" if expired else ""
+        print_line(
+            "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"])
+        )
+    raise typer.Exit(0 if matches else NO_MATCH)
+
+
+def stats(
+    folder: Annotated[Path, typer.Argument(help="Folder that `fencepost index` wrote.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what an index holds: subscriptions, segments, how events find them.
+
+    [bold]Examples[/bold]
+      fencepost stats hail.index
+      fencepost stats hail.index --json
+    """
+    from rich.table import Table
+
+    from fencepost.match.matcher import Matcher
+
+    numbers = Matcher.open(folder).stats()
+    if as_json:
+        print_json(**numbers)
+        return
+    table = Table(box=None, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    for name, value in flat(numbers):
+        table.add_row(
+            name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)
+        )
+    Console().print(table)
+
+
+def _matcher(index: Path | None, subscriptions: str | None, letters: LetterBox) -> Matcher:
+    from fencepost.match.matcher import Matcher
+
+    if index is not None:
+        return Matcher.open(index)
+    matcher = Matcher()
+    if subscriptions is not None:
+        _subscribe(matcher, subscriptions, None, letters)
+    return matcher
+
+
+def _subscribe(matcher: Matcher, path: str, format: Format | None, letters: LetterBox) -> int:
+    from fencepost.files.run import subscribe_file
+    from fencepost.files.subscriptions import read_subscriptions
+
+    file = read_subscriptions(path, letters, format=format)
+    with progress("Compiling", file.total) as step:
+        return subscribe_file(matcher, file, letters, step)
+
+
+def _one_of(options: dict[str, object]) -> None:
+    if sum(value is not None for value in options.values()) != 1:
+        raise typer.BadParameter(f"give one of {', '.join(options)}")
+
+
+def _report(letters: LetterBox) -> None:
+    """Say what was set aside; exit code 3 where nobody asked for it to be kept."""
+    if not letters.count:
+        return
+    if letters.path is not None:
+        print_line(f"{letters.count:,} rows set aside in {letters.path}", err=True)
+        return
+    for letter in letters.first:
+        complain(f"set aside: {letter}".partition("\n")[0])
+    hidden = letters.count - len(letters.first)
+    more = f"and {hidden:,} more; " if hidden else ""
+    complain(f"{more}keep such rows with --dead-letters FILE, or refuse them with --strict")
+    raise typer.Exit(SET_ASIDE)

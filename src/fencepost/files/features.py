@@ -1,0 +1,147 @@
+"""Events as GeoJSON Features, and their geometries as WKB, for what is written."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+from numpy.typing import NDArray
+
+from fencepost.files.events import Batch
+
+_GEOMETRIES = (
+    "Point",
+    "LineString",
+    "Polygon",
+    "MultiPoint",
+    "MultiLineString",
+    "MultiPolygon",
+    "GeometryCollection",
+)
+
+
+def features(batch: Batch, chosen: NDArray[np.int64], geometry: str | None) -> list[dict[str, Any]]:
+    """Events of a batch as GeoJSON Features.
+
+    A Feature stays as it is. Of another event the geometry is the named column, else the attribute
+    `geometry`, else the first that is a GeoJSON geometry; `id` is the id; the rest are properties.
+    """
+    if isinstance(batch.events, list):
+        events = [batch.events[number] for number in chosen.tolist()]
+    else:
+        events = _written_times(batch.events.take(pa.array(chosen))).to_pylist()
+    return [_feature(event, geometry) for event in events]
+
+
+def ids(batch: Batch, chosen: NDArray[np.int64]) -> list[str | int | float | None]:
+    """The ids of events: the member, attribute or column `id`, or a Feature's property."""
+    if isinstance(batch.events, list):
+        return [_id(batch.events[number]) for number in chosen.tolist()]
+    if "id" not in batch.events.column_names:
+        return [None] * len(chosen)
+    column = _written_times(batch.events.select(["id"])).column("id").take(pa.array(chosen))
+    return [_plain(value) for value in column.to_pylist()]
+
+
+def _id(event: dict[str, Any]) -> str | int | float | None:
+    found = _plain(event.get("id"))
+    properties = event.get("properties")
+    if found is None and event.get("type") == "Feature" and isinstance(properties, dict):
+        found = _plain(properties.get("id"))
+    return found
+
+
+def _plain(value: object) -> str | int | float | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float) else None
+
+
+def _feature(event: dict[str, Any], geometry: str | None) -> dict[str, Any]:
+    if event.get("type") == "Feature" and isinstance(event.get("properties"), dict | None):
+        return {**event, "properties": dict(event.get("properties") or {})}
+    place, shape = _geometry(event, geometry)
+    feature: dict[str, Any] = {"type": "Feature", "geometry": shape}
+    if isinstance(event.get("id"), str | int | float):
+        feature["id"] = event["id"]
+    left_out = {place, "id"} if "id" in feature else {place}
+    feature["properties"] = {k: v for k, v in event.items() if k not in left_out}
+    return feature
+
+
+def _geometry(event: dict[str, Any], named: str | None) -> tuple[str | None, Any]:
+    for name in dict.fromkeys([named or "geometry", "geometry", *event]):
+        value = event.get(name)
+        if isinstance(value, dict) and value.get("type") in _GEOMETRIES:
+            return name, value
+        if isinstance(value, bytes) and name in (named, "geometry"):
+            return name, _mapping(value)
+    return None, None
+
+
+def _mapping(wkb: bytes) -> Any:
+    shape = shapely.from_wkb(wkb, on_invalid="ignore")
+    try:
+        return None if shape is None else json.loads(shapely.to_geojson(shape))
+    except (shapely.GEOSException, ValueError):
+        return None
+
+
+def _written_times(table: pa.Table) -> pa.Table:
+    """Times as ISO 8601: Python cannot hold all that Arrow can."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_temporal(field.type) and not pa.types.is_interval(field.type):
+            text = table.column(index)
+            if pa.types.is_duration(field.type):
+                text = text.cast(pa.int64())
+            text = pc.replace_substring(text.cast(pa.string()), " ", "T")
+            table = table.set_column(index, field.name, text)
+    return table
+
+
+def wkb_of(feature: dict[str, Any]) -> bytes | None:
+    """The geometry of a Feature as WKB; None where it has none that can be written."""
+    geometry = feature.get("geometry")
+    if geometry is None:
+        return None
+    try:
+        return bytes(shapely.to_wkb(shapely.from_geojson(json_text(geometry))))
+    except (shapely.GEOSException, ValueError, TypeError):
+        return None
+
+
+def json_text(value: object) -> str:
+    """A value as JSON that every reader accepts: what is no number becomes null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_other)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_other)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _other(value: object) -> object:
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,73 @@
+"""Parquet and GeoParquet files, a batch of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fencepost.errors import FencepostError
+from fencepost.files.formats import STDIN, cannot_read, open_input
+from fencepost.files.geoarrow import geo_metadata, with_geometries
+from fencepost.files.lines import BATCH_ROWS
+
+
+class ParquetRows:
+    """The rows of a Parquet file.
+
+    Attributes
+    ----------
+    rows : int
+        How many there are.
+    names : list of str
+        Of the columns.
+    geometry : str or None
+        The primary geometry column of GeoParquet.
+    crs : object
+        What its metadata says about coordinates; absent means longitude and latitude.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._name = "standard input" if path == STDIN else path
+        try:
+            if path == STDIN:
+                self._file = pq.ParquetFile(pa.BufferReader(open_input(path).read()))
+            else:
+                open_input(path).close()  # for the reasons why it may not be there
+                self._file = pq.ParquetFile(path)
+        except pa.ArrowException as error:
+            raise self._broken(error) from error
+        except OSError as error:
+            raise cannot_read(path, error) from error
+        schema = self._file.schema_arrow
+        self.rows: int = self._file.metadata.num_rows
+        self.names: list[str] = schema.names
+        self._geo = geo_metadata(schema, self._name)
+        self.geometry: str | None = self._geo.get("primary_column")
+        self._about: dict[str, Any] = self._geo.get("columns", {}).get(self.geometry, {})
+
+    @property
+    def crs(self) -> dict[str, Any]:
+        """The member `crs` of the geometry column as it is, in a mapping; empty if absent."""
+        return {key: self._about[key] for key in ("crs",) if key in self._about}
+
+    def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+        """Tables of at most 10,000 rows, of some columns or of all."""
+        chosen = None if columns is None else [n for n in self.names if n in columns]
+        done = 0
+        try:
+            for batch in self._file.iter_batches(BATCH_ROWS, columns=chosen):
+                yield with_geometries(batch, self._geo)
+                done += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise self._broken(error, done) from error
+
+    def _broken(self, error: Exception, done: int = 0) -> FencepostError:
+        read = f" after {done:,} rows" if done else ""
+        reason = " ".join(str(error).split())
+        return FencepostError(
+            f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be cut off or "
+            "be something else: write it again, or say what it holds with --format"
+        )

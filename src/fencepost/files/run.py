@@ -1,0 +1,173 @@
+"""Subscriptions of a file into a matcher, and the events of a file past it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from fencepost.files.events import Batch, EventFile
+from fencepost.files.features import json_text
+from fencepost.files.letters import DeadLetter, Letters, shortened
+from fencepost.files.matches import Matches, Sink
+from fencepost.files.subscriptions import Row, SubscriptionFile
+from fencepost.match.batch import match_pairs, names_of
+from fencepost.match.matcher import DeadLetters, Matcher
+
+Progress = Callable[[int], None]
+_FIRST_ROWS = 1_000
+_MOST_ROWS = 10_000
+_PAIRS = 1_000_000  # matches to hold at once
+
+
+@dataclass(slots=True)
+class Count:
+    """What a run did."""
+
+    events: int = 0
+    matches: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+
+def subscribe_file(
+    matcher: Matcher, file: SubscriptionFile, letters: Letters, progress: Progress
+) -> int:
+    """Add the subscriptions of a file; how many there are. Bad rows become dead letters."""
+    added = 0
+    for rows, done in file:
+        fresh = _without_known(matcher, file.name, rows, letters)
+        bad: DeadLetters = []
+        added += matcher.subscribe_many([row.values for row in fresh], bad)
+        for number, reason in bad:
+            letters(_letter(file.name, fresh[number], reason))
+        progress(done)
+    return added
+
+
+def _without_known(matcher: Matcher, name: str, rows: list[Row], letters: Letters) -> list[Row]:
+    fresh = []
+    for row in rows:
+        id = row.values["id"]
+        if isinstance(id, str) and id in matcher:
+            reason = f"the id {id!r:.60} is in the file before; give each id once"
+            letters(_letter(name, row, reason))
+        else:
+            fresh.append(row)
+    return fresh
+
+
+def _letter(name: str, row: Row, reason: str) -> DeadLetter:
+    return DeadLetter(name, row.row, reason, row.raw, row.line)
+
+
+def match_file(
+    matcher: Matcher,
+    file: EventFile,
+    sink: Sink,
+    letters: Letters,
+    threads: int,
+    progress: Progress,
+) -> Count:
+    """Match the events of a file and hand the matches on, in the order of the events.
+
+    Reading stays in this thread. Parts of a batch are matched in `threads` others, or here where
+    that is one; a part is small enough that its matches fit in memory.
+    """
+    started = time.perf_counter()
+    run = _Run(matcher, file.name, sink, letters)
+    if threads == 1:
+        for batch in file:
+            for part in run.parts(batch):
+                run.finish(part, *run.match(part))
+            progress(batch.done)
+    else:
+        _match_in_threads(run, file, threads, progress)
+    sink.close()
+    run.count.seconds = time.perf_counter() - started
+    return run.count
+
+
+_Found = tuple[Matches, DeadLetters]
+
+
+def _match_in_threads(run: _Run, file: EventFile, threads: int, progress: Progress) -> None:
+    under_way: deque[tuple[Batch, Future[_Found]]] = deque()
+
+    def finish_one() -> None:
+        part, future = under_way.popleft()
+        run.finish(part, *future.result())
+
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for batch in file:
+            for part in run.parts(batch):
+                under_way.append((part, pool.submit(run.match, part)))
+                if len(under_way) > 2 * threads:
+                    finish_one()
+            while batch.pause and under_way:  # somebody is waiting at the other end of the pipe
+                finish_one()
+            progress(batch.done)
+        while under_way:
+            finish_one()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Run:
+    """Matching parts of batches, and what becomes of them."""
+
+    def __init__(self, matcher: Matcher, name: str, sink: Sink, letters: Letters) -> None:
+        self._matcher, self._name, self._sink, self._letters = matcher, name, sink, letters
+        self._shelves = matcher.snapshot()
+        self._rows = _FIRST_ROWS
+        self.count = Count()
+
+    def parts(self, batch: Batch) -> Iterator[Batch]:
+        """A batch in parts that grow or shrink with the number of matches before."""
+        start = 0
+        while start < len(batch):
+            stop = min(start + self._rows, len(batch))
+            yield batch.part(start, stop)
+            start = stop
+
+    def match(self, part: Batch) -> _Found:
+        """The matches of a part, by event and id, and its bad rows."""
+        bad: DeadLetters = []
+        pairs = match_pairs(self._matcher, self._shelves, part.events, 1, bad)
+        table = pa.table(
+            {
+                "event": pa.array(pairs[:, 0]),
+                "id": names_of(self._shelves, "id", pairs[:, 1]),
+                "subscriber": names_of(self._shelves, "subscriber", pairs[:, 1]),
+            }
+        ).sort_by([("event", "ascending"), ("id", "ascending")])
+        table = table.combine_chunks()
+        columns = [_whole(table.column(name)) for name in ("event", "id", "subscriber")]
+        return Matches(columns[0].to_numpy(), columns[1], columns[2]), bad
+
+    def finish(self, part: Batch, matches: Matches, bad: DeadLetters) -> None:
+        """Hand on what was found, and learn from how much it was."""
+        for row, reason in bad:
+            line = None if part.lines is None else int(part.lines[row])
+            raw = shortened(json_text(part.event(row)))
+            self._letters(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
+        if len(matches.events):
+            self._sink.write(part, matches)
+        self.count.events += len(part) - len(bad)
+        self.count.matches += len(matches.events)
+        each = max(len(matches.events) / len(part), 1e-9)
+        self._rows = int(np.clip(_PAIRS / each, 1, _MOST_ROWS))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

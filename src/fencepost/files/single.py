@@ -1,0 +1,89 @@
+"""One event and one subscription, wherever they are, for `fencepost explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fencepost.errors import FencepostError
+from fencepost.files.events import read_events
+from fencepost.files.formats import STDIN, Format
+from fencepost.files.json_values import NotUsable, object_of_text
+from fencepost.files.letters import DeadLetter
+from fencepost.files.subscriptions import read_subscriptions
+from fencepost.match.explain import Explanation
+from fencepost.match.matcher import Matcher
+
+_OWN = "expression"
+
+
+def one_event(given: str, row: int | None = None) -> dict[str, Any]:
+    """An event: JSON text, a row of a file, or what standard input holds for `-`.
+
+    Raises
+    ------
+    FencepostError
+        Where there is none, or there are several and `row` does not say which.
+    """
+    if given.lstrip().startswith("{"):
+        try:
+            return object_of_text(given.strip())
+        except NotUsable as error:
+            raise FencepostError(f"the event cannot be used: {error}") from None
+    if given != STDIN and not Path(given).exists():
+        raise FencepostError(
+            f"{given!r:.80} is no event: there is no such file, and JSON begins with a brace; give "
+            "'{\"name\": value}' in quotes, a file of events, or -"
+        )
+    bad: list[DeadLetter] = []
+    file = read_events(given, bad.append, format=Format.GEOJSON if given == STDIN else None)
+    found: dict[str, Any] | None = None
+    for batch in file:
+        for number, place in enumerate(batch.rows.tolist()):
+            if row is None and found is not None:
+                raise FencepostError(f"{file.name} holds several events; say which with --row")
+            if row is None or place == row:
+                found = batch.event(number)
+                if row is not None:
+                    return found
+    refused = [letter for letter in bad if row is None or letter.row == row]
+    if found is None and refused:
+        raise FencepostError(f"the event cannot be used: {refused[0]}")
+    if found is None:
+        raise FencepostError(
+            f"{file.name} holds no event{'' if row is None else f' {row}'}; rows count from 0"
+        )
+    return found
+
+
+def explained(
+    event: dict[str, Any],
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+) -> tuple[Explanation, bool]:
+    """Why an event matches, and whether the subscription has expired."""
+    if index is not None:
+        matcher = Matcher.open(index)
+    else:
+        matcher = Matcher()
+        if expression is not None:
+            matcher.subscribe(_OWN, expression)
+        elif subscriptions is not None and id is not None:
+            _subscribe_one(matcher, subscriptions, id)
+    name = _OWN if id is None else id
+    return matcher.explain(event, name), name not in matcher
+
+
+def _subscribe_one(matcher: Matcher, path: str, id: str) -> None:
+    bad: list[DeadLetter] = []
+    file = read_subscriptions(path, bad.append)
+    for rows, _ in file:
+        for row in rows:
+            if row.values["id"] == id:
+                given = dict(row.values)
+                matcher.subscribe(given.pop("id"), given.pop("expression"), **given)
+                return
+    unread = f", and {len(bad):,} rows cannot be read" if bad else ""
+    raise FencepostError(f"there is no subscription {id!r:.60} in {file.name}{unread}")

@@ -1,0 +1,86 @@
+"""The package `cql2`, which we did not write, reads what we read as the same tree.
+
+It hands over numbers as doubles, and not always the nearest one, so numbers are compared to 14
+digits. It takes no empty list, and takes a list of one time for the time, so the inputs have none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from math import isclose
+from typing import Any
+
+import cql2
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fencepost.errors import LanguageError
+from fencepost.language import ast
+from fencepost.language.parse import parse
+from fencepost.language.render import render_json, render_text
+from tests.language.trees import CONDITIONS
+
+TOKENS = st.sampled_from(
+    "a b notable order inside 1 2.5 1e3 -1 'x' 'it''s' ( ) , = <> < > <= >= + - * / % ^ div "
+    "and or not like between in is null true false casei( accenti( date('2020-01-01') "
+    "a_contains( s_intersects( point(1 2) t_after( (1,2) ('x','y')".replace(
+        "(1 2)", "(1_2)"
+    ).split()
+).map(lambda token: token.replace("(1_2)", "(1 2)"))
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values of JSON are the same, numbers to 14 digits."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, bool | str) or isinstance(other, bool | str):
+        return one is other or one == other
+    return isclose(one, other, rel_tol=1e-14)
+
+
+def assert_alike(theirs: Any, condition: ast.Condition) -> None:
+    assert alike(render_json(parse(theirs)), render_json(condition))
+
+
+def is_double(condition: ast.Condition) -> bool:
+    """Whether no whole number is beyond those that doubles can count."""
+    return not re.search(r"\b[0-9]{16,}\b(?!\.)", render_text(condition))
+
+
+@given(CONDITIONS.filter(is_double))
+def test_text_means_the_same(condition: ast.Condition) -> None:
+    text = render_text(condition)
+    assume(not re.search(r"\(\)|\((DATE|TIMESTAMP)\('[^']*'\)\)", text))
+    assert_alike(cql2.parse_text(text).to_json(), condition)
+
+
+@given(CONDITIONS.filter(is_double))
+def test_json_means_the_same(condition: ast.Condition) -> None:
+    assert_alike(cql2.parse_json(json.dumps(render_json(condition))).to_json(), condition)
+
+
+@settings(max_examples=500)
+@given(st.lists(TOKENS, max_size=12))
+def test_what_we_take_it_takes_too(tokens: list[str]) -> None:
+    text = " ".join(tokens)
+    try:
+        condition = parse(text)
+    except LanguageError:
+        return
+    assert_alike(cql2.parse_text(text).to_json(), condition)
+
+
+@pytest.mark.parametrize("operator", ["and", "or", "=", "+", "-", "*", "/", "%", "div"])
+@pytest.mark.parametrize("other", ["and", "or", "=", "<", "+", "-", "*", "/", "%", "div", "^"])
+def test_precedence_is_the_same(operator: str, other: str) -> None:
+    for text in (f"a {operator} b {other} c", f"a {other} b {operator} -c", f"not a {operator} b"):
+        for whole in (text, f"({text}) = 1", f"{text} = 1"):
+            try:
+                condition = parse(whole)
+            except LanguageError:
+                continue
+            assert_alike(cql2.parse_text(whole).to_json(), condition)

@@ -58,6 +58,7 @@ HUGE: dict[str, tuple[Callable[[], str], str]] = {
     "letters": (lambda: "a" * 10_000_000, LONG),
     "letters in JSON": (lambda: '{"property":"' + "a" * 10_000_000 + '"}', LONG),
     "spaces": (lambda: " " * 900_000, "ends where"),
+    "spaces before a mistake": (lambda: " " * 900_000 + "[", "no meaning here"),
     "lines": (lambda: "a\n" * 400_000, "line 2"),
 }
 

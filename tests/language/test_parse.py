@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict, UserDict
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import shapely
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
+from fencepost.language import ast, limits
 from fencepost.language.ast import (
     And,
     Arithmetic,
@@ -34,6 +36,7 @@ from fencepost.language.ast import (
     Truth,
     Value,
 )
+from fencepost.language.names import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.language.parse import parse
 from fencepost.model.times import DAY
 
@@ -347,8 +350,8 @@ REFUSED_TEXT = {
     "a like 'x\\'": "ends in a backslash",
     "a like casei('\\\\\\')": "ends in a backslash",
     "casei(1) = a": "CASEI takes a string or an attribute, not a number",
-    "casei(a, b) = a": "CASEI takes 1 arguments, not 2",
-    "accenti() = a": "ACCENTI takes 1 arguments, not 0",
+    "casei(a, b) = a": "CASEI takes 1 argument, not 2",
+    "accenti() = a": "ACCENTI takes 1 argument, not 0",
     "a + 1 is null": "IS NULL takes an attribute, not a number",
     "s_within(a)": "S_WITHIN takes 2 arguments, not 1",
     "s_within(a, 'POINT(1 2)')": "S_WITHIN takes attributes and geometries, not a string",
@@ -426,10 +429,10 @@ REFUSED_JSON: list[tuple[Any, str]] = [
     ({"op": "=", "args": [P]}, "= takes 2 arguments, not 1"),
     ({"op": "and", "args": []}, "AND takes two or more conditions, not 0"),
     ({"op": "or", "args": [True]}, "OR takes two or more conditions, not 1"),
-    ({"op": "not", "args": [True, True]}, "NOT takes 1 arguments, not 2"),
+    ({"op": "not", "args": [True, True]}, "NOT takes 1 argument, not 2"),
     ({"op": "+", "args": [1, 2, 3]}, r"\+ takes 2 arguments, not 3"),
     ({"op": "between", "args": [P, 1]}, "BETWEEN takes 3 arguments, not 2"),
-    ({"op": "isNull", "args": []}, "ISNULL takes 1 arguments, not 0"),
+    ({"op": "isNull", "args": []}, "IS NULL takes 1 argument, not 0"),
     ({"op": "in", "args": [P, 1]}, "IN takes a list of literals"),
     ({"op": "in", "args": [P, P]}, "IN takes a list of literals"),
     ({"op": "foo", "args": []}, "there is no function 'foo'"),
@@ -523,3 +526,23 @@ def test_a_message_does_not_repeat_a_long_part() -> None:
     with pytest.raises(LanguageError) as caught:
         parse("s_within(g, '" + "x" * 100_000 + "')")
     assert len(str(caught.value)) < 500
+
+
+# ------------------------------------------------------------------------------------ documentation
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "language.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS | KEYWORDS | {*GEOMETRY_DEPTH}))
+def test_every_name_is_documented(name: str) -> None:
+    assert name == "div" or re.search(rf"\b{name.upper()}\b", DOCUMENT)
+
+
+@pytest.mark.parametrize("limit", ["MAX_LENGTH", "MAX_DEPTH", "MAX_PARTS", "MAX_DIGITS"])
+def test_every_limit_is_documented(limit: str) -> None:
+    assert re.search(rf"\| {getattr(limits, limit):,} \| `{limit}` \|", DOCUMENT)
+
+
+@pytest.mark.parametrize("text", DOCUMENT.split("```")[1].split("\n\n"))
+def test_the_examples_of_the_document_can_be_read(text: str) -> None:
+    assert isinstance(parse(text), And)

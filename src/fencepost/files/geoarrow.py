@@ -46,11 +46,11 @@ class _Geometry(pa.ExtensionType):  # type: ignore[misc]
     """A native GeoArrow encoding. It is not registered, so PyArrow at large does not know it."""
 
     def __arrow_ext_serialize__(self) -> bytes:
-        return b""
+        return str(self.extension_name).encode()
 
     @classmethod
-    def __arrow_ext_deserialize__(cls, storage: pa.DataType, _: bytes) -> _Geometry:
-        return cls(storage, "geoarrow")
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, name: bytes) -> _Geometry:
+        return cls(storage, name.decode())
 
     def __arrow_ext_scalar_class__(self) -> type[_GeometryScalar]:
         return _GeometryScalar

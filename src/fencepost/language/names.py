@@ -51,6 +51,11 @@ COLLECTION_ADVICE = "give its members one by one, joined with OR"
 _LONGEST_GUESS = 40
 
 
+def spoken(name: str) -> str:
+    """How a message calls an operation."""
+    return "IS NULL" if name == "isnull" else name.upper()
+
+
 def advice_for(name: str) -> str:
     """What to do about a function that does not exist."""
     if len(name) <= _LONGEST_GUESS:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from fencepost.errors import LanguageError
+from fencepost.language.names import spoken
 from fencepost.model.raw_shapes import shown
 
 _QUOTED = 60  # characters of the expression that a message repeats
@@ -80,11 +81,9 @@ class Refused(Exception):
 def check_count(part: Part, *counts: int) -> None:
     """Refuse a call that does not have one of these numbers of arguments."""
     if len(part.args) not in counts:
-        wanted = " or ".join(map(str, counts))
+        wanted = " or ".join(map(str, counts)) + (" argument" if counts == (1,) else " arguments")
         raise Refused(
-            part,
-            f"{part.value.upper()} takes {wanted} arguments, not {len(part.args)}",
-            "give as many",
+            part, f"{spoken(part.value)} takes {wanted}, not {len(part.args)}", "give as many"
         )
 
 

@@ -19,7 +19,7 @@ from fencepost.language.ast import (
     Value,
 )
 from fencepost.language.geometries import compile_bbox, compile_geometry
-from fencepost.language.names import CALCULATE, FOLD, OPERATIONS, advice_for
+from fencepost.language.names import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
 from fencepost.language.parts import Kind, Part, Refused, check_count
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import parse_instant
@@ -66,10 +66,9 @@ def no_value(part: Part) -> Refused:
     """Why a call gives no value: there is no such function, or it is a condition."""
     if part.value not in OPERATIONS:
         return no_function(part)
-    name = part.value.upper()
     return Refused(
         part,
-        f"{name} is a condition, and a value is expected here",
+        f"{spoken(part.value)} is a condition, and a value is expected here",
         "join conditions with AND, OR and NOT; they cannot be compared or calculated with",
     )
 

@@ -56,14 +56,25 @@ def relate_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("command", ["demo", "warmup", "bench"])
+    @pytest.mark.parametrize(
+        "command", ["index", "match", "explain", "stats", "demo", "warmup", "bench"]
+    )
     def test_help_names_each_command(self, command: str) -> None:
         result = runner.invoke(cli.app, ["--help"])
         assert result.exit_code == 0
         assert f"fencepost {command}" in result.output
         assert "Exit codes" in result.output
 
-    @pytest.mark.parametrize("command", [["demo"], ["warmup"], ["bench", "relate"]])
+    def test_commands_are_grouped(self) -> None:
+        result = runner.invoke(cli.app, ["--help"])
+        assert result.output.index(" Matching ") < result.output.index(
+            " Trying, preparing, timing "
+        )
+
+    @pytest.mark.parametrize(
+        "command",
+        [["index"], ["match"], ["explain"], ["stats"], ["demo"], ["warmup"], ["bench", "relate"]],
+    )
     def test_each_command_shows_an_example(self, command: list[str]) -> None:
         result = runner.invoke(cli.app, [*command, "--help"])
         assert result.exit_code == 0
@@ -107,6 +118,24 @@ class TestExitCodes:
         assert result.exit_code == 1
         assert result.stdout == ""
         assert result.stderr == f"error: cannot write to {'x' * 200} [reason]\n"
+
+    def test_1_for_a_disk_that_is_full(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(out: Path, seed: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        stand_in(monkeypatch, "fencepost.demo", run=fail)
+        result = runner.invoke(cli.app, ["demo"])
+        assert result.exit_code == 1
+        assert result.stderr == "error: [Errno 28] No space left on device\n"
+
+    def test_141_for_a_reader_that_went_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(out: Path, seed: int) -> None:
+            raise BrokenPipeError
+
+        stand_in(monkeypatch, "fencepost.demo", run=fail)
+        result = runner.invoke(cli.app, ["demo"])
+        assert result.exit_code == 141
+        assert result.output == ""
 
     def test_130_for_an_interruption(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def interrupt(out: Path, seed: int) -> None:

@@ -22,15 +22,19 @@ from fencepost.errors import (
 from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
+    from fencepost.match.explain import Explanation
+    from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
 
 __all__ = [
     "DeliveryError",
+    "Explanation",
     "FencepostError",
     "GeometryError",
     "GeometryProblem",
     "IndexingError",
     "LanguageError",
+    "Matcher",
     "ModelError",
     "Relation",
     "StoreError",
@@ -40,6 +44,8 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = {
+    "Explanation": "fencepost.match.explain",
+    "Matcher": "fencepost.match.matcher",
     "relate": "fencepost.match.relate",
     "relate_one_to_many": "fencepost.match.relate",
     "relate_pairs": "fencepost.match.relate",

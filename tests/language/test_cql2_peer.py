@@ -63,7 +63,7 @@ def test_json_means_the_same(condition: ast.Condition) -> None:
     assert_alike(cql2.parse_json(json.dumps(render_json(condition))).to_json(), condition)
 
 
-#@settings(max_examples=500)
+@settings(max_examples=500)
 @given(st.lists(TOKENS, max_size=12))
 def test_what_we_take_it_takes_too(tokens: list[str]) -> None:
     text = " ".join(tokens)

@@ -61,7 +61,7 @@ def survives(expression: Any) -> bool:
     return True
 
 
-#@settings(max_examples=500)
+@settings(max_examples=500)
 @given(ANYTHING)
 @example("\0")
 @example("\ud800")
@@ -75,13 +75,13 @@ def test_any_text(text: str) -> None:
     survives("a = '" + text)
 
 
-#@settings(max_examples=1_000)
+@settings(max_examples=1_000)
 @given(SOUP)
 def test_text_of_the_right_words(text: str) -> None:
     survives(text)
 
 
-#@settings(max_examples=500)
+@settings(max_examples=500)
 @given(VALUES)
 def test_any_json(value: Any) -> None:
     survives(value)
@@ -90,7 +90,7 @@ def test_any_json(value: Any) -> None:
     survives({"op": "s_intersects", "args": [{"property": "g"}, value]})
 
 
-#@settings(max_examples=300)
+@settings(max_examples=300)
 @given(CONDITIONS, st.data())
 def test_expressions_with_a_mistake(condition: ast.Condition, data: st.DataObject) -> None:
     """A piece is cut out of an expression, or put in where it does not belong."""

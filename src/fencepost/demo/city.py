@@ -14,11 +14,14 @@ from fencepost.testing import star_coordinates
 
 SIDE = 10_000.0
 DISTRICTS, WAREHOUSES, RIDERS, SHOPPERS = 24, 160, 240, 120
-WARNINGS, TAXIS, POSTS = 60, 3_000, 1_500
+WARNINGS, TAXIS, POSTS = 16, 3_000, 1_500
+# fmt: off
 WORDS = (
-    "ipad repair bicycle piano flood market concert lost cat dog key parking coffee bread party "
-    "garden noise music football tram bridge library rain"
-).split()
+    "ipad", "repair", "bicycle", "piano", "flood", "market", "concert", "lost", "cat", "dog", "key",
+    "parking", "coffee", "bread", "party", "garden", "noise", "music", "football", "tram", "bridge",
+    "library", "rain",
+)
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,7 @@ def questions(rng: np.random.Generator) -> list[Question]:
             Question(
                 f"rider-{number}",
                 f"rider-{number}",
-                "kind = 'taxi' AND state = 'empty' "
-                f"AND S_DWITHIN(geometry, {place.wkt}, {reach})",
+                f"kind = 'taxi' AND state = 'empty' AND S_DWITHIN(geometry, {place.wkt}, {reach})",
                 "rider",
                 place.buffer(reach),
             )

@@ -27,7 +27,7 @@ def draw(
     from matplotlib import pyplot as plt
     from matplotlib.collections import PolyCollection
 
-    figure, axes = plt.subplots(figsize=(10, 10.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 10.6))
     reached = {event for event, _ in pairs}
     answered = {subscription for _, subscription in pairs}
 
@@ -80,7 +80,12 @@ def draw(
         Line2D([], [], color="#9aa5b1", label="districts that readers follow"),
     ]
     axes.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, frameon=False
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        ncols=3,
+        frameon=False,
+        fontsize=10,
     )
     axes.set(
         xlim=(-60, SIDE + 60),
@@ -90,5 +95,5 @@ def draw(
         f"{len(pairs):,} matches",
     )
     axes.set_axis_off()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
     plt.close(figure)

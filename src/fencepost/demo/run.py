@@ -65,7 +65,9 @@ def run(out: Path, seed: int) -> None:
     event, subscription = next((p for p in pairs if p[1].startswith("warehouse")), pairs[0])
     shown = json.dumps(_as_json(next(e for e in happened if e["id"] == event)))
     (out / "event.json").write_text(shown)
-    console.print(f"  fencepost explain {out / 'event.json'} {subscription} --index {out / 'index'}")
+    console.print(
+        f"  fencepost explain {out / 'event.json'} {subscription} --index {out / 'index'}"
+    )
 
 
 def _clear(out: Path) -> None:
@@ -75,9 +77,7 @@ def _clear(out: Path) -> None:
 
 
 def _as_json(event: dict[str, Any]) -> dict[str, Any]:
-    properties = {
-        k: v for k, v in event.items() if k not in ("id", "geometry") and v is not None
-    }
+    properties = {k: v for k, v in event.items() if k not in ("id", "geometry") and v is not None}
     return {
         "type": "Feature",
         "id": event["id"],

@@ -106,9 +106,9 @@ def index(
             folder=str(out),
         )
     else:
-        print_line(
-            f"{count:,} subscriptions, {bytes_text(size)}, in {seconds:.1f} s; written to {out}"
-        )
+        gone = f" ({expired:,} expired already)" if expired else ""
+        spent = f"{bytes_text(size)}, in {seconds:.1f} s"
+        print_line(f"{count:,} subscriptions{gone}, {spent}; written to {out}")
     _report(letters)
 
 

@@ -55,7 +55,8 @@ class ParquetRows:
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
         """Tables of at most 10,000 rows, of some columns or of all."""
-        chosen = None if columns is None else [n for n in self.names if n in columns]
+        chosen = self.names if columns is None else [n for n in self.names if n in columns]
+        chosen = chosen or self.names[:1]  # a table without columns forgets its rows
         done = 0
         try:
             for batch in self._file.iter_batches(BATCH_ROWS, columns=chosen):

@@ -73,7 +73,8 @@ def read_subscriptions(
         _check_columns(file.names, name)
         return SubscriptionFile(name, file.rows, _from_tables(file))
     if kind is Format.CSV:
-        return SubscriptionFile(name, file_size(path), _from_csv(path, name, letters))
+        lines = _TextLines(path, name)
+        return SubscriptionFile(name, file_size(path), _from_csv(lines, name, letters))
     total, batches = json_batches(path, name, kind, letters)
     return SubscriptionFile(name, total, (_from_objects(batch) for batch in batches))
 
@@ -134,10 +135,9 @@ def _microseconds(table: pa.Table) -> pa.Table:
     return table
 
 
-def _from_csv(path: str, name: str, letters: Letters) -> Iterator[tuple[list[Row], int]]:
+def _from_csv(lines: _TextLines, name: str, letters: Letters) -> Iterator[tuple[list[Row], int]]:
     csv.field_size_limit(LINE_BYTES)
-    lines = _TextLines(path, name)
-    reader = csv.reader(lines)
+    reader = csv.reader(lines, strict=True)
     header = _header(reader, name)
     rows: list[Row] = []
     number = 0

@@ -240,13 +240,14 @@ def _fill_from_arrow(
 
 def _is_plain(kind: pa.DataType) -> bool:
     """Whether values of a type are numbers, booleans or times, and nothing else."""
-    return (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_timestamp(kind)
-        or pa.types.is_date(kind)
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_timestamp,
+        pa.types.is_date,
     )
+    return any(test(kind) for test in tests)
 
 
 def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
@@ -273,7 +274,9 @@ def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bo
                 block, number, array, *_split(array.fill_null(0).to_numpy(zero_copy_only=False))
             )
             return True
-        return _is_plain(given) or pa.types.is_string(given) or pa.types.is_large_string(given)
+        return bool(
+            _is_plain(given) or pa.types.is_string(given) or pa.types.is_large_string(given)
+        )
     if pa.types.is_timestamp(given) or pa.types.is_date(given):
         unit = (
             "D" if pa.types.is_date32(given) else "ms" if pa.types.is_date64(given) else given.unit

@@ -15,6 +15,7 @@ from fencepost.kernels.shapes import (
     build_trees,
     clean,
     count_nodes,
+    empty_box,
 )
 from fencepost.kernels.trees import Scratch
 from fencepost.kernels.validity import check_areas, mark_line_ends
@@ -74,4 +75,5 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     for s in range(count_of_shapes):
         if defect[s]:
             shapes[s]["dimension"] = -1
+            empty_box(shapes, s)
     return g, defect, place, contacts, count

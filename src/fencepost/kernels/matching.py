@@ -151,7 +151,7 @@ def match_events(
 
 @kernel
 def look_up(vocabulary, text, start, stop, out):
-    """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 for a negative start."""
+    """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
     for k in range(start.shape[0]):
         out[k] = lookup(vocabulary, text, start[k], stop[k]) if start[k] >= 0 else -2
 

@@ -114,7 +114,7 @@ def _compare_products(a, b, c, d):
 
 @kernel
 def _sign(a):
-    return (a > 0) - (a < 0)
+    return 1 if a > 0 else -1 if a < 0 else 0
 
 
 @kernel

@@ -227,7 +227,7 @@ def build_trees(g):
         first = g.shapes[s]["chain"]
         stop = g.shapes[s + 1]["chain"]
         if g.shapes[s]["dimension"] < POINTS:
-            _empty_box(g.shapes, s)
+            empty_box(g.shapes, s)
             continue
         box_of_points(g.x, g.y, g.chains[first]["start"], g.chains[stop]["start"], g.shapes, s)
         if g.shapes[s]["dimension"] == POINTS:
@@ -255,7 +255,7 @@ def build_trees(g):
 
 
 @kernel
-def _empty_box(boxes, k):
+def empty_box(boxes, k):
     """A box that meets nothing."""
     boxes[k]["x0"] = np.inf
     boxes[k]["y0"] = np.inf

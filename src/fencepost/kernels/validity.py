@@ -8,6 +8,8 @@ the interior in two, which the caller checks on the few shapes whose rings touch
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
@@ -159,10 +161,16 @@ def _meeting_place(g, p, q):
         return cx, cy
     if on_segment(ax, ay, bx, by, dx, dy):
         return dx, dy
-    from_a = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
-    from_b = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
+    # Scaled by a power of two, so that no product overflows or vanishes.
+    largest = max(abs(ax), abs(ay), abs(bx), abs(by), abs(cx), abs(cy), abs(dx), abs(dy))
+    _, exponent = math.frexp(largest)
+    scale = math.ldexp(1.0, -max(exponent, -1000) - 1)
+    ux, uy = cx * scale, cy * scale
+    vx, vy = dx * scale - ux, dy * scale - uy
+    from_a = vx * (ay * scale - uy) - vy * (ax * scale - ux)
+    from_b = vx * (by * scale - uy) - vy * (bx * scale - ux)
     part = from_a / (from_a - from_b) if from_a != from_b else 0.5
-    return ax + part * (bx - ax), ay + part * (by - ay)
+    return (1.0 - part) * ax + part * bx, (1.0 - part) * ay + part * by
 
 
 @inlined
@@ -180,8 +188,9 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
     # Each contact counts where it is the first vertex of an edge.
     if a == 0 and between(cx, dx, ax) and between(cy, dy, ay) and not (ax == dx and ay == dy):
         within = not (ax == cx and ay == cy)
-        if _crossing_at(g, p_chain, p, q_chain, q, within):
-            return RINGS_CROSS, count
+        code = _contact_defect(g, p_chain, p, q_chain, q, within)
+        if code:
+            return code, count
         count = _note(contacts, count, p, -1 - q if within else q)
     if (
         c == 0
@@ -190,8 +199,9 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
         and not (cx == ax and cy == ay)
         and not (cx == bx and cy == by)
     ):
-        if _crossing_at(g, q_chain, q, p_chain, p, True):
-            return RINGS_CROSS, count
+        code = _contact_defect(g, q_chain, q, p_chain, p, True)
+        if code:
+            return code, count
         count = _note(contacts, count, q, -1 - p)
     return 0, count
 
@@ -205,8 +215,8 @@ def _note(contacts, count, vertex, other):
 
 
 @kernel
-def _crossing_at(g, p_chain, p, q_chain, q, within):
-    """Whether the ring through vertex p crosses the ring through vertex (or edge) q there."""
+def _contact_defect(g, p_chain, p, q_chain, q, within):
+    """The defect of the rings through vertex p and through vertex (or edge) q at that place."""
     px, py = g.x[p], g.y[p]
     before = q if within else chain_before(g, q_chain, q)
     p_before = chain_before(g, p_chain, p)
@@ -216,7 +226,9 @@ def _crossing_at(g, p_chain, p, q_chain, q, within):
     back = judge_one(
         px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p_before], g.y[p_before]
     )
-    return onward != back
+    if onward not in (INTO, OUT_OF) or back not in (INTO, OUT_OF):
+        return SHARED_EDGE
+    return RINGS_CROSS if onward != back else 0
 
 
 @kernel

@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fencepost.kernels import rtree, vocabulary
+from fencepost.kernels.copying import copy_shapes
+from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.layout import lay_out
+from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import relate_areas
@@ -22,6 +26,10 @@ def steps() -> list[Step]:
         ("geometry layout and validity", _lay_out),
         ("relations of areas", _relate_areas),
         ("relations of points and lines", _matrices),
+        ("distances", _distances),
+        ("copies of geometries", _copies),
+        ("trees and vocabularies", _structures),
+        ("matching", _match),
     ]
 
 
@@ -55,3 +63,71 @@ def _matrices() -> None:
     matrices = np.empty(1, np.int64)
     matrix_pairs(g, g, rows, rows, 0, scratch(1), matrices)
     relations_of_matrices(matrices, np.empty(1, np.uint8))
+
+
+def _distances() -> None:
+    g = _triangle()
+    rows, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
+    within_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
+    same_place(g, 0, g, 0, 1.0)
+
+
+def _copies() -> None:
+    copy_shapes(_triangle(), np.zeros(1, np.int64), _triangle(), np.zeros(5, np.int64))
+
+
+def _structures() -> None:
+    _segment()
+
+
+def _segment() -> SegmentArrays:
+    """A segment of no subscriptions."""
+    words, _ = vocabulary.build(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    trees = rtree.build(np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint32), 1)
+    positions = np.zeros(1, np.uint32)
+    return SegmentArrays(
+        np.empty(0, CHECK),
+        positions,
+        np.empty(0, np.uint32),
+        np.empty(0, np.uint8),
+        np.empty(0, np.int64),
+        positions,
+        np.empty(0, np.uint32),
+        np.empty(0, np.uint64),
+        positions,
+        np.empty(0, np.uint32),
+        np.empty(0, np.uint32),
+        np.empty(0, np.uint32),
+        trees,
+        words,
+        _triangle(),
+    )
+
+
+def _match() -> None:
+    nothing = np.empty((0, 1), np.int64)
+    text = np.empty(0, np.uint8)
+    segment = _segment()
+    item_start = np.zeros(1, np.int64)
+    events = EventArrays(
+        np.empty((0, 1)),
+        np.empty((0, 1)),
+        np.empty((0, 1), np.int8),
+        np.empty((0, 1), np.uint8),
+        nothing,
+        nothing,
+        nothing,
+        np.empty((0, 1), np.uint8),
+        nothing,
+        nothing,
+        item_start,
+        text,
+        _triangle(),
+    )
+    ids = np.empty(0, np.int64)
+    look_up(segment.vocabulary, text, item_start[:-1], item_start[1:], ids)
+    pairs = np.empty((1, 2), np.uint32)
+    candidates = np.empty(0, np.uint32)
+    counts = np.zeros(4, np.int64)
+    room = scratch(1)
+    match_events(segment, events, nothing, ids, 0, room, candidates, 0, pairs, pairs, counts)

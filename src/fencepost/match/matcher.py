@@ -256,7 +256,7 @@ class Matcher:
         with self._lock:
             now = self._clock()
             if id in self._pending:
-                return self._pending[id].expires > now  # type: ignore[index]
+                return self._pending[id].expires > now
             place = self._where().get(id)  # type: ignore[call-overload]
             return place is not None and bool(place[0].segment.arrays.expires[place[1]] > now)
 
@@ -458,7 +458,7 @@ def _rows(table: object) -> Iterable[Mapping[str, object]]:
     elif hasattr(table, "to_dict") and hasattr(table, "columns"):
         rows = [
             {k: None if is_missing(v) else v for k, v in row.items()}
-            for row in table.to_dict("records")  # type: ignore[attr-defined]
+            for row in table.to_dict("records")
         ]
     elif isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
         rows = list(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.errors import ModelError
+from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.matrices import relations_of_matrices
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, RELATION_OF_FACTS, relate_areas
@@ -116,4 +116,8 @@ def _compute(
 
 def _shapes(values: object) -> Shapes:
     """Shapes given ready-made are taken as they are, so that they can be used many times."""
-    return values if isinstance(values, Shapes) else Shapes.read_all(values)
+    if not isinstance(values, Shapes):
+        return Shapes.read_all(values)
+    if values.problems:
+        raise GeometryError(values.problems)
+    return values

@@ -12,7 +12,17 @@ from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.kernels import shapes as layout_codes
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.layout import lay_out
-from fencepost.kernels.shapes import CHAIN, MOST, NODE, POINTS, SHAPE, TOUCH, TOUCHING, ShapeArrays
+from fencepost.kernels.shapes import (
+    CHAIN,
+    MOST,
+    NODE,
+    POINTS,
+    SHAPE,
+    TOUCH,
+    TOUCHING,
+    ShapeArrays,
+    empty_box,
+)
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
 
 _REASONS = {
@@ -237,4 +247,5 @@ def _find_disconnected(
             defect[shape] = -1
             place[shape] = x, y
             arrays.shapes["dimension"][shape] = -1
+            empty_box(arrays.shapes, shape)
         leader[ring] = spot

@@ -174,7 +174,7 @@ def calculate(
             quotient = abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)
             result = quotient if op is Calculate.DIV else int(a) - int(b) * quotient
         else:
-            result = _quotient(a, b) if op is Calculate.DIV else math.fmod(a, b)
+            result = _quotient(float(a), float(b)) if op is Calculate.DIV else math.fmod(a, b)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
     if isinstance(result, complex):

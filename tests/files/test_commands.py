@@ -1,0 +1,406 @@
+"""`index`, `match`, `explain` and `stats` as a stranger meets them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from click.testing import Result
+from typer.testing import CliRunner
+
+from fencepost import cli
+
+runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+
+SUBSCRIPTIONS = """\
+id,expression,subscriber,expires
+storm,"S_INTERSECTS(geometry, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))) AND wind > 30",anna,
+gale,wind > 20,,
+gone,wind > 0,,2001-01-01T00:00:00Z
+"""
+
+
+def feature(id: object, x: float, wind: object, **properties: object) -> dict[str, Any]:
+    return {
+        "type": "Feature",
+        "id": id,
+        "geometry": {"type": "Point", "coordinates": [x, 1]},
+        "properties": {"wind": wind, **properties},
+    }
+
+
+EVENTS = [feature("a", 1, 42, name="Zürich"), feature("b", 9, 25), feature("c", 1, 5)]
+PAIRS = [(0, "a", "gale", "gale"), (0, "a", "storm", "anna"), (1, "b", "gale", "gale")]
+
+
+def run(*arguments: object, input: str | bytes | None = None) -> Result:
+    result: Any = runner.invoke(cli.app, [str(a) for a in arguments], input=input)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    return result  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hail.csv").write_text(SUBSCRIPTIONS)
+    Path("events.ndjson").write_text("".join(json.dumps(e) + "\n" for e in EVENTS))
+    Path("events.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": EVENTS}))
+    frame = geopandas.GeoDataFrame.from_features(EVENTS)
+    frame.insert(0, "id", ["a", "b", "c"])
+    frame.to_parquet("events.parquet")
+    frame.to_parquet("native.parquet", geometry_encoding="geoarrow")
+
+
+@pytest.fixture
+def index() -> Path:
+    assert run("index", "hail.csv", "--out", "hail.index").exit_code == 0
+    return Path("hail.index")
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def pairs(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [(int(r["event"]), r.get("event_id"), r["subscription"], r["subscriber"]) for r in rows]
+
+
+class TestIndex:
+    def test_text(self) -> None:
+        result = run("index", "hail.csv", "--out", "hail.index")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("3 subscriptions (1 expired already), ")
+        assert result.stdout.endswith("written to hail.index\n")
+        assert result.stderr == ""
+
+    def test_json(self) -> None:
+        answer = json.loads(run("index", "hail.csv", "--out", "hail.index", "--json").stdout)
+        assert answer.pop("seconds") >= 0
+        assert answer.pop("bytes") > 100
+        assert answer == {
+            "subscriptions": 3,
+            "expired": 1,
+            "dead_letters": 0,
+            "folder": "hail.index",
+        }
+
+    def test_standard_input(self) -> None:
+        row = json.dumps({"id": "a", "expression": "wind > 3"})
+        assert run("index", "-", "-o", "one.index", input=row).exit_code == 0
+        result = run("index", "-", "-o", "two.index", "--format", "csv", input=SUBSCRIPTIONS)
+        assert result.exit_code == 0
+
+    def test_an_index_is_replaced_only_if_asked(self, index: Path) -> None:
+        refused = run("index", "hail.csv", "--out", index)
+        assert refused.exit_code == 1
+        assert "--replace" in refused.stderr
+        assert run("index", "hail.csv", "--out", index, "--replace").exit_code == 0
+
+    def test_another_folder_is_never_replaced(self) -> None:
+        Path("mine").mkdir()
+        Path("mine/letter.txt").write_text("dear")
+        for options in ([], ["--replace"]):
+            assert run("index", "hail.csv", "--out", "mine", *options).exit_code == 1
+        assert run("index", "hail.csv", "--out", "hail.csv", "--replace").exit_code == 1
+        assert Path("mine/letter.txt").read_text() == "dear"
+        assert Path("hail.csv").read_text() == SUBSCRIPTIONS
+
+    def test_3_if_rows_were_set_aside(self) -> None:
+        Path("hail.csv").write_text(SUBSCRIPTIONS + "bad,wind >\nbad2,wind >,,\n")
+        result = run("index", "hail.csv", "--out", "x.index")
+        assert result.exit_code == 3
+        assert result.stdout.startswith("3 subscriptions")
+        said = result.stderr.splitlines()
+        assert said[0].startswith("set aside: hail.csv, line 5: it has 2 fields")
+        assert said[1].startswith("set aside: hail.csv, line 6: ")
+        assert "--dead-letters FILE" in said[2]
+
+    def test_0_if_they_are_kept(self) -> None:
+        Path("hail.csv").write_text(SUBSCRIPTIONS + "bad,wind >,,\n")
+        result = run("index", "hail.csv", "--out", "x.index", "--dead-letters", "bad.ndjson")
+        assert result.exit_code == 0
+        (letter,) = lines(Path("bad.ndjson").read_text())
+        assert letter.pop("reason")
+        assert letter == {"file": "hail.csv", "row": 3, "line": 5, "raw": "bad,wind >,,"}
+
+    def test_1_if_strict_or_if_nothing_is_left(self) -> None:
+        Path("hail.csv").write_text("id,expression\na,wind > 1\nbad,wind >\n")
+        assert run("index", "hail.csv", "--out", "x.index", "--strict").exit_code == 1
+        assert not Path("x.index").exists()
+        Path("hail.csv").write_text("id,expression\nbad,wind >\n")
+        result = run("index", "hail.csv", "--out", "x.index")
+        assert result.exit_code == 1
+        assert "none of the 1 subscriptions" in result.stderr
+        assert not Path("x.index").exists()
+
+    def test_no_subscriptions_are_an_index_too(self) -> None:
+        Path("none.csv").write_text("id,expression\n")
+        assert run("index", "none.csv", "--out", "none.index").exit_code == 0
+        result = run("match", "events.ndjson", "--index", "none.index", "--count")
+        assert (result.exit_code, result.stdout) == (0, "0\n")
+
+
+class TestMatch:
+    @pytest.mark.parametrize("name", ["ndjson", "geojson", "parquet", "native.parquet"])
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_every_format_in(self, index: Path, name: str, threads: int) -> None:
+        file = name if "." in name else f"events.{name}"
+        result = run("match", file, "--index", index, "--threads", threads)
+        assert result.exit_code == 0
+        assert pairs(lines(result.stdout)) == PAIRS
+        assert result.stderr.startswith("3 events, 3 matches, 0 dead letters in ")
+
+    def test_with_subscriptions_and_standard_input(self) -> None:
+        text = Path("events.ndjson").read_text()
+        result = run("match", "-", "--subscriptions", "hail.csv", input=text)
+        assert pairs(lines(result.stdout)) == PAIRS
+
+    def test_format(self, index: Path) -> None:
+        text = Path("events.geojson").read_text()
+        result = run("match", "-", "--index", index, "--format", "geojson", input=text)
+        assert pairs(lines(result.stdout)) == PAIRS
+        content = Path("events.parquet").read_bytes()
+        result = run("match", "-", "--index", index, "--format", "parquet", input=content)
+        assert pairs(lines(result.stdout)) == PAIRS
+
+    @pytest.mark.parametrize("events", ["events.ndjson", "events.parquet", "native.parquet"])
+    def test_every_format_out(self, index: Path, events: str) -> None:
+        for ending in ("ndjson", "csv", "parquet", "geoparquet", "geojson"):
+            result = run("match", events, "--index", index, "--out", f"m.{ending}", "--json")
+            assert result.exit_code == 0
+            answer = json.loads(result.stdout)
+            assert (answer["events"], answer["matches"], answer["out"]) == (3, 3, f"m.{ending}")
+        assert pairs(lines(Path("m.ndjson").read_text())) == PAIRS
+        with Path("m.csv").open(newline="") as file:
+            assert pairs(list(csv.DictReader(file))) == PAIRS
+        assert pairs(pq.read_table("m.parquet").to_pylist()) == PAIRS
+        frame = geopandas.read_parquet("m.geoparquet")
+        assert pairs(frame.drop(columns="geometry").to_dict("records")) == PAIRS
+        assert frame.geometry.tolist() == [shapely.Point(x, 1) for x in (1, 1, 9)]
+        collection = json.loads(Path("m.geojson").read_text())
+        assert collection["features"] == [
+            feature("a", 1, 42, name="Zürich", subscriptions=["gale", "storm"]),
+            feature("b", 9, 25, subscriptions=["gale"])
+            if events == "events.ndjson"
+            else feature("b", 9, 25, name=None, subscriptions=["gale"]),
+        ]
+        again = run("match", "m.geojson", "--index", index)
+        assert len(lines(again.stdout)) == 3
+
+    @pytest.mark.parametrize("ending", ["ndjson", "csv", "parquet", "geoparquet", "geojson"])
+    def test_nothing_matches(self, index: Path, ending: str) -> None:
+        Path("calm.ndjson").write_text('{"wind": 1}\n')
+        out = Path(f"m.{ending}")
+        assert run("match", "calm.ndjson", "--index", index, "--out", out).exit_code == 0
+        if ending.endswith("parquet"):
+            assert pq.read_table(out).num_rows == 0
+        elif ending == "geojson":
+            assert json.loads(out.read_text()) == {"type": "FeatureCollection", "features": []}
+        else:
+            assert len(out.read_text().splitlines()) == (ending == "csv")
+
+    def test_count(self, index: Path) -> None:
+        result = run("match", "events.ndjson", "--index", index, "--count")
+        assert result.stdout == "3\n"
+        result = run("match", "events.ndjson", "--index", index, "--count", "--json")
+        assert json.loads(result.stdout)["matches"] == 3
+
+    def test_the_summary_leaves_the_matches_alone(self, index: Path) -> None:
+        result = run("match", "events.ndjson", "--index", index, "--json")
+        assert pairs(lines(result.stdout)) == PAIRS
+        assert json.loads(result.stderr)["matches"] == 3
+
+    def test_dead_letters(self, index: Path) -> None:
+        bad = ["nonsense", "[1]", '{"type": "Feature", "properties": [1]}']
+        text = Path("events.ndjson").read_text()
+        Path("events.ndjson").write_text("\n".join([*bad, text]))
+        result = run("match", "events.ndjson", "--index", index)
+        assert result.exit_code == 3
+        assert [row["event"] for row in lines(result.stdout)] == [3, 3, 4]
+        assert "3 events, 3 matches, 3 dead letters" in result.stderr
+        assert result.stderr.count("set aside: events.ndjson, line ") == 3
+
+        kept = run("match", "events.ndjson", "--index", index, "--dead-letters", "bad.ndjson")
+        assert kept.exit_code == 0
+        assert kept.stderr.endswith("3 rows set aside in bad.ndjson\n")
+        letters = lines(Path("bad.ndjson").read_text())
+        assert [letter["raw"] for letter in letters] == bad
+        assert [(letter["row"], letter["line"]) for letter in letters] == [(0, 1), (1, 2), (2, 3)]
+
+        strict = run("match", "events.ndjson", "--index", index, "--strict", "--out", "m.csv")
+        assert strict.exit_code == 1
+        assert strict.stderr.startswith("error: events.ndjson, line 1: ")
+        assert not Path("m.csv").exists()
+        assert [path.name for path in Path().glob(".m*")] == []
+
+    def test_a_file_of_dead_letters_is_there_without_any(self, index: Path) -> None:
+        run("match", "events.ndjson", "--index", index, "--dead-letters", "bad.ndjson")
+        assert Path("bad.ndjson").read_text() == ""
+
+    def test_events_that_are_strange_but_readable(self, index: Path) -> None:
+        bow = {"type": "Polygon", "coordinates": [[[0, 0], [4, 4], [4, 0], [0, 4], [0, 0]]]}
+        empty = {"type": "Polygon", "coordinates": []}
+        strange = [
+            {"id": "\ud800", "wind": 25, "note": "\ud800"},
+            {"id": "nan", "wind": float("nan")},
+            {"id": "inf", "wind": float("inf"), "x": float("nan")},
+            {"id": "bow", "wind": 40, "geometry": bow},
+            {"id": "empty", "wind": 40, "geometry": empty},
+            {"id": [1], "wind": 10**400},
+            {"wind": "42"},
+            {},
+        ]
+        Path("strange.ndjson").write_text("".join(json.dumps(e) + "\n" for e in strange))
+        result = run("match", "strange.ndjson", "--index", index)
+        assert result.exit_code == 0
+        found = [(row.get("event_id"), row["subscription"]) for row in lines(result.stdout)]
+        assert [id for id, _ in found] == ["\ud800", "inf", "bow", "empty", None]
+        assert {name for _, name in found} == {"gale"}
+        for ending in ("csv", "parquet", "geoparquet", "geojson"):
+            done = run("match", "strange.ndjson", "--index", index, "--out", f"m.{ending}")
+            assert done.exit_code == 0
+        assert pq.read_table("m.parquet").num_rows == 5
+
+        def refuse(name: str) -> None:
+            raise AssertionError(name)
+
+        written = json.loads(Path("m.geojson").read_text(), parse_constant=refuse)
+        assert written["features"][1]["properties"]["wind"] is None
+
+    def test_times_and_bytes_of_a_table_are_written(self, index: Path) -> None:
+        far = pa.array([2**62], pa.timestamp("us"))
+        table = pa.table({"wind": [25], "at": far, "raw": [b"\xff"], "n": [None]})
+        pq.write_table(table, "odd.parquet")
+        assert run("match", "odd.parquet", "--index", index, "--out", "m.geojson").exit_code == 0
+        (only,) = json.loads(Path("m.geojson").read_text())["features"]
+        assert only["geometry"] is None
+        assert only["properties"]["raw"] == "/w=="
+        assert "T" in only["properties"]["at"]
+
+    def test_many_matches_are_written_part_by_part(self, index: Path) -> None:
+        Path("many.ndjson").write_text('{"wind": 25}\n' * 25_000)
+        result = run("match", "many.ndjson", "--index", index, "--threads", 2)
+        assert [row["event"] for row in lines(result.stdout)] == list(range(25_000))
+
+
+class TestRefusals:
+    def test_2_for_wrong_usage(self, index: Path) -> None:
+        usages: list[list[object]] = [
+            ["match", "events.ndjson"],
+            ["match", "events.ndjson", "--index", index, "--subscriptions", "hail.csv"],
+            ["match", "events.ndjson", "--index", index, "--count", "--out", "x.csv"],
+            ["match", "-", "--subscriptions", "-"],
+            ["match", "events.ndjson", "--index", index, "--threads", 0],
+            ["match", "events.ndjson", "--index", index, "--format", "xls"],
+            ["index", "hail.csv"],
+            ["explain", "{}"],
+            ["explain", "{}", "storm", "--expression", "a = 1"],
+            ["explain", "{}", "--index", index],
+        ]
+        for arguments in usages:
+            assert run(*arguments).exit_code == 2, arguments
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["match", "nothing.ndjson", "--index", "hail.index"], "there is no file"),
+            (["match", ".", "--index", "hail.index", "--format", "ndjson"], "is a folder"),
+            (["match", "cut.parquet", "--index", "hail.index"], "cannot be read as Parquet"),
+            (["match", "cut.geojson", "--index", "hail.index"], "is no JSON"),
+            (["match", "events.ndjson", "--index", "hail.csv"], "index"),
+            (["match", "events.ndjson", "--index", "nothing.index"], "there is no index"),
+            (["match", "events.ndjson", "--index", "hail.index", "--out", "x.xls"], "endings"),
+            (["match", "events.ndjson", "--index", "hail.index", "--out", "no/x.csv"], "no folder"),
+            (
+                ["match", "events.ndjson", "--index", "hail.index", "--out", "events.ndjson"],
+                "is the file of events",
+            ),
+            (
+                ["match", "events.ndjson", "--index", "hail.index", "--dead-letters", "no/x"],
+                "no folder",
+            ),
+            (["index", "events.parquet", "--out", "x.index"], "no column expression"),
+            (["index", "nothing.csv", "--out", "x.index"], "there is no file"),
+            (["stats", "nothing.index"], "there is no index"),
+            (["explain", "events.ndjson", "storm", "--index", "hail.index"], "--row"),
+            (["explain", "events.ndjson", "no", "--row", "0", "--index", "hail.index"], "'no'"),
+            (["explain", "{}", "no", "--subscriptions", "hail.csv"], "'no' in hail.csv"),
+            (["explain", "{", "storm", "--index", "hail.index"], "no JSON"),
+            (["explain", "nothing", "storm", "--index", "hail.index"], "no such file"),
+            (["explain", "{}", "--expression", "(" * 10_000], "deep"),
+            (["explain", "{}", "--expression", "x" * 100_000], ""),
+            (["explain", "events.ndjson", "--row", "9", "-e", "a = 1"], "no event 9"),
+            (["explain", "calm.ndjson", "-e", "a = 1"], "no event"),
+            (["explain", "bad.ndjson", "-e", "a = 1"], "cannot be used"),
+        ],
+        ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
+    )
+    @pytest.mark.usefixtures("index")
+    def test_1_and_the_reason(self, arguments: list[str], said: str) -> None:
+        Path("cut.parquet").write_bytes(Path("events.parquet").read_bytes()[:-4])
+        Path("cut.geojson").write_bytes(Path("events.geojson").read_bytes()[:-4])
+        Path("calm.ndjson").write_text("")
+        Path("bad.ndjson").write_text("nonsense")
+        result = run(*arguments)
+        assert result.exit_code == (4 if "x" * 100_000 in arguments else 1)
+        assert said in result.stderr
+        assert len(result.stderr) < 2_000
+
+    def test_a_damaged_index(self, index: Path) -> None:
+        for file in sorted(index.rglob("*.npy"))[:3]:
+            file.write_bytes(b"nonsense")
+        result = run("match", "events.ndjson", "--index", index)
+        assert result.exit_code == 1
+
+
+class TestExplain:
+    def test_0_for_a_match(self, index: Path) -> None:
+        for event in (json.dumps(EVENTS[0]), "events.ndjson", "events.parquet", "native.parquet"):
+            row = [] if event.startswith("{") else ["--row", 0]
+            result = run("explain", event, "storm", "--index", index, *row)
+            assert result.exit_code == 0
+            assert result.stdout.splitlines()[-1] == "matches: yes"
+            assert "wind > 30  (wind is 42" in result.stdout
+
+    def test_4_for_none(self) -> None:
+        result = run("explain", '{"wind": 20}', "storm", "--subscriptions", "hail.csv")
+        assert result.exit_code == 4
+        assert "unknown" in result.stdout
+        assert result.stdout.splitlines()[-1] == "matches: no"
+
+    def test_a_subscription_that_has_expired(self, index: Path) -> None:
+        for place in (["--subscriptions", "hail.csv"], ["--index", index]):
+            result = run("explain", '{"wind": 20}', "gone", *place)
+            assert result.exit_code == 4
+            assert "expired" in result.stdout
+
+    def test_an_expression_and_standard_input(self) -> None:
+        text = json.dumps({"wind": 20}, indent=2)
+        assert run("explain", "-", "-e", "wind > 30", input=text).exit_code == 4
+        assert run("explain", "-", "-e", "wind > 10", input=text).exit_code == 0
+
+    def test_json(self) -> None:
+        result = run("explain", '{"wind": 20}', "-e", "wind > 30 AND a = 'ü'", "--json")
+        answer = json.loads(result.stdout)
+        assert (answer["matches"], answer["expired"]) == (False, False)
+        assert [part["outcome"] for part in answer["explanation"]["parts"]] == ["false", "unknown"]
+
+    def test_text_that_is_no_utf8(self) -> None:
+        result = run("explain", '{"a": "\\ud800"}', "-e", "a = 'x'")
+        assert result.exit_code == 4
+
+
+class TestStats:
+    def test_text_and_json(self, index: Path) -> None:
+        text = run("stats", index)
+        assert text.exit_code == 0
+        assert "subscriptions" in text.stdout
+        assert json.loads(run("stats", index, "--json").stdout)["subscriptions"] == 2

@@ -1,0 +1,79 @@
+"""The command as a process: pipes that close, pipes that stay open, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "fencepost.cli"]
+
+
+@pytest.fixture
+def subscriptions(tmp_path: Path) -> Path:
+    path = tmp_path / "all.csv"
+    path.write_text("id,expression\na,wind > 1\n")
+    return path
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, subscriptions: Path) -> None:
+    events = tmp_path / "events.ndjson"
+    events.write_text('{"wind": 2}\n' * 100_000)
+    arguments = ["match", str(events), "--subscriptions", str(subscriptions)]
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b'{"event": 0')
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait() == 141
+    assert said == b""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_an_open_pipe_is_answered_line_by_line(subscriptions: Path, threads: str) -> None:
+    arguments = ["match", "-", "--subscriptions", str(subscriptions), "--threads", threads]
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(b'{"wind": 2}\n')
+            process.stdin.flush()
+            assert process.stdout.readline().startswith(f'{{"event": {number}'.encode())
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_an_interruption_leaves_nothing_behind(tmp_path: Path, subscriptions: Path) -> None:
+    fifo = tmp_path / "events.ndjson"
+    os.mkfifo(fifo)
+    letters, out = tmp_path / "bad.ndjson", tmp_path / "matches.csv"
+    arguments = ["match", str(fifo), "--subscriptions", str(subscriptions)]
+    arguments += ["--out", str(out), "--dead-letters", str(letters)]
+    with (
+        subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE) as process,
+        fifo.open("wb", buffering=0) as events,
+    ):
+        events.write(b"nonsense\n")
+        while not letters.exists() or not letters.read_bytes():  # until it is under way
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert process.wait() == 130
+    assert b"Traceback" not in said
+    assert not out.exists()
+    assert list(tmp_path.glob(".matches*")) == []

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from click.testing import Result
 from typer.testing import CliRunner
 
 from fencepost import cli
@@ -40,11 +39,11 @@ EVENTS = [feature("a", 1, 42, name="Zürich"), feature("b", 9, 25), feature("c",
 PAIRS = [(0, "a", "gale", "gale"), (0, "a", "storm", "anna"), (1, "b", "gale", "gale")]
 
 
-def run(*arguments: object, input: str | bytes | None = None) -> Result:
-    result: Any = runner.invoke(cli.app, [str(a) for a in arguments], input=input)
+def run(*arguments: object, input: str | bytes | None = None) -> Any:
+    result = runner.invoke(cli.app, [str(a) for a in arguments], input=input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 @pytest.fixture(autouse=True)
@@ -289,6 +288,16 @@ class TestMatch:
         Path("many.ndjson").write_text('{"wind": 25}\n' * 25_000)
         result = run("match", "many.ndjson", "--index", index, "--threads", 2)
         assert [row["event"] for row in lines(result.stdout)] == list(range(25_000))
+
+    def test_bars_on_a_terminal_leave_the_output_alone(
+        self, index: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arguments = ["match", "events.ndjson", "--index", str(index)]
+        terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": None}
+        result = runner.invoke(cli.app, arguments, env=terminal)
+        assert pairs(lines(result.stdout)) == PAIRS
+        assert "Matching" in result.stderr
+        assert "3 events, 3 matches" in result.stderr
 
 
 class TestRefusals:

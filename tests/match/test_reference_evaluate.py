@@ -55,6 +55,7 @@ from fencepost.language.ast import (
     Value,
 )
 from fencepost.match.reference.evaluate import evaluate, matches
+from tests.names import stable_name
 
 A, B = Property("a"), Property("b")
 UNKNOWN = Truth(Property("missing"))
@@ -160,13 +161,13 @@ def test_unknown_does_not_match_either_way() -> None:
         ([True], None),
         *((value, None) for value in MISSING),
     ],
-    ids=repr,
+    ids=stable_name,
 )
 def test_a_boolean_attribute_is_a_condition(value: object, result: bool | None) -> None:
     assert evaluate(Truth(A), {"a": value}) is result
 
 
-@pytest.mark.parametrize("value", MISSING, ids=repr)
+@pytest.mark.parametrize("value", MISSING, ids=stable_name)
 def test_what_is_missing(value: object) -> None:
     event = {"a": value}
     assert evaluate(IsNull(A), event) is True
@@ -185,7 +186,7 @@ def test_what_is_missing(value: object) -> None:
         assert evaluate(function, {}) is None
 
 
-@pytest.mark.parametrize("value", [0, False, "", [], {}, math.inf, b"", object()], ids=repr)
+@pytest.mark.parametrize("value", [0, False, "", [], {}, math.inf, b"", object()], ids=stable_name)
 def test_what_is_there_is_not_null(value: object) -> None:
     assert evaluate(IsNull(A), {"a": value}) is False
 
@@ -279,7 +280,7 @@ def test_attributes_of_a_feature() -> None:
         (np.array([1]), 1, None),
         (object(), object(), None),
     ],
-    ids=repr,
+    ids=stable_name,
 )
 def test_comparison(left: object, right: object, order: int | None) -> None:
     operators: dict[Compare, Callable[[Any, Any], bool]] = {
@@ -433,7 +434,7 @@ def test_accents_leave_composed_text() -> None:
     assert evaluate(condition, {"a": "\u1100\u1161"}) is True
 
 
-@pytest.mark.parametrize("value", [1, True, None, date(2024, 5, 1), ["a"]], ids=repr)
+@pytest.mark.parametrize("value", [1, True, None, date(2024, 5, 1), ["a"]], ids=stable_name)
 def test_only_strings_fold(value: object) -> None:
     for fold in Fold:
         assert evaluate(Comparison(Compare.EQ, Folded(fold, A), Folded(fold, A)), {"a": value}) is (
@@ -602,7 +603,7 @@ LARGEST = float(np.finfo(np.float64).max)
         (1, ADD, [1], None),
         (date(2024, 5, 1), ADD, 1, None),
     ],
-    ids=repr,
+    ids=stable_name,
 )
 def test_arithmetic(left: object, op: Calculate, right: object, result: object) -> None:
     # An equality with the result is true of it alone, and unknown where there is none.
@@ -713,7 +714,7 @@ POINT_FORMS = [
 ]
 
 
-@pytest.mark.parametrize("value", POINT_FORMS, ids=repr)
+@pytest.mark.parametrize("value", POINT_FORMS, ids=stable_name)
 def test_forms_of_a_point(value: object) -> None:
     assert related(Spatial.EH_EQUALS, value, shapely.Point(1, 1)) is True
 
@@ -982,7 +983,7 @@ def test_ends_of_an_interval_may_be_attributes() -> None:
         {"start": "1970-01-01"},
         shapely.Point(0, 0),
     ],
-    ids=repr,
+    ids=stable_name,
 )
 @pytest.mark.parametrize("function", Temporal)
 def test_what_is_no_span_is_unknown(value: object, function: Temporal) -> None:

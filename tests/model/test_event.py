@@ -13,6 +13,7 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.model.event import attributes
+from tests.names import stable_name
 
 POINT = {"type": "Point", "coordinates": [1, 2]}
 
@@ -39,7 +40,7 @@ def feature(**members: object) -> dict[str, object]:
         UserDict(a=1),
         MappingProxyType({"a": 1}),
     ],
-    ids=repr,
+    ids=stable_name,
 )
 def test_a_mapping_that_is_no_feature_is_returned_as_it_is(event: object) -> None:
     assert attributes(event) is event
@@ -116,7 +117,7 @@ def test_the_prefix_goes_before_a_property_that_has_it_in_its_name() -> None:
     assert found["properties.y"] == found["properties.properties.y"] == 3
 
 
-@pytest.mark.parametrize("members", [{}, {"properties": None}, {"properties": {}}], ids=repr)
+@pytest.mark.parametrize("members", [{}, {"properties": None}, {"properties": {}}], ids=stable_name)
 def test_a_feature_may_lack_properties(members: dict[str, object]) -> None:
     assert attributes(feature(**members)) == {"id": None, "geometry": None}
 

@@ -38,7 +38,9 @@ def matrix_pairs(g, h, first, second, whole, room, out):
 
 @kernel
 def matrix_of(g, a, h, b, whole, room):
-    """The matrix of one pair of shapes, not both areas."""
+    """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
+    if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return 0
     if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
         return _matrix_upwards(g, a, h, b, whole, room)
     return transpose(_matrix_upwards(h, b, g, a, whole, room))

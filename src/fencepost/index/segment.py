@@ -12,8 +12,6 @@ Only the bytes of `alive` ever change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,19 +29,24 @@ _WIDE = 0.25  # a box over more than this share of the extent is worse than an e
 _EH_DISJOINT = CODE[Spatial.EH_DISJOINT]
 
 
-@dataclass(frozen=True, slots=True)
 class Segment:
-    """Subscriptions ready to be matched; `len` is their number, removed ones included."""
+    """Subscriptions ready to be matched; `len` is their number, removed ones included.
 
-    arrays: SegmentArrays
+    Attributes
+    ----------
+    arrays : SegmentArrays
+    most_chains : int
+        How many chains the geometry with most has.
+    """
+
+    __slots__ = ("arrays", "most_chains")
+
+    def __init__(self, arrays: SegmentArrays) -> None:
+        self.arrays = arrays
+        self.most_chains = Shapes(arrays.shapes).most_chains
 
     def __len__(self) -> int:
         return len(self.arrays.alive)
-
-    @property
-    def most_chains(self) -> int:
-        """How many chains the geometry with most has."""
-        return Shapes(self.arrays.shapes).most_chains
 
     @property
     def nbytes(self) -> int:

@@ -43,7 +43,7 @@ def _pool(families: Sequence[str], scenes: int) -> list[BaseGeometry]:
     kinds: dict[str, list[BaseGeometry]] = {}
     for one in found.values():
         kinds.setdefault(one.geom_type, []).append(one)
-    return [one for alike in kinds.values() for one in alike[:25]]
+    return [one for alike in kinds.values() for one in alike[:20]]
 
 
 def _text(geometry: BaseGeometry) -> str:
@@ -61,9 +61,17 @@ UNUSABLE = (
     *("GEOMETRYCOLLECTION (POINT (1 1))", "POINT (NaN 1)", "POINT (1 inf)", "POINT", "junk", ""),
     *("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "POLYGON ((0 0, 1 1, 2 2, 0 0))"),
 )
-GEOMETRIES = st.sampled_from(LATTICE)
+
+
+def _pick(pool: Sequence[Any]) -> SearchStrategy[Any]:
+    """One of a pool; Hypothesis does not write the pool out, as it does for sampled_from."""
+    return st.integers(0, len(pool) - 1).map(lambda k: pool[k])
+
+
+GEOMETRIES = _pick(LATTICE)
+LITERALS = [_text(one) for one in LATTICE if one.geom_type != "LinearRing"]
 LITERAL_GEOMETRIES = st.one_of(
-    GEOMETRIES.map(_text),
+    _pick(LITERALS),
     st.sampled_from(["BBOX(0, 0, 2, 2)", "BBOX(1, 1, 3, 4)", "BBOX(-9, -9, 9, 9)"]),
 )
 
@@ -82,11 +90,11 @@ VALID_FORMS: list[Callable[[BaseGeometry], object]] = [
     lambda g: shapely.to_wkb(shapely.set_srid(g, 4326), include_srid=True),
 ]
 PLACES = st.one_of(
-    st.builds(lambda form, g: form(g), st.sampled_from(VALID_FORMS), GEOMETRIES),
+    st.builds(lambda form, g: form(g), _pick(VALID_FORMS), GEOMETRIES),
     st.builds(
-        lambda form, g: form(g), st.sampled_from(VALID_FORMS[:5]), st.sampled_from(BROKEN)
+        lambda form, g: form(g), _pick(VALID_FORMS[:5]), _pick(BROKEN)
     ),
-    st.sampled_from(UNUSABLE),
+    _pick(UNUSABLE),
     st.sampled_from([b"", b"\x01\x02", {"type": "Point"}, {"type": "Point", "coordinates": []}]),
 )
 
@@ -132,36 +140,36 @@ INTERVALS = st.builds(
     st.one_of(
         st.tuples(st.sampled_from(DAYS), st.sampled_from(DAYS)).map(sorted),
         st.tuples(st.sampled_from(["..", *DAYS]), st.sampled_from(["..", *DAYS])),
-        st.tuples(st.sampled_from(TIMES), st.sampled_from(TIMES)),
+        st.tuples(_pick(TIMES), _pick(TIMES)),
     ),
 )
 ITEMS: list[object] = ["a", "b", "A", "é", 1, 2, 1.0, 2.5, True, False, 2**53 + 1, None]
 ITEMS += [Decimal(1), dt.date(2020, 1, 2), "2020-01-02", np.int32(2), [1], float("nan"), -0.0, 0]
 LISTS = st.one_of(
-    st.lists(st.sampled_from(WORDS), max_size=3),
+    st.lists(_pick(WORDS), max_size=3),
     st.lists(st.sampled_from(NUMBERS), max_size=3),
-    st.lists(st.sampled_from(ITEMS), max_size=4),
+    st.lists(_pick(ITEMS), max_size=4),
     st.lists(st.sampled_from(["a", "b", 1, True]), max_size=3).map(tuple),
     st.frozensets(st.sampled_from(["a", "b", 1, 2.5]), max_size=3),
-    st.lists(st.sampled_from(WORDS), max_size=3).map(lambda items: np.array(items, object)),
+    st.lists(_pick(WORDS), max_size=3).map(lambda items: np.array(items, object)),
     st.lists(st.integers(0, 3), max_size=3).map(lambda items: np.array(items, np.int64)),
 )
 TEXTS = st.one_of(
-    st.sampled_from(WORDS),
-    st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
+    _pick(WORDS),
+    st.lists(_pick(WORDS), max_size=4).map(" ".join),
     st.text(st.characters(codec=None), max_size=4),
 )
 
 BY_NAME: dict[str, SearchStrategy[Any]] = {
-    "n": st.sampled_from(NUMERIC),
-    "m": st.sampled_from(NUMERIC),
+    "n": _pick(NUMERIC),
+    "m": _pick(NUMERIC),
     "s": TEXTS,
     "r": TEXTS,
     "b": st.sampled_from(BOOLEANS),
     "g": PLACES,
     "h": PLACES,
-    "t": st.sampled_from(TIMES),
-    "u": st.sampled_from(TIMES),
+    "t": _pick(TIMES),
+    "u": _pick(TIMES),
     "i": INTERVALS,
     "l": LISTS | TEXTS,
     "k": LISTS | TEXTS,
@@ -171,7 +179,7 @@ NAMES = tuple(BY_NAME)
 
 def _named(name: str) -> SearchStrategy[Any]:
     own = BY_NAME[name]
-    return st.integers(0, 9).flatmap(lambda k: own if k < 8 else st.sampled_from(STRANGE))
+    return st.integers(0, 9).flatmap(lambda k: own if k < 8 else _pick(STRANGE))
 
 
 EVENTS: SearchStrategy[Event] = st.fixed_dictionaries(
@@ -198,7 +206,7 @@ def _form(template: str, *parts: SearchStrategy[str]) -> SearchStrategy[str]:
 
 
 def _one_of(texts: Sequence[str]) -> SearchStrategy[str]:
-    return st.sampled_from(list(texts))
+    return _pick(texts)
 
 
 NUMBER_TEXTS = _one_of([repr(number) for number in NUMBERS])
@@ -261,8 +269,7 @@ SOME_ITEMS = st.lists(
     STRING_TEXTS
     | NUMBER_TEXTS
     | _one_of(["TRUE", "FALSE", "CASEI('A')", "ACCENTI('É')", "CASEI('B')"])
-    | TIME_TEXTS
-    | _one_of([_quoted(day) for day in DAYS] + [_quoted(stamp) for stamp in STAMPS]),
+    | TIME_TEXTS,
     min_size=1,
     max_size=4,
 ).map(", ".join)
@@ -353,7 +360,9 @@ def _column(kind: pa.DataType, values: Sequence[object]) -> SearchStrategy[Calla
 
         return column
 
-    encodable = not (pa.types.is_nested(kind) or pa.types.is_null(kind))
+    encodable = not (
+        pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_string_view(kind)
+    )
     return st.builds(
         made,
         st.lists(st.integers(0, len(values)), min_size=1, max_size=6),
@@ -438,7 +447,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     for name in NAMES:
         kinds = _COLUMNS[name]
         wrong = draw(st.integers(0, 9)) == 0
-        column = draw(st.sampled_from(_STRANGE_COLUMNS if wrong else kinds).flatmap(lambda k: k))
+        column = draw(draw(_pick(_STRANGE_COLUMNS if wrong else kinds)))
         if draw(st.integers(0, 9)) > 0:
             made[name] = column(rows)
     if not made:
@@ -461,7 +470,7 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     rows = draw(st.integers(1, 6))
 
     def of(values: Sequence[object], **options: Any) -> pd.Series[Any]:
-        picked = draw(st.lists(st.sampled_from(list(values)), min_size=rows, max_size=rows))
+        picked = draw(st.lists(_pick(values), min_size=rows, max_size=rows))
         return pd.Series(picked, **options)
 
     frame = pd.DataFrame(

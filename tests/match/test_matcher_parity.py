@@ -135,7 +135,11 @@ def test_the_reference_index_is_the_oracle(
     assert pairs(matcher.match_batch(table)) == wanted_pairs(parsed, table.to_pylist())
 
 
-@given(st.lists(EXPRESSIONS, min_size=10, max_size=40), FEW, st.randoms(use_true_random=False))
+@given(
+    expressions=st.lists(EXPRESSIONS, min_size=10, max_size=40),
+    events=FEW,
+    rng=st.randoms(use_true_random=False),
+)
 @settings(max_examples=40)
 def test_segments_merged_saved_or_thinned_out_match_the_same(
     expressions: list[Expression], events: list[Event], rng: Any, tmp_path_factory: Any

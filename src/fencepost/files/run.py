@@ -10,19 +10,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fencepost.files.events import Batch, EventFile
 from fencepost.files.features import json_text
 from fencepost.files.letters import DeadLetter, Letters, shortened
-from fencepost.files.matches import Matches, Sink
+from fencepost.files.matches import Matches, Nowhere, Sink
 from fencepost.files.subscriptions import Row, SubscriptionFile
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import DeadLetters, Matcher
 
 Progress = Callable[[int], None]
-_FIRST_ROWS = 1_000
+_FIRST_ROWS = 100
 _MOST_ROWS = 10_000
 _PAIRS = 1_000_000  # matches to hold at once
+_NONE = pa.array([], pa.string())
 
 
 @dataclass(slots=True)
@@ -144,16 +146,17 @@ class _Run:
         """The matches of a part, by event and id, and its bad rows."""
         bad: DeadLetters = []
         pairs = match_pairs(self._matcher, self._shelves, part.events, 1, bad)
-        table = pa.table(
-            {
-                "event": pa.array(pairs[:, 0]),
-                "id": names_of(self._shelves, "id", pairs[:, 1]),
-                "subscriber": names_of(self._shelves, "subscriber", pairs[:, 1]),
-            }
-        ).sort_by([("event", "ascending"), ("id", "ascending")])
-        table = table.combine_chunks()
-        columns = [_whole(table.column(name)) for name in ("event", "id", "subscriber")]
-        return Matches(columns[0].to_numpy(), columns[1], columns[2]), bad
+        if isinstance(self._sink, Nowhere):
+            return Matches(pairs[:, 0], _NONE, _NONE), bad
+        used, code = np.unique(pairs[:, 1], return_inverse=True)
+        ids = names_of(self._shelves, "id", used)
+        order = pc.sort_indices(ids).to_numpy()
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rows = np.lexsort((rank[code], pairs[:, 0]))
+        chosen = pa.array(code[rows])
+        subscribers = names_of(self._shelves, "subscriber", used)
+        return Matches(pairs[rows, 0], ids.take(chosen), subscribers.take(chosen)), bad
 
     def finish(self, part: Batch, matches: Matches, bad: DeadLetters) -> None:
         """Hand on what was found, and learn from how much it was."""
@@ -167,7 +170,3 @@ class _Run:
         self.count.matches += len(matches.events)
         each = max(len(matches.events) / len(part), 1e-9)
         self._rows = int(np.clip(_PAIRS / each, 1, _MOST_ROWS))
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -103,6 +103,11 @@ def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
     block = _Block(columns, len(rows))
     for storage in Storage:
         for number, column in enumerate(columns.of(storage)):
+            if storage == Storage.GEOMETRY and len(rows) > 1:
+                source: Any = column.source
+                shapes = Shapes.read([row.get(source.name) for row in rows])
+                block.add_shapes(number, shapes, np.arange(len(rows)))
+                continue
             for event, row in enumerate(rows):
                 _fill(block, storage, number, column, event, row)
     return block.arrays()

@@ -25,7 +25,7 @@ demo: $(READY)  ## Run the demonstration; writes demo-out/
 
 test: $(READY)  ## Compile the kernels, then run the tests
 	@$(BIN)/fencepost warmup
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 check: format-check lint types layers test  ## Everything the gate runs: format, lint, types, layers, tests
 

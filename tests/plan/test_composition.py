@@ -42,7 +42,7 @@ def others(rng: np.random.Generator, kind: str, count: int) -> list[shapely.Geom
             shapely.MultiPoint(rng.integers(0, 10, (rng.integers(1, 4), 2)) / 2)
             for _ in range(count)
         ]
-    lines = []
+    lines: list[shapely.Geometry] = []
     while len(lines) < count:
         line = shapely.LineString(rng.integers(0, 10, (rng.integers(2, 4), 2)) / 2)
         if line.is_valid and line.length > 0:

@@ -136,11 +136,11 @@ def test_the_reference_index_is_the_oracle(
 
 
 @given(
-    expressions=st.lists(EXPRESSIONS, min_size=10, max_size=40),
+    expressions=st.lists(EXPRESSIONS, min_size=1, max_size=20),
     events=FEW,
     rng=st.randoms(use_true_random=False),
 )
-@settings(max_examples=40)
+@settings(max_examples=60)
 def test_segments_merged_saved_or_thinned_out_match_the_same(
     expressions: list[Expression], events: list[Event], rng: Any, tmp_path_factory: Any
 ) -> None:

@@ -51,3 +51,9 @@ class Columns:
     def of(self, storage: Storage) -> list[Column]:
         """The columns kept in one array, in order."""
         return self.by_storage[storage]
+
+    def frozen(self) -> Columns:
+        """The columns as they are now, whatever is asked for later."""
+        copy = Columns()
+        copy.by_storage = tuple(list(rows) for rows in self.by_storage)
+        return copy

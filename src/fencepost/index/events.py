@@ -100,6 +100,7 @@ class _Block:
 
 def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
     """The columns of events whose values are Python objects."""
+    columns = columns.frozen()
     block = _Block(columns, len(rows))
     for storage in Storage:
         for number, column in enumerate(columns.of(storage)):
@@ -175,6 +176,7 @@ def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
     names = set(table.column_names)
     if len(names) < table.num_columns:
         raise ModelError("two columns of the table have one name; rename one of them")
+    columns = columns.frozen()
     block = _Block(columns, table.num_rows)
     rows: list[EventValues] | None = None
     for storage in Storage:

@@ -35,8 +35,16 @@ class Shelf:
 
     segment: Segment
     names: pa.Table
+    serial: int = 0
     _ids: list[str] | None = None
     _subscribers: list[str] | None = None
+
+    def without(self, rows: list[int]) -> Shelf:
+        """The same shelf with some rows removed; this one stays as it is."""
+        alive = self.alive.copy()
+        alive[rows] = 0
+        segment = Segment(self.segment.arrays._replace(alive=alive))
+        return Shelf(segment, self.names, self.serial, self._ids, self._subscribers)
 
     @property
     def ids(self) -> list[str]:

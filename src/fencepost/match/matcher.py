@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,18 +14,16 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows
-from fencepost.index.merge import merge
-from fencepost.index.segment import build
-from fencepost.index.table import FilterTable
 from fencepost.kernels.matching import EventArrays
 from fencepost.language.parse import parse
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry, names_table
+from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.reference.evaluate import matches as reference_matches
 from fencepost.match.run import Runner
+from fencepost.match.shelves import Shelves, in_use
 from fencepost.model.event import attributes
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
@@ -77,11 +74,8 @@ class Matcher:
         self.space = space
         self.index = index
         self._clock = clock
-        self._lock = threading.RLock()
         self._columns = Columns()
-        self._shelves: tuple[Shelf, ...] = ()
-        self._pending: dict[str, Subscription] = {}
-        self._places: dict[str, tuple[Shelf, int]] | None = {}
+        self._shelves = Shelves(self._columns, clock)
         self._runner = Runner()
 
     # Subscriptions
@@ -118,8 +112,7 @@ class Matcher:
             Where the id is in use and `replace` is false.
         """
         subscription = self._compiled(id, expression, subscriber, expires)
-        with self._lock:
-            self._add((subscription,), replace)
+        self._shelves.add((subscription,), replace)
 
     def subscribe_many(
         self,
@@ -155,14 +148,14 @@ class Matcher:
                 bad.append((number, str(error)))
             else:
                 good[subscription.id] = number, subscription
-        with self._lock:
+        with self._shelves.lock:
             for id, (number, _) in list(good.items()):
-                if not replace and id in self:
-                    bad.append((number, _in_use(id)))
+                if not replace and id in self._shelves:
+                    bad.append((number, in_use(id)))
                     del good[id]
             if bad and dead_letters is None:
                 raise ModelError(_all_reasons(sorted(bad)))
-            self._add([subscription for _, subscription in good.values()], replace)
+            self._shelves.add([subscription for _, subscription in good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
@@ -197,29 +190,18 @@ class Matcher:
         -----
         All conditions of a row must hold. One bad row refuses them all.
         """
-        compiled = ColumnSubscriptions(
-            self._columns, ids, subscribers, regions, within, keywords, equals
-        )
-        with self._lock:
-            taken = [id for id in compiled.ids if id in self]
+        with self._shelves.lock:  # the columns grow
+            compiled = ColumnSubscriptions(
+                self._columns, ids, subscribers, regions, within, keywords, equals
+            )
+            taken = [id for id in compiled.ids if id in self._shelves]
             if taken:
-                raise ModelError(_in_use(taken[0]) + f" ({len(taken):,} such rows)")
-            self._flush()
-            self._push(compiled.shelf())
-            self._places = None
+                raise ModelError(in_use(taken[0]) + f" ({len(taken):,} such rows)")
+            self._shelves.push(compiled.shelf())
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        with self._lock:
-            if self._pending.pop(id, None) is not None:
-                return True
-            place = self._where().pop(id, None)
-            if place is None:
-                return False
-            shelf, row = place
-            alive = bool(shelf.segment.arrays.expires[row] > self._clock())
-            shelf.alive[row] = 0
-            return alive
+        return self._shelves.remove(id)
 
     def _compiled(
         self, id: object, expression: object, subscriber: object, expires: object
@@ -234,92 +216,19 @@ class Matcher:
         text = expression if isinstance(expression, str) else storage.json_text(expression)
         return Subscription(name, text, owner, expiry(expires), tuple(filters(condition)))
 
-    def _add(self, subscriptions: Iterable[Subscription], replace: bool) -> None:
-        for subscription in subscriptions:
-            if subscription.id in self:
-                if not replace:
-                    raise ModelError(_in_use(subscription.id))
-                self.unsubscribe(subscription.id)
-            self._pending[subscription.id] = subscription
-
-    def _where(self) -> dict[str, tuple[Shelf, int]]:
-        """Where each subscription is; made when first needed."""
-        if self._places is None:
-            self._places = {}
-            for shelf in self._shelves:
-                ids = shelf.ids
-                for row in np.flatnonzero(shelf.alive).tolist():
-                    self._places[ids[row]] = shelf, row
-        return self._places
-
     def __contains__(self, id: object) -> bool:
-        with self._lock:
-            now = self._clock()
-            if id in self._pending:
-                return self._pending[id].expires > now
-            place = self._where().get(id)  # type: ignore[call-overload]
-            return place is not None and bool(place[0].segment.arrays.expires[place[1]] > now)
+        return isinstance(id, str) and id in self._shelves
 
     def __len__(self) -> int:
-        now = self._clock()
-        with self._lock:
-            waiting = sum(s.expires > now for s in self._pending.values())
-            return waiting + sum(len(shelf.living(now)) for shelf in self._shelves)
+        return len(self._shelves)
 
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
-        now = self._clock()
-        with self._lock:
-            found = [s.id for s in self._pending.values() if s.expires > now]
-            for shelf in self._shelves:
-                found.extend(shelf.living_ids(now))
-        return sorted(found)
-
-    # Segments
-
-    def _flush(self) -> None:
-        """Put what is waiting into a segment of its own."""
-        if not self._pending:
-            return
-        waiting = list(self._pending.values())
-        self._pending = {}
-        table = FilterTable(self._columns)
-        for number, subscription in enumerate(waiting):
-            table.add(number, subscription.filters)
-        expires = np.array([s.expires for s in waiting], np.int64)
-        self._push(Shelf(build(table.arrays(), expires), names_table(waiting)))
-
-    def _push(self, shelf: Shelf) -> None:
-        """Add a segment; segments of like size are merged, so there are few."""
-        shelves = [*self._shelves, shelf]
-        places = self._places
-        if places is not None:
-            places.update({id: (shelf, row) for row, id in enumerate(shelf.ids)})
-        while len(shelves) > 1 and len(shelves[-2].segment) <= 2 * len(shelves[-1].segment):
-            merged = self._merged(shelves[-2:])
-            shelves[-2:] = [merged] if len(merged.segment) else []
-        self._shelves = tuple(shelves)
-
-    def _merged(self, shelves: list[Shelf]) -> Shelf:
-        now = self._clock()
-        rows = [shelf.living(now) for shelf in shelves]
-        parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
-        expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
-        names = pa.concat_tables(s.names.take(r) for s, r in zip(shelves, rows, strict=True))
-        merged = Shelf(build(merge(parts), expires), names.combine_chunks())
-        if self._places is not None:
-            for shelf, kept in zip(shelves, rows, strict=True):
-                for row in np.setdiff1d(np.flatnonzero(shelf.alive), kept):
-                    self._places.pop(shelf.ids[row], None)
-            self._places.update({id: (merged, row) for row, id in enumerate(merged.ids)})
-        return merged
+        return self._shelves.ids()
 
     def snapshot(self) -> tuple[Shelf, ...]:
-        """The segments as they are now, with nothing waiting."""
-        if self._pending:
-            with self._lock:
-                self._flush()
-        return self._shelves
+        """The segments as they are now."""
+        return self._shelves.snapshot()
 
     # Matching
 
@@ -383,22 +292,11 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        self.snapshot()
-        with self._lock:
-            place = self._where().get(id)
-        if place is None:
-            raise ModelError(f"there is no subscription {id!r:.60}")
-        text = storage.expression(*place, self._columns)
-        return explain(parse(text), EventValues(attributes(event)))
+        return explain(parse(self.expression(id)), EventValues(attributes(event)))
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
-        self.snapshot()
-        with self._lock:
-            place = self._where().get(id)
-        if place is None:
-            raise ModelError(f"there is no subscription {id!r:.60}")
-        return storage.expression(*place, self._columns)
+        return storage.expression(*self._shelves.find(id), self._columns)
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
@@ -429,7 +327,7 @@ class Matcher:
 
     def save(self, path: str | Path) -> None:
         """Write the subscriptions to a folder, ready to be opened memory-mapped by any process."""
-        with self._lock:
+        with self._shelves.lock:
             storage.save(Path(path), self.snapshot(), self._columns, self.space)
 
     @classmethod
@@ -437,12 +335,10 @@ class Matcher:
         """A matcher of the subscriptions that `save` wrote; they are mapped, not read."""
         shelves, columns, space = storage.open(Path(path))
         matcher = cls(space, clock=clock)
-        matcher._columns, matcher._shelves, matcher._places = columns, shelves, None
+        matcher._columns = columns
+        matcher._shelves = Shelves(columns, clock)
+        matcher._shelves.load(shelves)
         return matcher
-
-
-def _in_use(id: str) -> str:
-    return f"there is a subscription {id!r:.60} already; give replace=True to put this in its place"
 
 
 def _all_reasons(bad: DeadLetters) -> str:

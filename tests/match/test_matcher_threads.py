@@ -1,0 +1,200 @@
+"""A matcher in many threads, and an index in many processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fencepost.index import segment as segment_module
+from fencepost.match import matcher as matcher_module
+from fencepost.match.matcher import Matcher
+
+
+def together(*works: Callable[[], None]) -> None:
+    """Run them at the same time; what one raises is raised here."""
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(len(works)) as pool:
+            for done in [pool.submit(work) for work in works]:
+                done.result(timeout=120)
+    finally:
+        sys.setswitchinterval(switch)
+
+
+def test_a_match_sees_only_states_that_existed() -> None:
+    """The third thread moves one subscription through 0, 1, 2 ...: a match sees one of the two
+    neighbours of a step, or with replace=True exactly one."""
+    matcher = Matcher()
+    for number in range(50):
+        matcher.subscribe(f"always{number}", "n > 0")
+    event = {"n": 1, **{f"x{k}": 1 for k in range(200)}}
+    always = {f"always{number}" for number in range(50)}
+    stop = threading.Event()
+    steps = 200
+
+    def change() -> None:
+        try:
+            for step in range(steps):
+                # A new attribute each time, so that the columns grow under the readers.
+                matcher.subscribe(f"step{step}", f"x{step} = 1")
+                if step:
+                    assert matcher.unsubscribe(f"step{step - 1}")
+        finally:
+            stop.set()
+
+    def read() -> None:
+        latest = 0
+        while not stop.is_set():
+            found = set(matcher.match(event))
+            assert always <= found
+            moving = sorted(int(id[4:]) for id in found - always)
+            assert len(moving) <= 2
+            if moving:
+                assert moving[0] >= latest - 1, "went back"
+                latest = moving[-1]
+            assert moving == list(range(moving[0], moving[0] + len(moving))) if moving else True
+
+    together(change, read, read)
+    assert set(matcher.match(event)) == always | {f"step{steps - 1}"}
+
+
+def test_a_replacement_is_never_absent() -> None:
+    matcher = Matcher()
+    matcher.subscribe("s", "n > 0")
+    matcher.match({"n": 1})
+    stop = threading.Event()
+
+    def change() -> None:
+        try:
+            for step in range(300):
+                matcher.subscribe("s", f"n > {-step}", replace=True)
+        finally:
+            stop.set()
+
+    def read() -> None:
+        while not stop.is_set():
+            assert matcher.match({"n": 1}) == ["s"]
+
+    together(change, read, read)
+
+
+def test_what_was_subscribed_is_seen_by_every_match_that_begins_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One match is closing a segment, which takes a while; another begins meanwhile."""
+    matcher = Matcher()
+    matcher.subscribe("s", "n > 0")
+    building, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        building.set()
+        assert go_on.wait(20)
+        return segment_module.build(*args)
+
+    monkeypatch.setattr(matcher_module, "build", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(matcher.match, {"n": 1})
+        assert building.wait(20)
+        second = pool.submit(matcher.match, {"n": 1})
+        threading.Event().wait(0.2)
+        go_on.set()
+        assert first.result(20) == ["s"]
+        assert second.result(20) == ["s"]
+
+
+def test_columns_added_in_two_threads_keep_apart() -> None:
+    for _ in range(20):
+        matcher = Matcher()
+
+        def add(name: str, matcher: Matcher = matcher) -> None:
+            for k in range(10):
+                matcher.subscribe_columns([f"{name}{k}"], equals={f"{name}{k}": [1]})
+
+        together(lambda: add("a"), lambda: add("b"))
+        for name in ("a", "b"):
+            for k in range(10):
+                assert matcher.match({f"{name}{k}": 1}) == [f"{name}{k}"]
+
+
+def test_a_saved_matcher_is_whole_whenever_it_is_opened(tmp_path: Path) -> None:
+    """One thread writes the index again and again, two open it; each time it is one of those
+    that were written."""
+    path = tmp_path / "index"
+    matchers = []
+    for count in (1, 5):
+        one = Matcher()
+        for k in range(count):
+            one.subscribe(f"s{k}", f"x{count}{k} = 1 AND n > {k}")
+        matchers.append(one)
+    matchers[0].save(path)
+    stop = threading.Event()
+
+    def write() -> None:
+        try:
+            for step in range(60):
+                matchers[step % 2].save(path)
+        finally:
+            stop.set()
+
+    def read() -> None:
+        while not stop.is_set():
+            opened = Matcher.open(path)
+            count = len(opened)
+            assert count in (1, 5)
+            event = {"n": 9, **{f"x{count}{k}": 1 for k in range(count)}}
+            assert opened.match(event) == [f"s{k}" for k in range(count)]
+
+    together(write, read, read)
+    assert [p.name for p in tmp_path.iterdir()] == ["index"]  # nothing is left beside it
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9_999, 10_000, 10_001, 25_003])
+def test_threads_make_no_difference(rows: int) -> None:
+    matcher = Matcher()
+    for k in range(40):
+        matcher.subscribe(f"s{k}", f"n % 40 = {k} AND S_INTERSECTS(g, BBOX({k}, 0, {k + 3}, 1))")
+        matcher.subscribe(f"t{k}", f"s = '{k}'")
+    table = pa.table(
+        {
+            "n": pa.array(range(rows), pa.int64()),
+            "s": pa.array([str(row % 50) for row in range(rows)], pa.string()),
+            "g": pa.array([f"POINT ({row % 45} 0.5)" for row in range(rows)], pa.string()),
+        }
+    )
+    one = matcher.match_batch(table, threads=1)
+    for threads in (2, 5):
+        assert matcher.match_batch(table, threads=threads).equals(one)
+
+
+_CHILD = """
+import sys
+from fencepost.match.matcher import Matcher
+m = Matcher.open(sys.argv[1])
+print(m.match({"n": 1, "g": "POINT (1 1)"}))
+assert m.unsubscribe("a")
+print(m.match({"n": 1, "g": "POINT (1 1)"}))
+"""
+
+
+def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
+    matcher = Matcher()
+    matcher.subscribe("a", "n = 1")
+    matcher.subscribe("b", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
+    matcher.save(tmp_path / "index")
+    command = [sys.executable, "-c", _CHILD, str(tmp_path / "index")]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for child in children:
+        out, _ = child.communicate(timeout=200)
+        assert child.returncode == 0
+        assert out.splitlines() == ["['a', 'b']", "['b']"]
+    # What a process removes, it removes for itself.
+    assert Matcher.open(tmp_path / "index").ids() == ["a", "b"]

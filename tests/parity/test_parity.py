@@ -1,0 +1,116 @@
+"""One meaning everywhere: embedded, on Spark and in the reference, on the same random cases."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import shapely
+
+from fencepost import spark as fps
+from fencepost.errors import LanguageError
+from fencepost.language.parse import parse
+from fencepost.match.matcher import Matcher
+from fencepost.match.reference.evaluate import evaluate
+from tests.match.strategies import DAYS, LATTICE, LITERALS, TEXT_EXPRESSIONS, UNUSABLE, WORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SCHEMA = (
+    "row long, n double, m long, s string, r string, b boolean, g binary, h string, t timestamp, "
+    "u string, l array<string>, k array<long>, i struct<interval: array<string>>"
+)
+
+
+def expressions(count: int) -> list[str]:
+    """Some of what the strategies make, the same each time, and some over places."""
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    made: list[str] = []
+
+    @settings(
+        max_examples=count,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(TEXT_EXPRESSIONS)
+    def collect(text: str) -> None:
+        made.append(text)
+
+    collect()
+    rng = random.Random(7)
+    names = ["S_INTERSECTS", "S_WITHIN", "EH_MEET", "EH_OVERLAP", "S_TOUCHES", "EH_DISJOINT"]
+    made += [
+        f"{rng.choice(names)}({rng.choice('gh')}, {rng.choice(LITERALS)})" for _ in range(count)
+    ]
+    return [text for text in dict.fromkeys(made) if _is_supported(text)]
+
+
+def _is_supported(text: str) -> bool:
+    try:
+        parse(text)
+    except LanguageError:
+        return False
+    return True
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    import datetime as dt
+
+    rng = random.Random(11)
+
+    def maybe(value: Any) -> Any:
+        return value if rng.random() < 0.85 else None
+
+    return [
+        {
+            "row": row,
+            "n": maybe(rng.choice([0.0, 1.0, 2.5, 0.1, float("nan"), float("inf")])),
+            "m": maybe(rng.choice([0, 1, 2, -7, 2**53 + 1])),
+            "s": maybe(rng.choice(WORDS)),
+            "r": maybe(rng.choice(WORDS)),
+            "b": maybe(rng.random() < 0.5),
+            "g": maybe(bytearray(shapely.to_wkb(rng.choice(LATTICE)))),
+            "h": maybe(rng.choice([*(str(g.wkt) for g in LATTICE[::3]), *UNUSABLE])),
+            "t": maybe(dt.datetime(2020, 1, rng.randint(1, 6), tzinfo=dt.UTC)),
+            "u": maybe(rng.choice([*DAYS, "nope"])),
+            "l": maybe(rng.choices(WORDS, k=rng.randrange(3))),
+            "k": maybe(rng.choices([0, 1, 2, 3], k=rng.randrange(3))),
+            "i": maybe({"interval": sorted(rng.choices(DAYS, k=2))}),
+        }
+        for row in range(count)
+    ]
+
+
+def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) -> None:
+    asked, rows = expressions(150), events(60)
+    conditions = {f"s{number}": parse(text) for number, text in enumerate(asked)}
+    matcher = Matcher()
+    for id, text in zip(conditions, asked, strict=True):
+        matcher.subscribe(id, text)
+    matcher.save(tmp_path / "index")
+
+    wanted = sorted(
+        (row["row"], id)
+        for row in rows
+        for id, condition in conditions.items()
+        if evaluate(condition, row) is True
+    )
+    table = matcher.match_batch(rows)
+    local = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
+    matched = fps.match(frame, tmp_path / "index", columns=["row"]).collect()
+    assert sorted(local) == wanted
+    assert sorted((row["row"], row["subscription"]) for row in matched) == wanted
+    arrow = matcher.match_batch(frame.toArrow())
+    assert sorted(
+        zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True)
+    ) == wanted
+    assert len(wanted) > 1_000

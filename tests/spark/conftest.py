@@ -1,0 +1,20 @@
+"""One Spark session for all tests of a process; the marks below keep them in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fencepost.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    made = session(cores=2, name="tests")
+    yield made
+    made.stop()

@@ -19,16 +19,24 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import shapely
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from tests.geometry_families import FAMILIES, suspect
 
 Event = dict[str, object]
+
+
+def examples(count: int) -> settings:
+    """So many examples; under the profile `explore` as many times more as it says."""
+    return settings(max_examples=count * settings().max_examples // 100)
+
 
 # ------------------------------------------------------------------------------------- geometries
 
@@ -91,9 +99,7 @@ VALID_FORMS: list[Callable[[BaseGeometry], object]] = [
 ]
 PLACES = st.one_of(
     st.builds(lambda form, g: form(g), _pick(VALID_FORMS), GEOMETRIES),
-    st.builds(
-        lambda form, g: form(g), _pick(VALID_FORMS[:5]), _pick(BROKEN)
-    ),
+    st.builds(lambda form, g: form(g), _pick(VALID_FORMS[:5]), _pick(BROKEN)),
     _pick(UNUSABLE),
     st.sampled_from([b"", b"\x01\x02", {"type": "Point"}, {"type": "Point", "coordinates": []}]),
 )
@@ -114,9 +120,31 @@ NUMBERS += [10**30, 10**30 + 1]
 
 STRANGE: list[object] = [
     *(None, float("nan"), Decimal("NaN"), np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA),
-    *(True, False, 0, 1, 2.5, "a", "1", "true", "2020-01-02", "POINT (1 1)", b"a", [], {}, object()),
+    *(
+        True,
+        False,
+        0,
+        1,
+        2.5,
+        "a",
+        "1",
+        "true",
+        "2020-01-02",
+        "POINT (1 1)",
+        b"a",
+        [],
+        {},
+        object(),
+    ),
     *(dt.date(2020, 1, 2), dt.time(1), dt.timedelta(1), 1j, [1], ["a"], {"interval": 5}, ["b", 1]),
-    *(float("inf"), float("-inf"), Decimal("Infinity"), Fraction(1, 2), np.int8(1), np.float32(0.1)),
+    *(
+        float("inf"),
+        float("-inf"),
+        Decimal("Infinity"),
+        Fraction(1, 2),
+        np.int8(1),
+        np.float32(0.1),
+    ),
     *("a\ud800", "\udfff", "\0", {"interval": ["2020-01-03", "2020-01-02"]}, {"a": 1}, ("a",)),
 ]
 NUMERIC: list[object] = [
@@ -144,7 +172,7 @@ INTERVALS = st.builds(
     ),
 )
 ITEMS: list[object] = ["a", "b", "A", "é", 1, 2, 1.0, 2.5, True, False, 2**53 + 1, None]
-ITEMS += [Decimal(1), dt.date(2020, 1, 2), "2020-01-02", np.int32(2), float("nan"), -0.0, 0]
+ITEMS += [Decimal(1), dt.date(2020, 1, 2), "2020-01-02", np.int32(2), [1], float("nan"), -0.0, 0]
 LISTS = st.one_of(
     st.lists(_pick(WORDS), max_size=3),
     st.lists(st.sampled_from(NUMBERS), max_size=3),
@@ -223,7 +251,16 @@ CALCULATIONS = _one_of(
 )
 STRINGS = _one_of(
     [
-        *("s", "r", "s", "CASEI(s)", "ACCENTI(s)", "CASEI(ACCENTI(s))", "ACCENTI(CASEI(r))", "CASEI(t)"),
+        *(
+            "s",
+            "r",
+            "s",
+            "CASEI(s)",
+            "ACCENTI(s)",
+            "CASEI(ACCENTI(s))",
+            "ACCENTI(CASEI(r))",
+            "CASEI(t)",
+        ),
         *("x", "n"),
     ]
 )
@@ -247,15 +284,24 @@ def _interval(ends: tuple[str, str]) -> str:
     return f"INTERVAL({start}, {end})"
 
 
+def _reads(span: str) -> bool:
+    """Whether a span is one: two literal ends are in order."""
+    try:
+        parse(f"T_AFTER(t, {span})")
+    except LanguageError:
+        return False
+    return True
+
+
 LITERAL_SPANS = st.one_of(
     TIME_TEXTS,
     st.tuples(_one_of(["'..'", *map(_quoted, DAYS)]), _one_of(["'..'", *map(_quoted, DAYS)])).map(
-        lambda ends: _interval(ends)
+        _interval
     ),
 )
 SPANS = st.one_of(
     _one_of(["t", "u", "i", "i", "s"]),
-    st.tuples(ENDS, ENDS).map(lambda ends: _interval(ends)).filter(lambda text: _reads(text)),
+    st.tuples(ENDS, ENDS).map(_interval).filter(_reads),
 )
 TEMPORAL = _one_of([function.name for function in ast.Temporal])
 ARRAY = _one_of([function.name for function in ast.Array])
@@ -269,21 +315,11 @@ SOME_ITEMS = st.lists(
     STRING_TEXTS
     | NUMBER_TEXTS
     | _one_of(["TRUE", "FALSE", "CASEI('A')", "ACCENTI('É')", "CASEI('B')"])
-    | TIME_TEXTS,
+    | TIME_TEXTS
+    | _one_of([_quoted(text) for text in (*DAYS, *STAMPS)]),
     min_size=1,
     max_size=4,
 ).map(", ".join)
-
-
-def _reads(span: str) -> bool:
-    """Whether a span is one: two literal ends are in order."""
-    from fencepost.errors import LanguageError
-
-    try:
-        parse(f"T_AFTER(t, {span})")
-    except LanguageError:
-        return False
-    return True
 
 
 SIMPLE: SearchStrategy[str] = st.one_of(
@@ -314,6 +350,10 @@ SIMPLE: SearchStrategy[str] = st.one_of(
     _form("{} {} {}", _one_of(["t", "u", "s"]), COMPARE, TIME_TEXTS),
     _form("{} {} {}", TIME_TEXTS, COMPARE, _one_of(["t", "u", "s"])),
     _form("t {} u", COMPARE),
+    _form("{} {} {}", _one_of(["t", "s"]), COMPARE, _one_of([_quoted(day) for day in DAYS])),
+    _form(
+        "t BETWEEN {} AND {}", _one_of([_quoted(day) for day in DAYS]), TIME_TEXTS | _one_of(["u"])
+    ),
     _form("t BETWEEN {} AND {}", TIME_TEXTS, TIME_TEXTS),
     _form("{}({}, {})", TEMPORAL, SPANS, LITERAL_SPANS),
     _form("{}({}, {})", TEMPORAL, LITERAL_SPANS, SPANS),
@@ -332,18 +372,18 @@ def _compound(inner: SearchStrategy[str]) -> SearchStrategy[str]:
     )
 
 
+def _in_json(text: str) -> str | dict[str, Any]:
+    made = render_json(parse(text))
+    return made if isinstance(made, dict) else text
+
+
 TEXT_EXPRESSIONS: SearchStrategy[str] = st.recursive(SIMPLE, _compound, max_leaves=5)
 EXPRESSIONS: SearchStrategy[str | dict[str, Any]] = st.one_of(
     TEXT_EXPRESSIONS,
     TEXT_EXPRESSIONS,
-    TEXT_EXPRESSIONS.map(lambda text: _in_json(text)),
+    TEXT_EXPRESSIONS.map(_in_json),
 )
 """Expressions as CQL2 text, and some as JSON."""
-
-
-def _in_json(text: str) -> str | dict[str, Any]:
-    made = render_json(parse(text))
-    return made if isinstance(made, dict) else text
 
 
 # ----------------------------------------------------------------------------------------- tables
@@ -471,7 +511,8 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
 
     def of(values: Sequence[object], **options: Any) -> pd.Series[Any]:
         picked = draw(st.lists(_pick(values), min_size=rows, max_size=rows))
-        return pd.Series(picked, **options)
+        column: pd.Series[Any] = pd.Series(picked, **options)
+        return column
 
     frame = pd.DataFrame(
         {
@@ -488,7 +529,9 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     )
     places = of([*LATTICE[::3], *BROKEN[:2], None], dtype=object)
     if draw(st.booleans()):
-        return geopandas.GeoDataFrame(frame, geometry=places.tolist()).rename_geometry("g")
+        made = geopandas.GeoDataFrame(frame, geometry=places.tolist())
+        placed: pd.DataFrame = made.rename_geometry("g")
+        return placed
     frame["g"] = [None if place is None else place.wkb for place in places]
     frame.index = pd.Index(range(10, 10 + rows))
     return frame

@@ -56,7 +56,9 @@ def test_an_id_or_subscriber_that_is_none(matcher: Matcher, bad: Any) -> None:
     assert state(matcher) == before
 
 
-@pytest.mark.parametrize("bad", [5, "x", "2020-13-01", pd.NaT, float("nan"), True, dt.time(1), "\ud800"])
+@pytest.mark.parametrize(
+    "bad", [5, "x", "2020-13-01", pd.NaT, float("nan"), True, dt.time(1), "\ud800"]
+)
 def test_an_expiry_that_is_none(matcher: Matcher, bad: Any) -> None:
     before = state(matcher)
     with pytest.raises(ModelError, match="expires"):
@@ -82,7 +84,10 @@ EXPRESSIONS: dict[str, tuple[Any, str]] = {
     "an empty text": ("", "expression"),
     "an empty object": ({}, "object"),
     "an object that holds itself": ("loop", "deep"),
-    "too many alternatives": (" AND ".join(f"(n > {k} OR m > {k})" for k in range(40)), "alternatives"),
+    "too many alternatives": (
+        " AND ".join(f"(n > {k} OR m > {k})" for k in range(40)),
+        "alternatives",
+    ),
 }
 
 
@@ -128,13 +133,18 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_expression_takes_time_in_proportion(name: str) -> None:
-    """In a process of its own, which is ended after two minutes."""
+    """In a process of its own, which is ended after half a minute; it needs two seconds."""
     code = (
         "import sys; from fencepost.match.matcher import Matcher; m = Matcher()\n"
         "m.subscribe('s', sys.stdin.read()); print(m.match({'n': 20_001, 's': 'x'}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], input=LONG[name], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        input=LONG[name],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-500:]
     assert done.stdout.strip() == "['s']"
@@ -145,7 +155,9 @@ def test_a_number_with_a_huge_exponent_is_compared_at_once() -> None:
         "from decimal import Decimal; from fencepost.match.matcher import Matcher; m = Matcher()\n"
         "m.subscribe('s', 'n > 1'); print(m.match({'n': Decimal('1e999999999')}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
     assert done.stdout.strip() == "['s']", done.stderr[-500:]
 
 
@@ -278,7 +290,11 @@ def test_columns_that_are_none(matcher: Matcher, name: str) -> None:
 # ------------------------------------------------------------------------------------------ events
 
 EVENTS: dict[str, Any] = {
-    **{"a number": 5, "nothing": None, "a string": "x", "a list": [], "bytes": b"x"},
+    "a number": 5,
+    "nothing": None,
+    "a string": "x",
+    "a list": [],
+    "bytes": b"x",
     "names that are numbers": {1: 2},
     "properties that are a number": {"type": "Feature", "properties": 5},
     "names of properties that are numbers": {"type": "Feature", "properties": {1: 2}},
@@ -300,7 +316,7 @@ def test_an_event_that_is_none(name: str, index: str) -> None:
         lambda: matcher.explain(EVENTS[name], "keep"),
         lambda: matcher.match_batch([EVENTS[name]]),
     ):
-        with pytest.raises(ModelError, match="event"):
+        with pytest.raises(ModelError, match=r"event|Feature"):
             ask()
 
 
@@ -334,7 +350,7 @@ VALUES: dict[str, Any] = {
     "a list of huge integers": [10**5000],
     "a far date": np.datetime64(2**62, "s"),
     "a far year": np.datetime64(2**40, "Y"),
-    "a time without end": dt.datetime.max,
+    "a time without end": dt.datetime.max,  # noqa: DTZ901
     "a released view": memoryview(b"x"),
     "a nested list": [[[[]]]],
     "a bow tie": BOWTIE,
@@ -356,10 +372,34 @@ def test_a_value_of_any_kind_is_at_worst_unknown(name: str) -> None:
     matcher = Matcher()
     for letter, kind in enumerate(
         [
-            *("x > 1", "x = 'a'", "x < 'b'", "x LIKE '%'", "x = DATE('2020-01-01')", "x", "x IS NULL"),
-            *("S_INTERSECTS(x, POINT(0 0))", "S_DWITHIN(x, POINT(0 0), 1)", "A_OVERLAPS(x, ('a', 1))"),
-            *("T_AFTER(x, DATE('2020-01-01'))", "x + 1 > 0", "x * x > 0", "CASEI(x) = 'a'", "x = x"),
-            *("S_EQUALS(x, x)", "A_EQUALS(x, x)", "T_EQUALS(x, x)", "x IN (1, 'a', TRUE)", "x ^ 2 = 4"),
+            *(
+                "x > 1",
+                "x = 'a'",
+                "x < 'b'",
+                "x LIKE '%'",
+                "x = DATE('2020-01-01')",
+                "x",
+                "x IS NULL",
+            ),
+            *(
+                "S_INTERSECTS(x, POINT(0 0))",
+                "S_DWITHIN(x, POINT(0 0), 1)",
+                "A_OVERLAPS(x, ('a', 1))",
+            ),
+            *(
+                "T_AFTER(x, DATE('2020-01-01'))",
+                "x + 1 > 0",
+                "x * x > 0",
+                "CASEI(x) = 'a'",
+                "x = x",
+            ),
+            *(
+                "S_EQUALS(x, x)",
+                "A_EQUALS(x, x)",
+                "T_EQUALS(x, x)",
+                "x IN (1, 'a', TRUE)",
+                "x ^ 2 = 4",
+            ),
         ]
     ):
         matcher.subscribe(f"s{letter}", kind)
@@ -404,7 +444,10 @@ def test_a_polygon_of_a_million_vertices() -> None:
 # ------------------------------------------------------------------------------------------ tables
 
 TABLES: dict[str, Any] = {
-    **{"a number": 5, "nothing": None, "a string": "x", "a mapping": {"n": [1]}},
+    "a number": 5,
+    "nothing": None,
+    "a string": "x",
+    "a mapping": {"n": [1]},
     "a generator": iter([{"n": 1}]),
     "an array": pa.array([1]),
     "a column": pa.chunked_array([[1]]),
@@ -472,7 +515,7 @@ WRONG: dict[str, Callable[[], pa.Array]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_column_of_any_type_is_at_worst_refused(name: str) -> None:
-    for letter in "n s t g b l i".split():
+    for letter in ("n", "s", "t", "g", "b", "l", "i"):
         matcher = Matcher()
         matcher.subscribe("keep", EVERYTHING)
         matcher.subscribe("null", f"{letter} IS NULL")
@@ -532,7 +575,10 @@ def test_places_where_no_index_can_be_written(matcher: Matcher, tmp_path: Path) 
 
 
 MANIFESTS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    **{"null": lambda m: None, "a list": lambda m: [], "a number": lambda m: 5, "text": lambda m: "x"},
+    "null": lambda m: None,
+    "a list": lambda m: [],
+    "a number": lambda m: 5,
+    "text": lambda m: "x",
     "empty": lambda m: {},
     "another format": lambda m: {**m, "format": 99},
     "no columns": lambda m: {k: v for k, v in m.items() if k != "columns"},
@@ -579,8 +625,13 @@ def test_a_manifest_of_fewer_columns_than_the_segments_use(copy: Path) -> None:
         "try: Matcher.open(sys.argv[1]).match({'n': 1, 's': 'x', 'g': 'POINT (0 0)'})\n"
         "except IndexingError: sys.exit(3)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(copy)], timeout=200)
+    done = subprocess.run([sys.executable, "-c", code, str(copy)], timeout=200, check=False)
     assert done.returncode == 3
+
+
+def _make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
@@ -590,21 +641,23 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "one byte short": lambda path: path.write_bytes(path.read_bytes()[:-1]),
     "the first bytes": lambda path: path.write_bytes(path.read_bytes()[:8]),
     "junk": lambda path: path.write_bytes(b"junk" * 100),
-    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a folder": _make_folder,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", ["checks.npy", "alive.npy", "scan.npy", "shapes.x.npy", "names.arrow"])
+@pytest.mark.parametrize(
+    "name", ["checks.npy", "alive.npy", "scan.npy", "shapes.x.npy", "names.arrow"]
+)
 def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
-    DAMAGE[damage](copy / "segment-000" / name)
+    DAMAGE[damage](next(copy.glob("segment-*")) / name)
     with pytest.raises(IndexingError, match="damaged"):
         Matcher.open(copy)
 
 
 @pytest.mark.parametrize("names", [("alive.npy", "expires.npy"), ("shapes.x.npy", "scan.npy")])
 def test_files_of_a_segment_that_changed_places(copy: Path, names: tuple[str, str]) -> None:
-    folder = copy / "segment-000"
+    folder = next(copy.glob("segment-*"))
     contents = [(folder / name).read_bytes() for name in names]
     for name, content in zip(names, reversed(contents), strict=True):
         (folder / name).write_bytes(content)

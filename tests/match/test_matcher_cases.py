@@ -1,4 +1,4 @@
-"""Single events and expressions at the edges of the meaning: the engine says what the oracle says."""
+"""Events and expressions at the edges of the meaning: the engine says what the oracle says."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from fencepost.errors import ModelError
 from fencepost.language.parse import parse
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
 
 
-class Colour(str, Enum):  # noqa: UP042: the old way is the point
+class Colour(str, Enum):  # noqa: UP042
     RED = "red"
 
 
@@ -34,8 +35,6 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("a double overflow is unknown", "NOT (n * m > 1)", {"n": 1e200, "m": 1e200}),
     ("integers too large for doubles differ", f"n = {10**400}", {"n": 10**401}),
     ("integers too large for doubles in order", f"n < {10**401}", {"n": 10**400}),
-    ("integers that agree in 106 bits", f"n = {2**200 + 2**100 + 1}", {"n": 2**200 + 2**100}),
-    ("a decimal below every double", "n = 0", {"n": Decimal("1e-400")}),
     ("a decimal between two doubles", "n = 0.1", {"n": Decimal("0.1")}),
     ("a third", "n > 0.3333333333333333", {"n": Fraction(1, 3)}),
     ("a long double", "n = 0.1", {"n": np.longdouble(1) / np.longdouble(10)}),
@@ -84,7 +83,11 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("a time beside a string", "t = '2020-01-02'", {"t": dt.date(2020, 1, 2)}),
     ("a time after a string", "t > '2020-01-01'", {"t": dt.date(2020, 1, 2)}),
     ("a time among strings", "t IN ('2020-01-02')", {"t": dt.date(2020, 1, 2)}),
-    ("a time and an attribute that is a string", "t = s", {"t": dt.date(2020, 1, 2), "s": "2020-01-02"}),
+    (
+        "a time and an attribute that is a string",
+        "t = s",
+        {"t": dt.date(2020, 1, 2), "s": "2020-01-02"},
+    ),
     (
         "an interval of numbers",
         "T_AFTER(i, DATE('2020-01-01'))",
@@ -135,7 +138,7 @@ def test_the_engine_says_what_the_oracle_says(expression: Any, event: dict[str, 
     assert matcher.explain(event, "s").matches is (outcome is True)
 
 
-@pytest.mark.parametrize("value", [1, 0.5, 2**53 + 1, 10**30, Decimal("0.1"), float("inf"), 10**400])
+@pytest.mark.parametrize("value", [1, 0.5, 2**53 + 1, 10**30, Decimal("0.5"), -(2**63)])
 def test_a_number_given_as_a_column_is_the_number_of_its_expression(value: Any) -> None:
     matcher = Matcher()
     matcher.subscribe_columns(["s"], equals={"n": [value]})
@@ -143,6 +146,14 @@ def test_a_number_given_as_a_column_is_the_number_of_its_expression(value: Any) 
     assert matcher.match({"n": 0}) == []
     assert matcher.explain({"n": value}, "s").outcome is True
     assert evaluate(parse(matcher.expression("s")), {"n": 0}) is False
+
+
+@pytest.mark.parametrize("value", [Decimal("0.1"), float("inf"), 10**400, Fraction(1, 3)])
+def test_a_number_that_no_pair_of_doubles_holds_is_refused_as_a_column(value: Any) -> None:
+    matcher = Matcher()
+    with pytest.raises(ModelError, match="106 bits"):
+        matcher.subscribe_columns(["s"], equals={"n": [value]})
+    assert len(matcher) == 0
 
 
 def test_a_column_called_type_makes_no_feature_of_a_row() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.language.ast import Condition
@@ -20,6 +20,7 @@ from tests.match.strategies import (
     NAMES,
     Event,
     as_feature,
+    examples,
     frames,
     tables,
 )
@@ -51,13 +52,11 @@ def wanted_pairs(parsed: Sequence[Condition], events: Sequence[object]) -> list[
 
 
 def pairs(table: pa.Table) -> list[tuple[int, str]]:
-    return list(
-        zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
-    )
+    return list(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
 
 
 @given(SETS, FEW)
-@settings(max_examples=250)
+@examples(250)
 def test_match_is_what_the_oracle_says(expressions: list[Expression], events: list[Event]) -> None:
     matcher, parsed = filled(expressions), conditions(expressions)
     for event in events:
@@ -69,7 +68,7 @@ def test_match_is_what_the_oracle_says(expressions: list[Expression], events: li
 
 
 @given(SETS, FEW)
-@settings(max_examples=100)
+@examples(100)
 def test_every_explanation_has_the_outcome_of_the_oracle(
     expressions: list[Expression], events: list[Event]
 ) -> None:
@@ -82,7 +81,7 @@ def test_every_explanation_has_the_outcome_of_the_oracle(
 
 
 @given(SETS, FEW)
-@settings(max_examples=60)
+@examples(60)
 def test_features_match_as_the_oracle_says(
     expressions: list[Expression], events: list[Event]
 ) -> None:
@@ -103,7 +102,7 @@ def _renamed(expression: Expression) -> Expression:
 
 
 @given(SETS, tables())
-@settings(max_examples=250)
+@examples(250)
 def test_tables_match_as_their_rows_do(expressions: list[Expression], table: pa.Table) -> None:
     matcher, parsed = filled(expressions), conditions(expressions)
     found = wanted_pairs(parsed, table.to_pylist())
@@ -115,7 +114,7 @@ def test_tables_match_as_their_rows_do(expressions: list[Expression], table: pa.
 
 
 @given(SETS, frames())
-@settings(max_examples=100)
+@examples(100)
 def test_frames_match_as_their_rows_do(expressions: list[Expression], frame: pd.DataFrame) -> None:
     matcher, parsed = filled(expressions), conditions(expressions)
     rows: list[dict[str, object]] = [dict(row) for row in frame.to_dict("records")]  # type: ignore[arg-type]
@@ -124,7 +123,7 @@ def test_frames_match_as_their_rows_do(expressions: list[Expression], frame: pd.
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4), FEW, tables())
-@settings(max_examples=60)
+@examples(60)
 def test_the_reference_index_is_the_oracle(
     expressions: list[Expression], events: list[Event], table: pa.Table
 ) -> None:
@@ -140,7 +139,7 @@ def test_the_reference_index_is_the_oracle(
     events=FEW,
     rng=st.randoms(use_true_random=False),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_segments_merged_saved_or_thinned_out_match_the_same(
     expressions: list[Expression], events: list[Event], rng: Any, tmp_path_factory: Any
 ) -> None:

@@ -18,10 +18,18 @@ from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
+from tests.match.strategies import examples
 
 IDS = [f"id{number}" for number in range(7)]
 EXPRESSIONS = [
-    *("n > 1", "n = 1 OR s = 'a'", "s = 'a'", "s IN ('a', 'b', 'c') AND n < 5", "NOT (n > 1)", "TRUE"),
+    *(
+        "n > 1",
+        "n = 1 OR s = 'a'",
+        "s = 'a'",
+        "s IN ('a', 'b', 'c') AND n < 5",
+        "NOT (n > 1)",
+        "TRUE",
+    ),
     *("S_INTERSECTS(g, BBOX(0, 0, 2, 2))", "S_WITHIN(g, BBOX(0, 0, 4, 4)) AND s <> 'b'", "FALSE"),
     *("S_DWITHIN(g, POINT(3 3), 2)", "EH_DISJOINT(g, BBOX(0, 0, 1, 1))", "g IS NULL", "n + 1 > n"),
     *("A_CONTAINS(l, ('a'))", "A_OVERLAPS(l, ('hail', 'snow')) OR S_TOUCHES(g, POINT(0 0))"),
@@ -109,9 +117,7 @@ class Sequences(RuleBasedStateMachine):
         replace=st.booleans(),
         letters=st.booleans(),
     )
-    def subscribe_many(
-        self, rows: list[tuple[str, str]], replace: bool, letters: bool
-    ) -> None:
+    def subscribe_many(self, rows: list[tuple[str, str]], replace: bool, letters: bool) -> None:
         good: dict[str, Kept] = {}
         bad = []
         living = self.living()
@@ -165,7 +171,9 @@ class Sequences(RuleBasedStateMachine):
     def match(self, event: dict[str, object]) -> None:
         found = {id: k for id, k in self.living().items() if evaluate(k.tree, event) is True}
         assert self.matcher.match(event) == sorted(found)
-        assert self.matcher.match_subscribers(event) == sorted({k.subscriber for k in found.values()})
+        assert self.matcher.match_subscribers(event) == sorted(
+            {k.subscriber for k in found.values()}
+        )
 
     @rule()
     def match_all(self) -> None:
@@ -207,4 +215,4 @@ class Sequences(RuleBasedStateMachine):
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(max_examples=60, stateful_step_count=25)
+TestSequences.settings = settings(examples(60), stateful_step_count=25)

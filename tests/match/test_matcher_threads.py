@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fencepost.index import events as events_module
 from fencepost.index import segment as segment_module
-from fencepost.match import matcher as matcher_module
+from fencepost.match import shelves as shelves_module
 from fencepost.match.matcher import Matcher
 
 
@@ -100,7 +101,7 @@ def test_what_was_subscribed_is_seen_by_every_match_that_begins_later(
         assert go_on.wait(20)
         return segment_module.build(*args)
 
-    monkeypatch.setattr(matcher_module, "build", slow)
+    monkeypatch.setattr(shelves_module, "build", slow)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(matcher.match, {"n": 1})
         assert building.wait(20)
@@ -109,6 +110,34 @@ def test_what_was_subscribed_is_seen_by_every_match_that_begins_later(
         go_on.set()
         assert first.result(20) == ["s"]
         assert second.result(20) == ["s"]
+
+
+def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between counting the columns and filling them, another thread asks about a new attribute."""
+    matcher = Matcher()
+    matcher.subscribe("s", "n > 0 AND s = 'a' AND S_INTERSECTS(g, POINT(0 0)) AND l IS NULL")
+    event = {"n": 1, "s": "a", "g": "POINT (0 0)"}
+    assert matcher.match(event) == ["s"]
+    serial = iter(range(1000))
+
+    class Interrupted(events_module._Block):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            other = threading.Thread(target=add)
+            other.start()
+            other.join(20)
+
+    def add() -> None:
+        k = next(serial)
+        new = f"n{k} > 0 AND s{k} = 'a' AND S_INTERSECTS(g{k}, POINT(0 0)) AND l{k} IS NULL"
+        matcher.subscribe(f"new{k}", new + f" AND b{k} AND A_OVERLAPS(l{k}, ('a'))")
+        matcher.stats()
+
+    monkeypatch.setattr(events_module, "_Block", Interrupted)
+    assert matcher.match(event) == ["s"]
+    assert matcher.match_batch([event, event]).num_rows == 2
+    assert matcher.match_batch(pa.Table.from_pylist([event])).num_rows == 1
+    assert next(serial) == 3  # it did happen, each time
 
 
 def test_columns_added_in_two_threads_keep_apart() -> None:

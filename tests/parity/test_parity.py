@@ -110,7 +110,8 @@ def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) ->
     assert sorted(local) == wanted
     assert sorted((row["row"], row["subscription"]) for row in matched) == wanted
     arrow = matcher.match_batch(frame.toArrow())
-    assert sorted(
-        zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True)
-    ) == wanted
+    assert (
+        sorted(zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True))
+        == wanted
+    )
     assert len(wanted) > 1_000

@@ -85,7 +85,9 @@ def test_a_batch_matches_as_its_rows_do(spark: SparkSession, index: Path, matche
     assert len(wanted(matcher)) > 10
 
 
-def test_kept_columns_are_those_asked_for(spark: SparkSession, index: Path, matcher: Matcher) -> None:
+def test_kept_columns_are_those_asked_for(
+    spark: SparkSession, index: Path, matcher: Matcher
+) -> None:
     result = fps.match(frame(spark), index, columns=["id"])
     assert result.columns == ["id", "subscription", "subscriber"]
     assert found(result) == wanted(matcher)
@@ -261,6 +263,7 @@ def test_a_session_prints_nothing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         timeout=300,
+        check=False,
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr[-2000:]

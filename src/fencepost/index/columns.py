@@ -21,6 +21,7 @@ class Storage(IntEnum):
 STORAGE = {
     Kind.NUMBER: Storage.NUMBER,
     Kind.TIME: Storage.NUMBER,
+    Kind.CLOCK: Storage.NUMBER,
     Kind.SPAN_START: Storage.NUMBER,
     Kind.SPAN_END: Storage.NUMBER,
     Kind.STRING: Storage.STRING,
@@ -56,4 +57,11 @@ class Columns:
         """The columns as they are now, whatever is asked for later."""
         copy = Columns()
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
+        copy._numbers = dict(self._numbers)
         return copy
+
+    def adopt(self, grown: Columns) -> None:
+        """Ask for what a copy of these columns was asked for since."""
+        for rows in grown.by_storage:
+            for column in rows:
+                self.number(column)

@@ -6,7 +6,8 @@ One event, or many rows of Python values, come through `block_of_rows`; an Arrow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,8 @@ def _pair(column: Column, row: EventValues) -> values.Pair | None:
         return evaluate.number(source, row)
     if column.kind is Kind.TIME:
         return evaluate.time(source, row)
+    if column.kind is Kind.CLOCK:
+        return values.clock_of(row.get(source.name))
     span = evaluate.span(source, row)
     return None if span is None else span[column.kind is Kind.SPAN_END]
 
@@ -165,6 +168,7 @@ def list_items(value: object) -> tuple[int, list[bytes]]:
     items = values.list_of(value)
     if items is None:
         return NO_LIST, []
+    # An item of no type that we compare equals nothing: a key that no subscription has.
     keys = dict.fromkeys(
         values.item_key(item) or _NOT_AN_ITEM + str(k).encode() for k, item in enumerate(items)
     )
@@ -186,15 +190,29 @@ def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
                 if storage == Storage.MISSING:
                     block.missing[number] = 1
                 continue
-            if isinstance(column.source, ast.Property) and _fill_from_arrow(
-                block, storage, number, column, table.column(column.source.name)
-            ):
-                continue
-            if rows is None:
-                rows = _python_rows(columns, table)
-            for event, row in enumerate(rows):
-                _fill(block, storage, number, column, event, row)
+            with _naming(table, used):
+                if isinstance(column.source, ast.Property) and _fill_from_arrow(
+                    block, storage, number, column, table.column(column.source.name)
+                ):
+                    continue
+                if rows is None:
+                    rows = _python_rows(columns, table)
+                for event, row in enumerate(rows):
+                    _fill(block, storage, number, column, event, row)
     return block.arrays()
+
+
+@contextmanager
+def _naming(table: pa.Table, names: Sequence[str]) -> Iterator[None]:
+    """Turn what Arrow or Python cannot convert into an error that names the column."""
+    try:
+        yield
+    except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+        kinds = ", ".join(f"{name!r:.60} ({table.schema.field(name).type})" for name in names)
+        raise ModelError(
+            f"the values of the column {kinds} cannot be read: {error}; convert the column, or "
+            "leave it out"
+        ) from error
 
 
 def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
@@ -202,10 +220,12 @@ def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
     asked = {
         p.name for storage in Storage for c in columns.of(storage) for p in properties(c.source)
     }
-    return [
-        EventValues(row)
-        for row in table.select([n for n in table.column_names if n in asked]).to_pylist()
-    ]
+    chosen = [name for name in table.column_names if name in asked]
+    listed = []
+    for name in chosen:
+        with _naming(table, [name]):
+            listed.append(table.column(name).to_pylist())
+    return [EventValues(dict(zip(chosen, row, strict=True))) for row in zip(*listed, strict=True)]
 
 
 def _fill_from_arrow(
@@ -292,7 +312,7 @@ def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bo
         factor = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
         _set_pair(block, number, array, *_scaled(whole.to_numpy(zero_copy_only=False), factor))
         return True
-    return _is_plain(given)
+    return _is_plain(given) or (kind is Kind.CLOCK and pa.types.is_string(given))
 
 
 def _set_pair(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.kernels.matching import EventArrays
 from fencepost.match.catalogue import Shelf
-from fencepost.model.event import attributes
+from fencepost.model.event import Row, attributes
 from fencepost.plan.evaluate import EventValues
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ROWS = 10_000  # events a block: enough to share the cost of a call, small enoug
 RESULT = pa.schema(
     [("event", pa.int64()), ("subscription", pa.dictionary(pa.int32(), pa.string()))]
 )
-Block = tuple[int, Callable[[], EventArrays]]
+Block = tuple[NDArray[np.int64], Callable[[], EventArrays]]  # rows of the table, and their columns
 
 
 def match_table(
@@ -36,12 +36,16 @@ def match_table(
     dead_letters: DeadLetters | None,
 ) -> pa.Table:
     """See `Matcher.match_batch`."""
-    if threads < 1:
-        raise ModelError(f"threads must be at least 1; saw {threads}")
+    _check_threads(threads)
     if matcher.index == "reference":
         return _by_reference(matcher, table, dead_letters)
     pairs = match_pairs(matcher, shelves, table, threads, dead_letters)
     return _result(pairs[:, 0], pairs[:, 1], shelves)
+
+
+def _check_threads(threads: object) -> None:
+    if not isinstance(threads, int) or threads < 1:
+        raise ModelError(f"threads must be a whole number from 1 on; saw {threads!r:.40}")
 
 
 def match_pairs(
@@ -55,12 +59,12 @@ def match_pairs(
     bases = np.cumsum([0, *(len(shelf.segment) for shelf in shelves)])
 
     def run(block: Block) -> NDArray[np.int64]:
-        first, make = block
+        rows, make = block
         events = make()
         found = [np.empty((0, 2), np.int64)]
         for shelf, base in zip(shelves, bases[:-1], strict=True):
             pairs = matcher._rows_of(shelf, events).astype(np.int64)
-            found.append(pairs + np.array([first, base]))
+            found.append(np.column_stack((rows[pairs[:, 0]], pairs[:, 1] + base)))
         return np.concatenate(found)
 
     blocks = _blocks(matcher, table, dead_letters)
@@ -78,36 +82,37 @@ def _blocks(matcher: Matcher, table: object, dead_letters: DeadLetters | None) -
     if arrow is not None:
         for first in range(0, arrow.num_rows, ROWS):
             part = arrow.slice(first, ROWS)
-            yield first, lambda part=part: block_of_table(columns, part)  # type: ignore[misc]
+            rows = np.arange(first, first + part.num_rows)
+            yield rows, lambda part=part: block_of_table(columns, part)  # type: ignore[misc]
         return
-    rows, bad = _events(table)
-    if bad and dead_letters is None:
-        shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
-        raise ModelError(f"{len(bad)} events cannot be read: {shown}")
-    if dead_letters is not None:
-        dead_letters.extend(bad)
-    for first in range(0, len(rows), ROWS):
-        part_ = rows[first : first + ROWS]
-        yield first, lambda part_=part_: block_of_rows(columns, part_)  # type: ignore[misc]
+    events, bad = _events(table)
+    _set_aside(bad, dead_letters)
+    for first in range(0, len(events), ROWS):
+        chosen = events[first : first + ROWS]
+        numbers = np.array([number for number, _ in chosen], np.int64)
+        own = [event for _, event in chosen]
+        yield numbers, lambda own=own: block_of_rows(columns, own)  # type: ignore[misc]
 
 
-def _events(table: object) -> tuple[list[EventValues], DeadLetters]:
-    """Events one by one; a bad one keeps its row, without attributes."""
+def _events(table: object) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
+    """Events that can be read, with their rows; and why the others cannot."""
     if isinstance(table, dict) and table.get("type") == "FeatureCollection":
         table = table.get("features")
+    if _is_frame(table):
+        table = [Row(row) for row in table.to_dict("records")]  # type: ignore[attr-defined]
     if not isinstance(table, (list, tuple)):
         raise ModelError(
             f"a {type(table).__name__} is no table of events; give an Arrow table, a DataFrame, a "
             "FeatureCollection or a list of events"
         )
-    rows, bad = [], []
+    good: list[tuple[int, EventValues]] = []
+    bad: DeadLetters = []
     for number, event in enumerate(table):
         try:
-            rows.append(EventValues(attributes(event)))
+            good.append((number, EventValues(attributes(event))))
         except FencepostError as error:
             bad.append((number, str(error)))
-            rows.append(EventValues({}))
-    return rows, bad
+    return good, bad
 
 
 def as_arrow(table: object) -> pa.Table | None:
@@ -116,11 +121,21 @@ def as_arrow(table: object) -> pa.Table | None:
         return table
     if isinstance(table, pa.RecordBatch):
         return pa.Table.from_batches([table])
-    if hasattr(table, "to_wkb") and hasattr(table, "geometry"):  # a GeoDataFrame
-        table = table.to_wkb()
-    if type(table).__name__ == "DataFrame" and type(table).__module__.startswith("pandas"):
-        return pa.Table.from_pandas(table, preserve_index=False)
-    return None
+    if not _is_frame(table):
+        return None
+    frame: Any = table
+    if len(set(frame.columns)) < len(frame.columns):
+        raise ModelError("two columns of the table have one name; rename one of them")
+    if hasattr(frame, "to_wkb") and hasattr(frame, "geometry"):  # a GeoDataFrame
+        frame = frame.to_wkb()
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None  # columns of mixed types: row by row
+
+
+def _is_frame(table: object) -> bool:
+    return type(table).__name__ in ("DataFrame", "GeoDataFrame") and hasattr(table, "to_dict")
 
 
 def _result(
@@ -149,16 +164,24 @@ def names_of(shelves: tuple[Shelf, ...], column: str, rows: NDArray[np.int64]) -
 
 def _by_reference(matcher: Matcher, table: object, dead_letters: DeadLetters | None) -> pa.Table:
     arrow = as_arrow(table)
-    events = arrow.to_pylist() if arrow is not None else table
-    if isinstance(events, dict) and events.get("type") == "FeatureCollection":
-        events = events["features"]
-    pairs: list[tuple[int, str]] = []
-    for number, event in enumerate(events):  # type: ignore[arg-type]
+    if arrow is not None:
+        if len(set(arrow.column_names)) < arrow.num_columns:
+            raise ModelError("two columns of the table have one name; rename one of them")
         try:
-            pairs.extend((number, id) for id in matcher.match(event))
-        except ModelError as error:
-            if dead_letters is None:
-                raise
-            dead_letters.append((number, str(error)))
+            table = [Row(row) for row in arrow.to_pylist()]
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise ModelError(f"the table cannot be read: {error}") from error
+    events, bad = _events(table)
+    _set_aside(bad, dead_letters)
+    pairs = [(n, id) for n, event in events for id in matcher.match(Row(event.attributes))]
     ids = pa.array([id for _, id in pairs], pa.string()).dictionary_encode()
     return pa.table([pa.array([n for n, _ in pairs], pa.int64()), ids], schema=RESULT)
+
+
+def _set_aside(bad: DeadLetters, dead_letters: DeadLetters | None) -> None:
+    if bad and dead_letters is None:
+        shown = "; ".join(f"row {row}: {reason}" for row, reason in bad[:10])
+        more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
+        raise ModelError(f"{len(bad)} events cannot be read: {shown}{more}")
+    if dead_letters is not None:
+        dead_letters.extend(bad)

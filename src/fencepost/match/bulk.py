@@ -23,6 +23,7 @@ from fencepost.model.tokens import keywords as words_of
 from fencepost.plan import relate, values
 from fencepost.plan.checks import Column, Kind
 
+_LISTS = (list, tuple, set, frozenset, np.ndarray)
 _KNOWN = {function.name: function for function in Spatial}
 
 
@@ -47,13 +48,13 @@ class ColumnSubscriptions:
         self._shapes: list[Shapes] = []
         self._sets: list[list[int]] = []
         self._strings: dict[bytes, int] = {}
-        for attribute, (geometries, functions) in (regions or {}).items():
-            self._add_regions(attribute, geometries, functions)
-        for attribute, (geometries, distances) in (within or {}).items():
-            self._add_within(attribute, geometries, distances)
-        for attribute, given in (equals or {}).items():
+        for attribute, pair in _items("regions", regions):
+            self._add_regions(attribute, *_pair(f"regions[{attribute!r}]", pair, "relations"))
+        for attribute, pair in _items("within", within):
+            self._add_within(attribute, *_pair(f"within[{attribute!r}]", pair, "distances"))
+        for attribute, given in _items("equals", equals):
             self._add_equals(attribute, given)
-        for attribute, lists in (keywords or {}).items():
+        for attribute, lists in _items("keywords", keywords):
             self._add_keywords(attribute, lists)
 
     @property
@@ -84,6 +85,8 @@ class ColumnSubscriptions:
         return Shelf(build(table, expires), self._names)
 
     def _rows(self, what: str, given: Any) -> None:
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+            raise ModelError(f"{what} must be a list or an array; saw {given!r:.60}")
         if len(given) != self._count:
             raise ModelError(
                 f"{what} must have one item for each of the {self._count:,} ids; saw {len(given):,}"
@@ -110,23 +113,29 @@ class ColumnSubscriptions:
             matching.RELATE, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
         )
         checks["item"] = rows
-        named = [functions] * 1 if isinstance(functions, str) else list(functions)  # type: ignore[call-overload]
-        if not isinstance(functions, str):
-            self._rows(f"the relations of regions[{attribute!r}]", named)
+        everywhere = isinstance(functions, str)
+        if not everywhere:
+            self._rows(f"the relations of regions[{attribute!r}]", functions)
+        named = [functions] if everywhere else list(functions)  # type: ignore[call-overload]
         for name in dict.fromkeys(named):
             function = _KNOWN.get(str(name).upper())
             if function is None:
                 raise ModelError(
                     f"no relation is called {name!r:.40}; give one of {', '.join(_KNOWN)}"
                 )
-            mine = slice(None) if len(named) == 1 else np.array([n == name for n in named])
+            mine = slice(None) if everywhere else np.array([n == name for n in named])
             checks["function"][mine] = relate.CODE[function]
             for dimension, field in enumerate(("points_mask", "lines_mask", "areas_mask")):
                 checks[field][mine] = relate.mask(function, dimension)
 
     def _add_within(self, attribute: str, geometries: object, distances: object) -> None:
         rows = self._add_shapes(f"within[{attribute!r}]", geometries)
-        reach = np.broadcast_to(np.asarray(distances, np.float64), (self._count,))
+        try:
+            reach = np.broadcast_to(np.asarray(distances, np.float64), (self._count,))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(
+                f"the distances of within[{attribute!r}] must be one number, or one a row: {error}"
+            ) from error
         if not (np.isfinite(reach) & (reach >= 0)).all():
             bad = int(np.flatnonzero(~(np.isfinite(reach) & (reach >= 0)))[0])
             raise ModelError(
@@ -146,11 +155,11 @@ class ColumnSubscriptions:
         own = Property(attribute)
         strings = [k for k, v in enumerate(listed) if isinstance(v, str)]
         flags = [k for k, v in enumerate(listed) if values.boolean_of(v) is not None]
-        numbers = [k for k, v in enumerate(listed) if values.plain_number(v) is not None]
+        numbers = [k for k, v in enumerate(listed) if _is_plain_number(v)]
         if strings:
             checks = self._new(matching.MEMBER, Column(Kind.STRING, own), np.array(strings))
             base = len(self._sets)
-            self._sets.extend([self._string(string_key(str(listed[k])))] for k in strings)
+            self._sets.extend([self._text(attribute, k, listed[k])] for k in strings)
             checks["item"] = np.arange(base, len(self._sets))
         if flags:
             checks = self._new(matching.BOOLEAN, Column(Kind.BOOLEAN, own), np.array(flags))
@@ -167,7 +176,7 @@ class ColumnSubscriptions:
             known = {*strings, *flags, *numbers, *missing}
             bad = next(k for k in range(self._count) if k not in known)
             raise ModelError(
-                f"equals[{attribute!r}] takes strings, numbers and booleans; saw "
+                f"equals[{attribute!r}] takes strings, booleans and numbers of up to 106 bits; saw "
                 f"{listed[bad]!r:.60} in row {bad}"
             )
 
@@ -176,13 +185,15 @@ class ColumnSubscriptions:
         listed = lists.to_pylist() if hasattr(lists, "to_pylist") else lists
         owners, base = [], len(self._sets)
         for row, items in enumerate(listed):
-            if items is None or len(items) == 0:
+            if items is None or (isinstance(items, _LISTS) and len(items) == 0):
                 continue
-            if isinstance(items, str) or not all(isinstance(item, str) for item in items):
+            if not isinstance(items, _LISTS) or not all(isinstance(item, str) for item in items):
                 raise ModelError(
                     f"keywords[{attribute!r}] takes lists of strings; row {row} is {items!r:.60}"
                 )
             owners.append(row)
+            for item in items:
+                _writable(f"keywords[{attribute!r}]", row, item)
             self._sets.append(
                 [self._string(b"s" + string_key(item)) for item in dict.fromkeys(items)]
             )
@@ -194,15 +205,56 @@ class ColumnSubscriptions:
         checks["function"] = matching.CONTAINS
         checks["flags"] = matching.TOKENS
 
+    def _text(self, attribute: str, row: int, text: Any) -> int:
+        plain = str.__str__(text)
+        _writable(f"equals[{attribute!r}]", row, plain)
+        return self._string(string_key(plain))
+
     def _string(self, key: bytes) -> int:
         return self._strings.setdefault(key, len(self._strings))
+
+
+def _items(what: str, given: Mapping[Any, Any] | None) -> list[tuple[str, Any]]:
+    """Attributes and what is given for each."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{what} must be a mapping of attribute names; saw {given!r:.60}")
+    for attribute in given:
+        if not isinstance(attribute, str) or not attribute:
+            raise ModelError(f"an attribute of {what} must be a name; saw {attribute!r:.60}")
+        _writable(what, 0, attribute)
+    return list(given.items())
+
+
+def _pair(what: str, given: Any, second: str) -> tuple[object, object]:
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ModelError(f"{what} must be a pair (geometries, {second}); saw {given!r:.60}")
+    return given[0], given[1]
+
+
+def _writable(what: str, row: int, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(
+            f"{what} holds a lone surrogate in row {row}: {text!r:.60}; leave that character out"
+        ) from error
+
+
+def _is_plain_number(value: object) -> bool:
+    """Whether a value is a finite number that its pair of doubles holds."""
+    number = values.plain_number(value)
+    if number is None or (isinstance(number, float) and not np.isfinite(number)):
+        return False
+    return values.ordinary(number)
 
 
 def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
     def column(given: Any, what: str) -> pa.Array:
         try:
             array = pa.array(given, pa.string())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise ModelError(f"{what} must be strings: {error}") from error
         if array.null_count or pc.any(pc.equal(array, "")).as_py():
             raise ModelError(f"{what} must not be null or empty")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from fencepost.errors import LanguageError
 from fencepost.language import ast
-from fencepost.language.render import render_text
+from fencepost.language.render import render_json, render_text
 from fencepost.plan import evaluate
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.relate import relation_between
@@ -65,13 +67,21 @@ class Explanation:
 def explain(condition: ast.Condition, event: EventValues) -> Explanation:
     """The outcome of every part of a condition for an event."""
     outcome = evaluate.truth(condition, event)
-    text = render_text(condition)
+    text = written(condition)
     match condition:
         case ast.And(parts) | ast.Or(parts):
             return Explanation(text, outcome, "", tuple(explain(part, event) for part in parts))
         case ast.Not(part):
             return Explanation(text, outcome, "", (explain(part, event),))
     return Explanation(text, outcome, _compared(condition, event))
+
+
+def written(condition: ast.Condition) -> str:
+    """A condition as CQL2 text, or as JSON where text cannot say it."""
+    try:
+        return render_text(condition)
+    except LanguageError:
+        return json.dumps(render_json(condition))
 
 
 def _compared(condition: ast.Condition, event: EventValues) -> str:
@@ -93,5 +103,8 @@ def _names(condition: ast.Condition) -> list[str]:
 def _shown(value: object) -> str:
     if value is None:
         return "missing"
-    text = repr(value) if not hasattr(value, "wkt") else str(value.wkt)
+    try:
+        text = repr(value) if not hasattr(value, "wkt") else str(value.wkt)
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"
     return text if len(text) <= _LONG else text[:_LONG] + "..."

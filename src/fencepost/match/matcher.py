@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows
 from fencepost.kernels.matching import EventArrays
 from fencepost.language.parse import parse
+from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
@@ -191,13 +193,16 @@ class Matcher:
         All conditions of a row must hold. One bad row refuses them all.
         """
         with self._shelves.lock:  # the columns grow
+            columns = self._columns.frozen()
             compiled = ColumnSubscriptions(
-                self._columns, ids, subscribers, regions, within, keywords, equals
+                columns, ids, subscribers, regions, within, keywords, equals
             )
             taken = [id for id in compiled.ids if id in self._shelves]
             if taken:
                 raise ModelError(in_use(taken[0]) + f" ({len(taken):,} such rows)")
-            self._shelves.push(compiled.shelf())
+            shelf = compiled.shelf()
+            self._columns.adopt(columns)
+            self._shelves.push(shelf)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
@@ -213,7 +218,7 @@ class Matcher:
                 f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
             )
         condition = parse(expression)
-        text = expression if isinstance(expression, str) else storage.json_text(expression)
+        text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
         return Subscription(name, text, owner, expiry(expires), tuple(filters(condition)))
 
     def __contains__(self, id: object) -> bool:
@@ -349,18 +354,24 @@ def _all_reasons(bad: DeadLetters) -> str:
 
 def _rows(table: object) -> Iterable[Mapping[str, object]]:
     """The rows of a table as mappings."""
-    if isinstance(table, (pa.Table, pa.RecordBatch)):
-        rows: list[Mapping[str, object]] = table.to_pylist()
-    elif hasattr(table, "to_dict") and hasattr(table, "columns"):
-        rows = [
-            {k: None if is_missing(v) else v for k, v in row.items()}
-            for row in table.to_dict("records")
-        ]
-    elif isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        rows = list(table)
-    else:
-        raise ModelError(
-            f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
-            "list of mappings with id and expression"
-        )
-    return rows
+    try:
+        if isinstance(table, (pa.Table, pa.RecordBatch)):
+            if len(set(table.schema.names)) < table.num_columns:
+                raise ModelError("two columns of the table have one name; rename one of them")
+            rows: list[Mapping[str, object]] = table.to_pylist()
+            return rows
+        if hasattr(table, "to_dict") and hasattr(table, "columns"):
+            if len(set(table.columns)) < len(table.columns):
+                raise ModelError("two columns of the table have one name; rename one of them")
+            return [
+                {k: None if is_missing(v) else v for k, v in row.items()}
+                for row in table.to_dict("records")
+            ]
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ModelError(f"the table cannot be read: {error}") from error
+    if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
+        return list(table)
+    raise ModelError(
+        f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
+        "list of mappings with id and expression"
+    )

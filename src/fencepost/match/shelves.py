@@ -67,8 +67,10 @@ class Shelves:
                     self._replaced[id] = place
                 self._waiting[id] = subscription
 
-    def remove(self, id: str) -> bool:
+    def remove(self, id: object) -> bool:
         """Remove a subscription; whether there was one."""
+        if not isinstance(id, str):
+            return False
         with self.lock:
             was_there = id in self
             self._waiting.pop(id, None)
@@ -78,11 +80,11 @@ class Shelves:
                 self._shelf(place[0]).alive[place[1]] = 0
             return was_there
 
-    def find(self, id: str) -> tuple[Shelf, int]:
+    def find(self, id: object) -> tuple[Shelf, int]:
         """The shelf and row of a subscription."""
         with self.lock:
             self._flush()
-            place = self._where().get(id) if id in self else None
+            place = self._where().get(id) if isinstance(id, str) else None
             if place is None:
                 raise ModelError(f"there is no subscription {id!r:.60}")
             return self._shelf(place[0]), place[1]

@@ -1,10 +1,11 @@
 """A matcher's subscriptions in a folder: one file an array, a manifest that names them.
 
     manifest.json             format, space, columns, segments
-    segment-000/x.y.npy       each array of the segment, memory-mapped when opened
-    segment-000/names.arrow   id, subscriber, expression of each subscription
+    segment-abc/x.y.npy       each array of the segment, memory-mapped when opened
+    segment-abc/names.arrow   id, subscriber, expression of each subscription
 
-The folder is written beside its place and then renamed, so it is there whole or not at all.
+Segments are written first, under names not used before; then the manifest is replaced in one step,
+and what it no longer names is removed. Who has mapped removed files keeps them.
 """
 
 from __future__ import annotations
@@ -13,31 +14,31 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost import errors
-from fencepost.index.columns import Columns
+from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import Segment, flat_arrays
-from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels import matching
+from fencepost.kernels.matching import CHECK, SegmentArrays
+from fencepost.kernels.rtree import TREE, RTreeArrays
+from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.language import ast
 from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
+from fencepost.language.render import render_json
 from fencepost.match.catalogue import Shelf
 from fencepost.match.decompile import condition_of
+from fencepost.match.explain import written
 from fencepost.plan.checks import Column, Kind
 
 FORMAT = 1
-
-
-def json_text(expression: Mapping[str, object]) -> str:
-    """CQL2 JSON as text."""
-    return json.dumps(expression)
+MANIFEST = "manifest.json"
 
 
 def expression(shelf: Shelf, row: int, columns: Columns) -> str:
@@ -45,116 +46,201 @@ def expression(shelf: Shelf, row: int, columns: Columns) -> str:
     given = shelf.names.column("expression")[row].as_py()
     if given is not None:
         return str(given)
-    condition = condition_of(shelf.segment, row, columns)
-    try:
-        return render_text(condition)
-    except errors.LanguageError:
-        return json.dumps(render_json(condition))
+    return written(condition_of(shelf.segment, row, columns))
 
 
 def save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) -> None:
-    """Write a folder, in place of one that may be there."""
-    path = path.absolute()
-    if path.exists() and not (path / "manifest.json").exists() and any(path.iterdir()):
+    """Write an index, in place of one that may be there."""
+    try:
+        _save(path, shelves, columns, space)
+    except (OSError, ValueError) as error:
+        raise errors.IndexingError(f"no index can be written to {path!s:.200}: {error}") from error
+
+
+def _save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) -> None:
+    if path.exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise errors.IndexingError(
             f"{path} is not empty and holds no index; give another folder, or remove it"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    path.mkdir(parents=True, exist_ok=True)
+    written_segments: list[str] = []
     try:
-        manifest: dict[str, Any] = {
+        written_segments.extend(_write_shelf(path, shelf) for shelf in shelves)
+        manifest = {
             "format": FORMAT,
             "space": space,
             "columns": [[_column_json(c) for c in rows] for rows in columns.by_storage],
-            "segments": [],
+            "segments": [
+                {"folder": name, "arrays": _forms(shelf.segment.arrays)}
+                for name, shelf in zip(written_segments, shelves, strict=True)
+            ],
         }
-        for number, shelf in enumerate(shelves):
-            name = f"segment-{number:03}"
-            (made / name).mkdir()
-            for array_name, array in flat_arrays(shelf.segment.arrays):
-                np.save(made / name / f"{array_name}.npy", array)
-            with (
-                pa.OSFile(str(made / name / "names.arrow"), "wb") as sink,
-                pa.ipc.new_file(sink, shelf.names.schema) as writer,
-            ):
-                writer.write_table(shelf.names)
-            manifest["segments"].append(name)
-        (made / "manifest.json").write_text(json.dumps(manifest))
-        _put_in_place(made, path)
+        _replace(path / MANIFEST, json.dumps(manifest))
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        for name in written_segments:
+            shutil.rmtree(path / name, ignore_errors=True)
         raise
+    for old in path.glob("segment-*"):
+        if old.name not in written_segments:
+            shutil.rmtree(old, ignore_errors=True)
 
 
-def _put_in_place(made: Path, path: Path) -> None:
-    os.chmod(made, 0o755)
-    if not path.exists():
-        made.rename(path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-    path.rename(old / "index")
-    made.rename(path)
-    shutil.rmtree(old, ignore_errors=True)
+def _write_shelf(path: Path, shelf: Shelf) -> str:
+    folder = Path(tempfile.mkdtemp(prefix="segment-", dir=path))
+    folder.chmod(0o755)
+    for array_name, array in flat_arrays(shelf.segment.arrays):
+        np.save(folder / f"{array_name}.npy", array)
+    with (
+        pa.OSFile(str(folder / "names.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, shelf.names.schema) as writer,
+    ):
+        writer.write_table(shelf.names)
+    return folder.name
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all."""
+    handle, temporary = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
 
 
 def open(path: Path) -> tuple[tuple[Shelf, ...], Columns, str]:
     """What `save` wrote: segments mapped from their files, columns, space."""
+    while True:
+        text = _read_manifest(path)
+        try:
+            return _open(path, text)
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            pa.ArrowException,
+            errors.LanguageError,
+        ) as error:
+            # Between reading the manifest and the files, somebody may have saved another.
+            if _read_manifest(path) == text:
+                raise errors.IndexingError(
+                    f"the index in {path} is damaged ({error}); build it again"
+                ) from error
+
+
+def _read_manifest(path: Path) -> str:
     try:
-        manifest = json.loads((path / "manifest.json").read_text())
-    except FileNotFoundError:
+        return (path / MANIFEST).read_text()
+    except (FileNotFoundError, NotADirectoryError):
         raise errors.IndexingError(
             f"there is no index in {path}; write one with Matcher.save or `fencepost index`"
         ) from None
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
-    if manifest.get("format") != FORMAT:
+
+
+def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns, str]:
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        seen = manifest.get("format") if isinstance(manifest, dict) else manifest
         raise errors.IndexingError(
-            f"the index in {path} has format {manifest.get('format')!r}; this version reads "
-            f"{FORMAT}: build it again"
+            f"the index in {path} has format {seen!r:.40}; this version reads {FORMAT}: "
+            "build it again"
         )
     columns = Columns()
     for rows in manifest["columns"]:
         for row in rows:
             columns.number(_column(row))
-    try:
-        shelves = tuple(_open_shelf(path / name) for name in manifest["segments"])
-    except (OSError, ValueError, pa.ArrowInvalid) as error:
-        raise errors.IndexingError(
-            f"the index in {path} is damaged ({error}); build it again"
-        ) from error
+    shelves = tuple(
+        _open_shelf(path / part["folder"], part["arrays"]) for part in manifest["segments"]
+    )
+    for shelf in shelves:
+        _check_columns(shelf.segment.arrays, columns)
     return shelves, columns, manifest["space"]
 
 
-def _open_shelf(folder: Path) -> Shelf:
-    arrays = _open_arrays(SegmentArrays, folder, "")
+def _forms(arrays: SegmentArrays) -> dict[str, list[object]]:
+    """The type and shape of each array."""
+    found: dict[str, list[object]] = {}
+    for name, array in flat_arrays(arrays):
+        found[name] = [str(np.lib.format.dtype_to_descr(array.dtype)), list(array.shape)]
+    return found
+
+
+def _open_shelf(folder: Path, forms: dict[str, list[object]]) -> Shelf:
+    arrays = _open_segment(folder)
+    seen = _forms(arrays)
+    for name in seen:
+        if seen[name] != forms[name]:
+            raise ValueError(f"{name}.npy holds {seen[name]}, not {forms[name]}")
     with pa.memory_map(str(folder / "names.arrow")) as source:
         names = pa.ipc.open_file(source).read_all()
+    if names.num_rows != len(arrays.alive):
+        raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.alive)}")
     return Shelf(Segment(arrays), names)
 
 
-def _open_arrays(kind: Any, folder: Path, prefix: str) -> Any:
-    hints = get_type_hints(kind)
-    fields = []
-    for name in kind._fields:
-        dotted = f"{prefix}.{name}" if prefix else name
-        if hasattr(hints[name], "_fields"):
-            fields.append(_open_arrays(hints[name], folder, dotted))
+_STORAGES = {
+    matching.RANGE: Storage.NUMBER,
+    matching.MEMBER: Storage.STRING,
+    matching.ORDER: Storage.STRING,
+    matching.LIKE: Storage.STRING,
+    matching.BOOLEAN: Storage.TRUTH,
+    matching.NULL: Storage.MISSING,
+    matching.RELATE: Storage.GEOMETRY,
+    matching.NEAR: Storage.GEOMETRY,
+    matching.LIST: Storage.LIST,
+}
+
+
+def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
+    """A segment must not ask for a column that the manifest does not have."""
+    for kind, storage in _STORAGES.items():
+        asked = arrays.checks["column"][arrays.checks["kind"] == kind]
+        if len(asked) and asked.max() >= len(columns.of(storage)):
+            raise ValueError("the manifest lacks columns that the segments ask for")
+
+
+_PARTS = {"trees": RTreeArrays, "vocabulary": Vocabulary, "shapes": ShapeArrays}
+_RECORDS = {
+    "checks": CHECK,
+    "trees.trees": TREE,
+    "shapes.chains": CHAIN,
+    "shapes.shapes": SHAPE,
+    "shapes.nodes": NODE,
+    "shapes.touches": TOUCHING,
+}
+
+
+def _open_segment(folder: Path) -> SegmentArrays:
+    """The arrays of a segment, mapped from their files."""
+    fields: list[Any] = []
+    for name in SegmentArrays._fields:
+        part: Any = _PARTS.get(name)
+        if part is None:
+            fields.append(_open_array(folder, name))
         else:
-            fields.append(_open_array(folder / f"{dotted}.npy"))
-    return kind(*fields)
+            fields.append(part(*(_open_array(folder, f"{name}.{own}") for own in part._fields)))
+    return SegmentArrays(*fields)
 
 
-def _open_array(path: Path) -> NDArray[np.generic]:
+def _open_array(folder: Path, name: str) -> NDArray[Any]:
     """A mapped array as a plain view, copied on write.
 
-    Numba would compile everything again for a memmap or a read-only array; and removing a
-    subscription here must not write to the file.
+    Numba would compile everything again for a memmap, a read-only array, or a record whose type
+    does not say that it is aligned, as a file cannot; and removing a subscription here must not
+    write to the file.
     """
+    path = folder / f"{name}.npy"
     try:
         mapped = np.load(path, mmap_mode="c")
     except ValueError:
         mapped = np.load(path)  # an array without items cannot be mapped
-    return np.asarray(mapped).view(np.ndarray)
+    plain = np.asarray(mapped).view(np.ndarray)
+    return plain.view(_RECORDS[name]) if name in _RECORDS else plain
 
 
 def _column_json(column: Column) -> dict[str, object]:

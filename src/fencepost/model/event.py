@@ -11,12 +11,16 @@ from typing import Any
 from fencepost.errors import ModelError
 from fencepost.model.raw_shapes import shown
 
-__all__ = ["attributes"]
+__all__ = ["Row", "attributes"]
 
 _FORMS = (
     "give a dict of attribute names to values, a GeoJSON Feature, or a row of a pandas or "
     "GeoPandas table"
 )
+
+
+class Row(dict[str, object]):
+    """A row of a table: its columns are the attributes, whatever its column `type` says."""
 
 
 def attributes(event: object) -> Mapping[str, object]:
@@ -47,6 +51,8 @@ def attributes(event: object) -> Mapping[str, object]:
         If it is none of these, a name is no string, or the properties are no mapping.
     """
     # The first test is the faster one, and most events pass it.
+    if type(event) is Row:
+        return event
     if type(event) is dict or isinstance(event, Mapping):
         kind = event.get("type")
         if isinstance(kind, str) and kind == "Feature":

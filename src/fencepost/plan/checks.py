@@ -21,19 +21,15 @@ class Kind(IntEnum):
 
     NUMBER = 0
     TIME = 1
-    SPAN_START = 2
-    SPAN_END = 3
-    STRING = 4
-    BOOLEAN = 5
-    TRUTH = 6  # a condition on the event alone: true, false or unknown
-    MISSING = 7  # whether an attribute is missing
-    GEOMETRY = 8
-    LIST = 9
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it is kept as a pair of doubles."""
-        return self <= Kind.SPAN_END
+    CLOCK = 2  # a time that is not given as a string
+    SPAN_START = 3
+    SPAN_END = 4
+    STRING = 5
+    BOOLEAN = 6
+    TRUTH = 7  # a condition on the event alone: true, false or unknown
+    MISSING = 8  # whether an attribute is missing
+    GEOMETRY = 9
+    LIST = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,14 @@ class EventValues:
     """An event's attributes, with what is costly to read from them kept."""
 
     def __init__(self, attributes: Mapping[str, object]) -> None:
-        self._attributes = attributes
+        self.attributes = attributes
         self._shapes: dict[str, Shapes | None] = {}
 
     def get(self, name: str) -> object:
         """An attribute, or None where it is missing."""
-        value = self._attributes.get(name)
+        value = self.attributes.get(name)
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
         return None if values.is_missing(value) else value
 
     def shapes(self, name: str) -> Shapes | None:
@@ -124,12 +126,19 @@ def negation(value: bool | None) -> bool | None:
 
 def compare(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
     """Compare two values if they have a type in common."""
-    for read in (number, string, boolean, time):
+    for read in (plain_number, string, boolean, _instant):
         a, b = read(left, event), read(right, event)
         if a is not None and b is not None:
             # Two strings are strings, even where both could be read as times.
             return _OPERATORS[op](a, b)
     return None
+
+
+def _instant(value: ast.Value, event: EventValues) -> Pair | None:
+    """A value as an instant; a string in ISO 8601 is one beside a time."""
+    if isinstance(value, ast.String):
+        return values.time_of(value.value)
+    return time(value, event)
 
 
 def number(value: ast.Value, event: EventValues) -> Pair | None:
@@ -179,6 +188,8 @@ def calculate(
         return None
     if isinstance(result, complex):
         return None
+    if not isinstance(result, float):
+        return result
     overflow = math.isinf(result) and not math.isinf(a) and not math.isinf(b)
     return None if overflow or math.isnan(result) else result
 
@@ -322,8 +333,8 @@ def _set(
     items = values.list_of(found)
     if items is None:
         return None
-    # An item that is none of ours equals only itself.
-    return {values.item_key(item) or (value.name, k) for k, item in enumerate(items)}
+    # An item of no type that we compare equals nothing.
+    return {values.item_key(item) or object() for item in items}
 
 
 def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.ast import Array, Compare, Temporal
-from fencepost.plan import evaluate, relate
+from fencepost.plan import evaluate, relate, values
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,
@@ -151,8 +151,16 @@ def _any(parts: Iterable[list[Filter]]) -> list[Filter]:
 
 
 def _all(parts: Iterable[list[Filter]]) -> list[Filter]:
-    product = _ALWAYS
+    """The product. Parts of one filter, the usual ones, are put together in one go."""
+    together: dict[Term, None] = {}
+    choices = []
     for part in parts:
+        if len(part) == 1:
+            together.update(dict.fromkeys(part[0]))
+        else:
+            choices.append(part)
+    product: list[Filter] = [tuple(together)]
+    for part in choices:
         if len(product) * len(part) > MOST_FILTERS:
             _refuse(len(product) * len(part))
         product = list(
@@ -177,18 +185,40 @@ def _refuse(count: int) -> None:
 
 
 def _members(value: ast.Value, items: tuple[ast.Value, ...], negated: bool) -> list[Filter]:
-    """Items by type: an event's value can be compared with those of its own type only."""
-    strings = tuple(dict.fromkeys(item.value for item in items if isinstance(item, ast.String)))
+    """Items by type: an event's value can be compared with those of its own type only.
+
+    Negated, each type needs a value of it that equals none of its items; one will do, since a
+    value has one type. Only a string can be two things, beside times.
+    """
+    times = any(isinstance(item, ast.Time) for item in items)
+    strings = [item for item in items if isinstance(item, (ast.String, ast.Folded))]
+    if _is_constant(value) or (times and strings) or not items:
+        return _of_event_alone(ast.In(value, items), negated)
     kinds: list[list[Filter]] = []
-    if strings and not _is_constant(value):
-        kinds.append(_term(MemberCheck(Column(Kind.STRING, value), strings), negated))
+    if strings:
+        texts = [evaluate.string(item, _NOTHING) for item in strings]
+        known = tuple(dict.fromkeys(text for text in texts if text is not None))
+        kinds.append(_term(MemberCheck(Column(Kind.STRING, value), known), negated))
+        kinds.append(_clocks(value, known, Compare.EQ, negated))
     rest: dict[type, list[list[Filter]]] = {}
     for item in items:
-        if not isinstance(item, ast.String) or _is_constant(value):
+        if not isinstance(item, (ast.String, ast.Folded)):
             one = _comparison(Compare.EQ, value, item, negated)
             rest.setdefault(type(item), []).append(one)
     kinds.extend(_all(parts) if negated else _any(parts) for parts in rest.values())
     return _any(kinds)
+
+
+def _clocks(value: ast.Value, texts: Iterable[str], op: Compare, negated: bool) -> list[Filter]:
+    """Strings in ISO 8601 beside an event's value that is a time, and no string."""
+    if not isinstance(value, ast.Property):
+        return _NEVER
+    instants = [values.time_of(text) for text in texts]
+    column = Column(Kind.CLOCK, value)
+    parts = [_term(_range(column, op, instant), negated) for instant in instants if instant]
+    if not parts:
+        return _NEVER
+    return _all(parts) if negated else _any(parts)
 
 
 def _comparison(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
@@ -198,9 +228,11 @@ def _comparison(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -
         return _of_event_alone(ast.Comparison(op, left, right), negated)
     if op is Compare.NE:
         op, negated = Compare.EQ, not negated
-    number = evaluate.number(right, _NOTHING)
+    number = evaluate.plain_number(right, _NOTHING)
     if number is not None:
-        return _term(_range(Column(Kind.NUMBER, left), op, number), negated)
+        if not values.ordinary(number):
+            return _of_event_alone(ast.Comparison(op, left, right), negated)
+        return _term(_range(Column(Kind.NUMBER, left), op, values.pair_of(number)), negated)
     instant = evaluate.time(right, _NOTHING)
     if instant is not None:
         return _term(_range(Column(Kind.TIME, left), op, instant), negated)
@@ -210,7 +242,7 @@ def _comparison(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -
         check: Check = (
             MemberCheck(column, (text,)) if op is Compare.EQ else OrderCheck(column, op, text)
         )
-        return _term(check, negated)
+        return _any((_term(check, negated), _clocks(left, (text,), op, negated)))
     flag = evaluate.boolean(right, _NOTHING)
     if flag is not None:
         allowed = [evaluate.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)]

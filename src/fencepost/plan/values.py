@@ -11,8 +11,9 @@ part, then by the second.
 from __future__ import annotations
 
 import math
+import struct
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -26,21 +27,22 @@ Pair = tuple[float, float]
 UNBOUNDED_START: Pair = (-math.inf, 0.0)
 UNBOUNDED_END: Pair = (math.inf, 0.0)
 _LARGEST = 1.7976931348623157e308
+_MOST_DIGITS = 2000  # more than a literal may have
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value counts as not there: None, NaN, NaT, pandas' NA."""
+    """Whether a value counts as not there: None, NaN, NaT, pandas' NA, masked."""
     if value is None:
         return True
-    if isinstance(value, float):
-        return math.isnan(value)
     if isinstance(value, (str, int, list, tuple, dict, bytes)):
         return False
-    if isinstance(value, (np.floating, Decimal)):
-        return math.isnan(value)
-    if isinstance(value, np.datetime64):
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
-    return type(value).__name__ in ("NAType", "NaTType")
+    return type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
 
 def plain_number(value: object) -> int | float | Fraction | None:
@@ -53,17 +55,32 @@ def plain_number(value: object) -> int | float | Fraction | None:
         return None if math.isnan(value) else value
     if isinstance(value, np.integer):
         return int(value)
+    if isinstance(value, np.longdouble) and np.isfinite(value):
+        return Fraction(*value.as_integer_ratio())
     if isinstance(value, np.floating):
         return plain_number(float(value))
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
-        return float(value) if value.is_infinite() else Fraction(value)
+        return float(value) if value.is_infinite() else _fraction(value)
     return value if isinstance(value, Fraction) else None
 
 
+def _fraction(value: Decimal) -> Fraction:
+    """A decimal exactly; one beyond all literals is cut to a size that can be computed with."""
+    if value and abs(value.adjusted()) > _MOST_DIGITS:
+        size = 10 ** (2 * _MOST_DIGITS)
+        far = Fraction(size) if value.adjusted() > 0 else Fraction(1, size)
+        return -far if value.is_signed() else far
+    return Fraction(value)
+
+
 def pair_of(number: int | float | Fraction) -> Pair:
-    """A number as its nearest double and the remainder."""
+    """A number as its nearest double and the remainder.
+
+    A remainder that no double holds is cut, and its last bit set, which an `ordinary` number's
+    never is: so it compares rightly with every ordinary number.
+    """
     if isinstance(number, float):
         return number, 0.0
     if number > _LARGEST:
@@ -71,7 +88,27 @@ def pair_of(number: int | float | Fraction) -> Pair:
     if number < -_LARGEST:
         return -math.inf, math.inf
     nearest = float(number)
-    return nearest, float(Fraction(number) - Fraction(nearest))
+    exact: Fraction = Fraction(number) - Fraction(nearest)
+    rest = float(exact)
+    if Fraction(rest) == exact and not _last_bit(rest):
+        return nearest, rest
+    if abs(Fraction(rest)) > abs(exact):
+        rest = math.nextafter(rest, 0.0)
+    odd = struct.unpack("<q", struct.pack("<d", abs(rest)))[0] | 1
+    return nearest, math.copysign(struct.unpack("<d", struct.pack("<q", odd))[0], exact)
+
+
+def _last_bit(value: float) -> bool:
+    return bool(struct.pack("<d", value)[0] & 1)
+
+
+def ordinary(number: int | float | Fraction) -> bool:
+    """Whether a number is its pair exactly: every double, int64 and nanosecond is."""
+    if isinstance(number, float):
+        return True
+    if number > _LARGEST or number < -_LARGEST:
+        return False
+    return not _last_bit(pair_of(number)[1])
 
 
 def number_of(value: object) -> Pair | None:
@@ -82,7 +119,7 @@ def number_of(value: object) -> Pair | None:
 
 def string_of(value: object) -> str | None:
     """A string."""
-    return str(value) if isinstance(value, str) else None
+    return str.__str__(value) if isinstance(value, str) else None
 
 
 def boolean_of(value: object) -> bool | None:
@@ -93,9 +130,14 @@ def boolean_of(value: object) -> bool | None:
 def nanoseconds_of(value: object) -> int | None:
     """An instant: a time, or a string in ISO 8601."""
     if isinstance(value, str):
-        parsed = parse_instant(value)
+        parsed = parse_instant(str.__str__(value))
         return None if parsed is None else parsed[0]
     return instant_of(value)
+
+
+def clock_of(value: object) -> Pair | None:
+    """An instant that was given as a time, not as a string."""
+    return None if isinstance(value, str) else time_of(value)
 
 
 def time_of(value: object) -> Pair | None:
@@ -110,11 +152,15 @@ def span_of(value: object) -> tuple[Pair, Pair] | None:
         ends = value.get("interval")
         if len(value) != 1 or not isinstance(ends, (list, tuple)) or len(ends) != 2:
             return None
-        start = UNBOUNDED_START if ends[0] == ".." else time_of(ends[0])
-        end = UNBOUNDED_END if ends[1] == ".." else time_of(ends[1])
+        start = UNBOUNDED_START if _is_open(ends[0]) else time_of(ends[0])
+        end = UNBOUNDED_END if _is_open(ends[1]) else time_of(ends[1])
         return ordered_span(start, end)
     instant = time_of(value)
     return None if instant is None else (instant, instant)
+
+
+def _is_open(end: object) -> bool:
+    return isinstance(end, str) and end == ".."
 
 
 def ordered_span(start: Pair | None, end: Pair | None) -> tuple[Pair, Pair] | None:
@@ -135,11 +181,8 @@ def fold(folds: Iterable[Fold], text: str) -> str:
 
 
 def list_of(value: object) -> list[Any] | None:
-    """The items of a list, tuple, set or one-dimensional array; missing ones are left out."""
-    if isinstance(value, np.ndarray):
-        if value.ndim != 1:
-            return None
-    elif not isinstance(value, (list, tuple, set, frozenset)):
+    """The items of a list, tuple, set or array; missing ones are left out."""
+    if not isinstance(value, (list, tuple, Set, np.ndarray)):
         return None
     return [item for item in value if not is_missing(item)]
 
@@ -147,14 +190,16 @@ def list_of(value: object) -> list[Any] | None:
 def item_key(item: object) -> bytes | None:
     """What makes two items of lists equal: their type and exact value. None for no item at all."""
     if isinstance(item, str):
-        return b"s" + item.encode("utf-8", "surrogatepass")
+        return b"s" + str.__str__(item).encode("utf-8", "surrogatepass")
     flag = boolean_of(item)
     if flag is not None:
         return b"b1" if flag else b"b0"
     number = plain_number(item)
     if number is not None:
-        first, rest = pair_of(number)
-        return b"n" + np.array((first + 0.0, rest + 0.0)).tobytes()
+        if isinstance(number, float) and math.isinf(number):
+            return b"n+" if number > 0 else b"n-"
+        exact = Fraction(number)
+        return f"n{exact.numerator:x}/{exact.denominator:x}".encode()
     instant = instant_of(item)
     return None if instant is None else time_key(instant)
 

@@ -1,0 +1,75 @@
+"""Events as columns: numbers split exactly, tables read as their rows are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fencepost.index.columns import Columns
+from fencepost.index.events import _scaled, _split, block_of_rows, block_of_table
+from fencepost.index.table import FilterTable
+from fencepost.language.parse import parse
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import filters
+from fencepost.plan.values import pair_of
+from tests.match.strategies import TEXT_EXPRESSIONS, examples, tables
+
+EDGES = [0, 1, -1, 2**31, 2**32, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
+INTEGERS = st.one_of(st.sampled_from(EDGES), st.integers(-(2**63), 2**63 - 1))
+
+
+@given(st.lists(INTEGERS, min_size=1, max_size=8))
+def test_integers_are_split_into_their_nearest_double_and_the_rest(numbers: list[int]) -> None:
+    first, rest = _split(np.array(numbers, np.int64))
+    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
+def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
+    first, rest = _split(np.array(numbers, np.uint64))
+    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
+
+
+@given(st.lists(INTEGERS, min_size=1, max_size=4), st.sampled_from([1, 10**3, 10**6, 10**9]))
+@example([-(2**63)], 10**9)
+@example([-(2**63), 5], 10**3)
+def test_times_of_any_unit_are_exact(numbers: list[int], factor: int) -> None:
+    first, rest = _scaled(np.array(numbers, np.int64), factor)
+    for number, a, b in zip(numbers, first.tolist(), rest.tolist(), strict=True):
+        assert Fraction(a) + Fraction(b) == number * factor
+        assert a == float(number * factor)
+
+
+@given(st.lists(TEXT_EXPRESSIONS, min_size=1, max_size=5), tables())
+@examples(100)
+def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: pa.Table) -> None:
+    columns = Columns()
+    asked = FilterTable(columns)
+    for number, text in enumerate(texts):
+        asked.add(number, filters(parse(text)))
+    whole = block_of_table(columns, table)
+    rows = block_of_rows(columns, [EventValues(row) for row in table.to_pylist()])
+    for name in ("number", "number_rest", "truth", "missing", "list_kind"):
+        a, b = getattr(whole, name), getattr(rows, name)
+        if name == "number_rest":
+            a, b = (np.where(np.isnan(one.number), 0, one.number_rest) for one in (whole, rows))
+        np.testing.assert_array_equal(a, b, name)
+    np.testing.assert_array_equal(whole.geometry >= 0, rows.geometry >= 0)
+    for row, event in np.ndindex(*whole.string_start.shape):
+        assert _string(whole, row, event) == _string(rows, row, event)
+
+
+def _string(block: object, row: int, event: int) -> bytes | None:
+    start, stop = block.string_start[row, event], block.string_stop[row, event]  # type: ignore[attr-defined]
+    return None if start < 0 else bytes(block.text[start:stop])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_no_columns_and_no_rows(rows: int) -> None:
+    block = block_of_rows(Columns(), [EventValues({})] * rows)
+    assert block.geometry.shape == (0, rows)

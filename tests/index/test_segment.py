@@ -1,0 +1,55 @@
+"""Which access path the filters of a segment are put under."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.match.matcher import Matcher
+
+BOX = "BBOX(0, 0, 1, 1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        *((f"S_INTERSECTS(g, {BOX})", "region"), (f"NOT S_DISJOINT(g, {BOX})", "region")),
+        *((f"S_DISJOINT(g, {BOX})", "scan"), (f"NOT S_INTERSECTS(g, {BOX})", "scan")),
+        *((f"EH_MEET(g, {BOX})", "region"), (f"NOT EH_MEET(g, {BOX})", "scan")),
+        *((f"EH_DISJOINT(g, {BOX})", "scan"), (f"NOT EH_DISJOINT(g, {BOX})", "region")),
+        *((f"S_DWITHIN(g, {BOX}, 1)", "region"), (f"NOT S_DWITHIN(g, {BOX}, 1)", "scan")),
+        *((f"S_BEYOND(g, {BOX}, 1)", "scan"), (f"NOT S_BEYOND(g, {BOX}, 1)", "region")),
+        *((f"S_SAMEPLACE(g, {BOX}, 1)", "region"), (f"NOT S_SAMEPLACE(g, {BOX}, 1)", "scan")),
+        *(("s = 'a'", "equality"), ("s <> 'a'", "scan"), ("s IN ('a', 'b')", "equality")),
+        *(("CASEI(s) = 'a'", "equality"), ("s > 'a'", "scan"), ("s LIKE 'a'", "scan")),
+        *(("n = 1 AND s = 'a'", "equality"), ("n = 1", "scan"), ("TRUE", "scan")),
+        ("s IN ({})".format(", ".join(f"'{k}'" for k in range(65))), "scan"),
+    ],
+)
+def test_the_path_of_a_filter(text: str, path: str) -> None:
+    matcher = Matcher()
+    matcher.subscribe("s", text)
+    counts = matcher.stats()["filters_by_path"]
+    assert counts == {"region": 0, "equality": 0, "scan": 0, path: 1}
+
+
+def test_a_wide_region_gives_way_to_a_string() -> None:
+    matcher = Matcher()
+    matcher.subscribe("wide", "S_INTERSECTS(g, BBOX(-90, -90, 90, 90)) AND s = 'a'")
+    for k in range(3):
+        matcher.subscribe(f"s{k}", f"S_INTERSECTS(g, BBOX({k}, 0, {k + 1}, 1)) AND s = 'a'")
+    assert matcher.stats()["filters_by_path"] == {"region": 3, "equality": 1, "scan": 0}
+    assert matcher.match({"g": "POINT (0.5 0.5)", "s": "a"}) == ["s0", "wide"]
+    assert matcher.match({"g": "POINT (0.5 0.5)", "s": "b"}) == []
+
+
+def test_few_segments_whatever_the_order() -> None:
+    matcher = Matcher()
+    for k in range(300):
+        matcher.subscribe(f"s{k}", f"n = {k}")
+        assert matcher.match({"n": k}) == [f"s{k}"]  # closes a segment each time
+    assert matcher.stats()["segments"] < 10
+    for k in range(299):
+        assert matcher.unsubscribe(f"s{k}")
+    matcher.subscribe("last", "n = 5")
+    assert matcher.match({"n": 5}) == ["last"]
+    assert matcher.match({"n": 299}) == ["s299"]

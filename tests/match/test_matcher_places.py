@@ -1,0 +1,52 @@
+"""Every spatial function through the matcher, on geometries that are hard to relate."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import settings
+
+from fencepost.language import ast
+from fencepost.match.matcher import Matcher
+from fencepost.match.reference.space import are_near, are_related
+from tests.geometry_families import FAMILIES, is_valid
+
+HARD = [name for name in FAMILIES if name not in ("strips", "long_strips")]
+
+
+@pytest.mark.parametrize("family", HARD)
+def test_relations_and_distances_are_those_of_the_reference(family: str) -> None:
+    rng = random.Random(f"places of {family}")
+    for _ in range(settings().max_examples // 50):
+        scene = [g for g in FAMILIES[family](rng) if g is not None and is_valid(g)][:5]
+        matcher = Matcher()
+        wanted: dict[str, list[bool]] = {}
+        for number, given in enumerate(scene):
+            for function in ast.Spatial:
+                id = f"{function.name} {number}"
+                matcher.subscribe_columns([id], regions={"g": ([given], function.name)})
+                wanted[id] = [are_related(function, one, given) for one in scene]
+            distance = _distance(rng, given, rng.choice(scene))
+            matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
+            wanted[f"near {number}"] = [
+                are_near(ast.Near.S_DWITHIN, one, given, distance) for one in scene
+            ]
+        table = pa.table({"g": [one.wkb for one in scene]})
+        found = matcher.match_batch(table)
+        pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+        assert sorted(pairs) == sorted(
+            (row, id) for id, rows in wanted.items() for row, holds in enumerate(rows) if holds
+        )
+
+
+def _distance(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> float:
+    """About the distance of two geometries, or any."""
+    with np.errstate(all="ignore"):
+        apart = float(shapely.distance(a, b))
+    if not 0 < apart < 1e150:
+        return rng.choice((0.0, 1.0))
+    return rng.choice((apart, apart, 0.0, apart / 2, apart * 1.5))

@@ -1,0 +1,101 @@
+"""A condition as filters: how many, of which checks, and that the form does not matter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from fencepost.errors import LanguageError
+from fencepost.language import ast
+from fencepost.language.parse import parse
+from fencepost.match.reference.evaluate import evaluate as by_reference
+from fencepost.plan.evaluate import EventValues, truth
+from fencepost.plan.normal import MOST_FILTERS, filters, properties
+from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
+
+
+@given(TEXT_EXPRESSIONS, EVENTS)
+@examples(300)
+def test_the_truth_of_a_condition_is_that_of_the_reference(text: str, event: Event) -> None:
+    condition = parse(text)
+    assert truth(condition, EventValues(event)) is by_reference(condition, event)
+
+
+@given(TEXT_EXPRESSIONS)
+def test_twice_not_is_nothing(text: str) -> None:
+    condition = parse(text)
+    assert filters(ast.Not(ast.Not(condition))) == filters(condition)
+
+
+@given(TEXT_EXPRESSIONS, TEXT_EXPRESSIONS)
+def test_the_laws_of_de_morgan(first: str, second: str) -> None:
+    a, b = parse(first), parse(second)
+    try:
+        both = filters(ast.Not(ast.And((a, b))))
+    except LanguageError:
+        return
+    assert both == filters(ast.Or((ast.Not(a), ast.Not(b))))
+
+
+@given(TEXT_EXPRESSIONS)
+def test_an_alternative_said_twice_is_one(text: str) -> None:
+    condition = parse(text)
+    assert filters(ast.Or((condition, condition))) == filters(condition)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("1 < n", "n > 1"),
+        ("'a' = s", "s = 'a'"),
+        ("DATE('2020-01-01') >= t", "t <= DATE('2020-01-01')"),
+        ("S_WITHIN(POINT(1 1), g)", "S_CONTAINS(g, POINT(1 1))"),
+        ("EH_COVERS(BBOX(0,0,1,1), g)", "EH_COVEREDBY(g, BBOX(0,0,1,1))"),
+        ("EH_MEET(BBOX(0,0,1,1), g)", "EH_MEET(g, BBOX(0,0,1,1))"),
+        ("S_DWITHIN(POINT(1 1), g, 2)", "S_DWITHIN(g, POINT(1 1), 2)"),
+        ("T_AFTER(DATE('2020-01-01'), t)", "T_BEFORE(t, DATE('2020-01-01'))"),
+        ("T_MEETS(INTERVAL('..', '2020-01-01'), i)", "T_METBY(i, INTERVAL('..', '2020-01-01'))"),
+        ("A_CONTAINS((1, 2), l)", "A_CONTAINEDBY(l, (1, 2))"),
+        ("A_EQUALS((1, 2), l)", "A_EQUALS(l, (1, 2))"),
+        ("n BETWEEN 1 AND 2", "n >= 1 AND n <= 2"),
+        ("n <> 1", "NOT (n = 1)"),
+        ("n IN (1)", "n = 1"),
+    ],
+)
+def test_a_constant_may_stand_on_either_side(text: str, turned: str) -> None:
+    assert filters(parse(text)) == filters(parse(turned))
+    assert filters(parse(f"NOT ({text})")) == filters(parse(f"NOT ({turned})"))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        *(("TRUE", 1), ("FALSE", 0), ("NOT FALSE", 1), ("1 / 0 = 1", 0), ("NOT (1 / 0 = 1)", 0)),
+        *(
+            ("n > 1 OR TRUE", 2),
+            ("n > 1 AND FALSE", 0),
+            ("1 = 1 AND n > 1", 1),
+            ("s IN ('a','b')", 1),
+        ),
+        *(("(a OR b) AND (c OR d)", 4), ("NOT (a AND b AND c)", 3), ("n IN (1, 2, 3)", 3)),
+        *(("T_DISJOINT(t, DATE('2020-01-01'))", 2), ("T_INTERSECTS(t, DATE('2020-01-01'))", 1)),
+    ],
+)
+def test_how_many_filters_there_are(text: str, count: int) -> None:
+    assert len(filters(parse(text))) == count
+
+
+def test_too_many_filters_are_refused() -> None:
+    pairs = " AND ".join(f"(a{k} OR b{k})" for k in range(10))
+    assert len(filters(parse(pairs))) == MOST_FILTERS
+    with pytest.raises(LanguageError, match=r"2,048 or more alternatives.*split it"):
+        filters(parse(pairs + " AND (a OR b)"))
+
+
+@given(TEXT_EXPRESSIONS)
+def test_the_columns_are_of_the_properties(text: str) -> None:
+    condition = parse(text)
+    asked = {p.name for p in properties(condition)}
+    for terms in filters(condition):
+        for term in terms:
+            assert {p.name for p in properties(term.check.column.source)} <= asked

@@ -351,9 +351,7 @@ SIMPLE: SearchStrategy[str] = st.one_of(
     _form("{} {} {}", TIME_TEXTS, COMPARE, _one_of(["t", "u", "s"])),
     _form("t {} u", COMPARE),
     _form("{} {} {}", _one_of(["t", "s"]), COMPARE, _one_of([_quoted(day) for day in DAYS])),
-    _form(
-        "t BETWEEN {} AND {}", _one_of([_quoted(day) for day in DAYS]), TIME_TEXTS | _one_of(["u"])
-    ),
+    _form("t BETWEEN {} AND u", _one_of([_quoted(day) for day in DAYS])),
     _form("t BETWEEN {} AND {}", TIME_TEXTS, TIME_TEXTS),
     _form("{}({}, {})", TEMPORAL, SPANS, LITERAL_SPANS),
     _form("{}({}, {})", TEMPORAL, LITERAL_SPANS, SPANS),

@@ -343,7 +343,8 @@ def _scaled(whole: NDArray[Any], factor: int) -> tuple[NDArray[np.float64], NDAr
     """Integers times a factor, exactly, as their nearest double and the remainder."""
     if factor == 1:
         return _split(whole)
-    if len(whole) and np.abs(whole.astype(np.int64)).max() < 2**62 // factor:
+    limit = 2**62 // factor
+    if len(whole) and whole.min() > -limit and whole.max() < limit:
         return _split(whole.astype(np.int64) * factor)
     pairs = [values.pair_of(int(one) * factor) for one in whole]
     both = np.array(pairs, np.float64).reshape(-1, 2)

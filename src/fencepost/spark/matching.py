@@ -54,12 +54,14 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
     where = str(Path(path).absolute())
     asked = Matcher.open(where).attributes_asked()
-    needed = [name for name in events.columns if name in asked or name in kept]
+    # At least one column, or there would be no rows.
+    needed = [n for n in events.columns if n in asked or n in kept] or events.columns[:1]
     schema = StructType(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), False) for name in ADDED]
     )
-    return events.select(*needed).mapInArrow(_Matches(where, kept), schema)
+    quoted = [f"`{name.replace('`', '``')}`" for name in needed]
+    return events.select(*quoted).mapInArrow(_Matches(where, kept), schema)
 
 
 class _Matches:
@@ -77,8 +79,7 @@ class _Matches:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             pairs = match_pairs(matcher, shelves, table)
-            result = table.select(self._kept).take(pa.array(pairs[:, 0]))
-            for added, column in zip(ADDED, ("id", "subscriber"), strict=True):
-                names = names_of(shelves, column, pairs[:, 1])
-                result = result.append_column(pa.field(added, pa.string(), False), names)
-            yield from result.to_batches()
+            rows = pa.array(pairs[:, 0])
+            result = [table.column(name).combine_chunks().take(rows) for name in self._kept]
+            result += [names_of(shelves, own, pairs[:, 1]) for own in ("id", "subscriber")]
+            yield pa.RecordBatch.from_arrays(result, [*self._kept, *ADDED])

@@ -61,7 +61,7 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
         + [StructField(name, StringType(), False) for name in ADDED]
     )
     quoted = [f"`{name.replace('`', '``')}`" for name in needed]
-    return events.select(*quoted).mapInArrow(_Matches(where, kept), schema)
+    return events.selectExpr(*quoted).mapInArrow(_Matches(where, kept), schema)
 
 
 class _Matches:

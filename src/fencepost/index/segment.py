@@ -130,11 +130,11 @@ def _regions(
     rows = checks["item"][usable]
     shape = shapes.arrays.shapes
     reach = np.where(near[usable], checks["low"][usable], 0.0)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         for k, (name, sign) in enumerate((("x0", -1), ("y0", -1), ("x1", 1), ("y1", 1))):
             edge = shape[name][rows] + sign * reach
             boxes[usable, k] = np.where(reach > 0, np.nextafter(edge, sign * np.inf), edge)
-    area = np.prod(boxes[usable, 2:] - boxes[usable, :2], axis=1)
+        area = np.prod(boxes[usable, 2:] - boxes[usable, :2], axis=1)
     best = np.full(filters, -1, np.int64)
     order = np.argsort(-area, kind="stable")  # the smallest is written last, and stays
     best[owner[usable[order]]] = usable[order]

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from fencepost.match.explain import written
 from fencepost.plan.checks import Column, Kind
 
 FORMAT = 1
+_READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 
 
@@ -235,10 +237,11 @@ def _open_array(folder: Path, name: str) -> NDArray[Any]:
     write to the file.
     """
     path = folder / f"{name}.npy"
-    try:
-        mapped = np.load(path, mmap_mode="c")
-    except ValueError:
-        mapped = np.load(path)  # an array without items cannot be mapped
+    with _READING:
+        try:
+            mapped = np.load(path, mmap_mode="c")
+        except ValueError:
+            mapped = np.load(path)  # an array without items cannot be mapped
     plain = np.asarray(mapped).view(np.ndarray)
     return plain.view(_RECORDS[name]) if name in _RECORDS else plain
 

@@ -33,8 +33,8 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
     path : str or Path
         A folder that `Matcher.save` wrote and that every worker can read.
     columns : sequence of str, optional
-        Which columns of the event to keep; all if left out. Fewer are faster: only those and the
-        ones that the subscriptions ask for travel to the workers.
+        Which columns of the event to keep; all if left out. Fewer are faster: in batch, only
+        those and the ones that the subscriptions ask for travel to the workers.
 
     Returns
     -------
@@ -54,14 +54,22 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
     where = str(Path(path).absolute())
     asked = Matcher.open(where).attributes_asked()
-    # At least one column, or there would be no rows.
-    needed = [n for n in events.columns if n in asked or n in kept] or events.columns[:1]
+    # A stream may outlive this index: the next one may ask for any column. And there must be
+    # at least one, or there would be no rows.
+    needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
+    needed = needed or events.columns[:1]
     schema = StructType(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), False) for name in ADDED]
     )
-    quoted = [f"`{name.replace('`', '``')}`" for name in needed]
-    return events.selectExpr(*quoted).mapInArrow(_Matches(where, kept), schema)
+    ticked = [name for name in needed if "`" in name]
+    if ticked:
+        raise ModelError(
+            f"Spark cannot hand the column {ticked[0]!r} to Python, because of its backtick; "
+            "rename it, or leave it out"
+        )
+    quoted = [f"`{name}`" for name in needed]
+    return events.select(*quoted).mapInArrow(_Matches(where, kept), schema)
 
 
 class _Matches:

@@ -62,21 +62,18 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), False) for name in ADDED]
     )
-    ticked = [name for name in needed if "`" in name]
-    if ticked:
-        raise ModelError(
-            f"Spark cannot hand the column {ticked[0]!r} to Python, because of its backtick; "
-            "rename it, or leave it out"
-        )
-    quoted = [f"`{name}`" for name in needed]
-    return events.select(*quoted).mapInArrow(_Matches(where, kept), schema)
+    # `mapInArrow` reads dots and ticks in names as syntax, so columns travel under plain names.
+    quoted = [f"`{name.replace('`', '``')}`" for name in needed]
+    plain = events.selectExpr(*quoted).toDF(*(f"c{k}" for k in range(len(needed))))
+    return plain.mapInArrow(_Matches(where, needed, kept), schema)
 
 
 class _Matches:
     """What runs on the workers: batches of events in, batches of matches out."""
 
-    def __init__(self, path: str, kept: Sequence[str]) -> None:
+    def __init__(self, path: str, names: Sequence[str], kept: Sequence[str]) -> None:
         self._path = path
+        self._names = list(names)
         self._kept = list(kept)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,7 +82,7 @@ class _Matches:
         matcher = worker.matcher(self._path)
         shelves = matcher.snapshot()
         for batch in batches:
-            table = pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch]).rename_columns(self._names)
             pairs = match_pairs(matcher, shelves, table)
             rows = pa.array(pairs[:, 0])
             result = [table.column(name).combine_chunks().take(rows) for name in self._kept]

@@ -1,0 +1,322 @@
+"""Indexes of the distinct constraints on one attribute, for each type of value.
+
+Siena Fast Forwarding keeps such an index for each basic type and lets new ones be plugged in; the
+paper on regions (section 2.2) plugs in the CR-tree. Here a constraint is a `Term`: a check, to be
+true or, negated, false. What an index is asked is the value of the attribute, never missing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
+from fencepost.language.ast import Compare
+from fencepost.plan import evaluate, values
+from fencepost.plan.checks import (
+    BooleanCheck,
+    Column,
+    Kind,
+    LikeCheck,
+    MemberCheck,
+    NullCheck,
+    OrderCheck,
+    RangeCheck,
+    Term,
+)
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.values import UNBOUNDED_END, Pair
+
+Ids = NDArray[np.int64]
+
+
+class ConstraintIndex(Protocol):
+    """Where the constraints of one attribute and type are kept."""
+
+    def add(self, constraint: int, term: Term) -> None:
+        """Keep a constraint under its number."""
+
+    def remove(self, constraint: int) -> None:
+        """Forget a constraint."""
+
+    def match(self, value: Any) -> Ids:
+        """The numbers of all constraints that a value satisfies, each once."""
+
+    def __len__(self) -> int: ...
+
+
+class Family(NamedTuple):
+    """A type of constraints: what makes an index of them, and what it is asked."""
+
+    name: str
+    make: Callable[[], ConstraintIndex]
+    read: Callable[[Column, EventValues], object | None]
+
+
+def read_column(column: Column, event: EventValues) -> object | None:
+    """The value of a column, or None where the event has none of that type."""
+    source: Any = column.source
+    match column.kind:
+        case Kind.NUMBER:
+            return evaluate.number(source, event)
+        case Kind.TIME:
+            return evaluate.time(source, event)
+        case Kind.CLOCK:
+            return values.clock_of(event.get(source.name))
+        case Kind.SPAN_START | Kind.SPAN_END:
+            span = evaluate.span(source, event)
+            return None if span is None else span[column.kind is Kind.SPAN_END]
+        case Kind.STRING:
+            return evaluate.string(source, event)
+        case Kind.BOOLEAN:
+            return evaluate.boolean(source, event)
+        case Kind.TRUTH:
+            return evaluate.truth(source, event)
+        case Kind.MISSING:
+            return event.get(source.name) is None
+        case Kind.GEOMETRY:
+            return event.shapes(source.name)
+        case Kind.LIST:
+            return event.get(source.name)
+
+
+class _Bounds:
+    """Constraints in the order of a key; those before or after another are a slice."""
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[Any, int, int]] = []  # bound, flag, constraint
+        self._ids: Ids | None = None
+
+    def add(self, bound: Any, flag: int, constraint: int) -> None:
+        insort(self._keys, (bound, flag, constraint))
+        self._ids = None
+
+    def remove(self, bound: Any, flag: int, constraint: int) -> None:
+        del self._keys[bisect_left(self._keys, (bound, flag, constraint))]
+        self._ids = None
+
+    def before(self, bound: Any, flag: int) -> Ids:
+        return self._all()[: bisect_left(self._keys, (bound, flag, -1))]
+
+    def after(self, bound: Any, flag: int) -> Ids:
+        return self._all()[bisect_left(self._keys, (bound, flag + 1, -1)) :]
+
+    def _all(self) -> Ids:
+        if self._ids is None:
+            self._ids = np.array([key[2] for key in self._keys], np.int64)
+        return self._ids
+
+
+class _OrderedIndex:
+    """Bounds on ordered values: above one (`>`, `>=`) or below one (`<`, `<=`)."""
+
+    def __init__(self) -> None:
+        self._above = _Bounds()
+        self._below = _Bounds()
+        self._places: dict[int, tuple[_Bounds, Any, int]] = {}
+
+    def add_bound(self, constraint: int, op: Compare, bound: Any, negated: bool) -> None:
+        """Keep a bound; negated, it is one from the other side."""
+        above = (op in (Compare.GT, Compare.GE)) != negated
+        closed = (op in (Compare.GE, Compare.LE)) != negated
+        # The order among equal bounds: a value equal to them satisfies the closed ones, which
+        # come first of those above and last of those below.
+        flag = int(closed != above)
+        place = (self._above if above else self._below, bound, flag)
+        place[0].add(bound, flag, constraint)
+        self._places[constraint] = place
+
+    def remove_bound(self, constraint: int) -> bool:
+        place = self._places.pop(constraint, None)
+        if place is not None:
+            place[0].remove(place[1], place[2], constraint)
+        return place is not None
+
+    def match_bounds(self, value: Any) -> list[Ids]:
+        return [self._above.before(value, 1), self._below.after(value, 0)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+class NumberIndex(_OrderedIndex):
+    """Numbers and times, as pairs of doubles: equal, not equal, above, below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._equal = _Exceptions()
+
+    def add(self, constraint: int, term: Term) -> None:
+        """Keep a constraint: a `RangeCheck` that is an equality or has one end."""
+        check = term.check
+        assert isinstance(check, RangeCheck)
+        if check.low == check.high and check.low_closed and check.high_closed:
+            self._equal.add(constraint, (check.low,), term.negated)
+        elif check.high == UNBOUNDED_END and check.high_closed:
+            op = Compare.GE if check.low_closed else Compare.GT
+            self.add_bound(constraint, op, check.low, term.negated)
+        else:
+            op = Compare.LE if check.high_closed else Compare.LT
+            self.add_bound(constraint, op, check.high, term.negated)
+
+    def remove(self, constraint: int) -> None:
+        """Forget a constraint."""
+        if not self.remove_bound(constraint):
+            self._equal.remove(constraint)
+
+    def match(self, value: Pair) -> Ids:
+        """The constraints that a number satisfies."""
+        return np.concatenate([*self.match_bounds(value), self._equal.match((value,))])
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._equal)
+
+
+class _Exceptions:
+    """Constraints under keys: satisfied by a key of theirs or, negated, by none of them."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Any, dict[int, None]] = {}
+        self._keys: dict[int, tuple[Any, ...]] = {}
+        self._negated: dict[int, None] = {}
+
+    def add(self, constraint: int, keys: Iterable[Any], negated: bool) -> None:
+        self._keys[constraint] = tuple(keys)
+        for key in self._keys[constraint]:
+            self._by_key.setdefault(key, {})[constraint] = None
+        if negated:
+            self._negated[constraint] = None
+
+    def remove(self, constraint: int) -> None:
+        for key in self._keys.pop(constraint):
+            del self._by_key[key][constraint]
+            if not self._by_key[key]:
+                del self._by_key[key]
+        self._negated.pop(constraint, None)
+
+    def match(self, keys: Iterable[Any]) -> Ids:
+        found: dict[int, None] = {}
+        for key in keys:
+            found.update(self._by_key.get(key, {}))
+        if self._negated:
+            satisfied = [c for c in found if c not in self._negated]
+            satisfied += [c for c in self._negated if c not in found]
+            return np.array(satisfied, np.int64)
+        return np.fromiter(found, np.int64, len(found))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class StringIndex(_OrderedIndex):
+    """Strings: members of a set, in order, and of a form; prefix, suffix and substring by table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keyed = _Exceptions()
+        self._lengths: dict[tuple[str, int], int] = {}  # of the prefixes and so on in `_keyed`
+        self._forms: dict[int, tuple[str, bool]] = {}
+        self._parts: dict[int, tuple[str, int]] = {}
+
+    def add(self, constraint: int, term: Term) -> None:
+        """Keep a `MemberCheck`, `OrderCheck` or `LikeCheck`."""
+        check = term.check
+        if isinstance(check, OrderCheck):
+            self.add_bound(constraint, check.op, check.bound, term.negated)
+            return
+        if isinstance(check, MemberCheck):
+            keys = [("is", text) for text in check.strings]
+            self._keyed.add(constraint, keys, term.negated)
+            return
+        assert isinstance(check, LikeCheck)
+        part, text = _form(check.pattern)
+        if part == "form":
+            self._forms[constraint] = check.pattern, term.negated
+            return
+        self._keyed.add(constraint, [(part, text)], term.negated)
+        if part != "is":
+            kept = self._parts[constraint] = part, len(text)
+            self._lengths[kept] = self._lengths.get(kept, 0) + 1
+
+    def remove(self, constraint: int) -> None:
+        """Forget a constraint."""
+        if self.remove_bound(constraint):
+            return
+        if constraint in self._forms:
+            del self._forms[constraint]
+            return
+        self._keyed.remove(constraint)
+        kept = self._parts.pop(constraint, None)
+        if kept is not None:
+            self._lengths[kept] -= 1
+            if not self._lengths[kept]:
+                del self._lengths[kept]
+
+    def match(self, value: str) -> Ids:
+        """The constraints that a string satisfies."""
+        forms = [c for c, (form, no) in self._forms.items() if evaluate.like(form, value) != no]
+        keyed = self._keyed.match(self._parts_of(value))
+        return np.concatenate([*self.match_bounds(value), keyed, np.array(forms, np.int64)])
+
+    def _parts_of(self, value: str) -> Iterable[tuple[str, str]]:
+        yield "is", value
+        for part, length in self._lengths:
+            if length > len(value):
+                continue
+            if part == "prefix":
+                yield part, value[:length]
+            elif part == "suffix":
+                yield part, value[len(value) - length :]
+            else:
+                for start in range(len(value) - length + 1):
+                    yield part, value[start : start + length]
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._keyed) + len(self._forms)
+
+
+def _form(pattern: str) -> tuple[str, str]:
+    """A LIKE pattern as `is`, `prefix`, `suffix` or `substring` of a text, else as `form`."""
+    compiled = compile_pattern(pattern)
+    run = bytes([ANY_RUN])
+    opens, closes = compiled.startswith(run), compiled.endswith(run)
+    inner = compiled[int(opens) : len(compiled) - int(closes)]
+    if ANY_RUN in inner or ONE in inner:
+        return "form", pattern
+    text = inner.decode("utf-8", "surrogatepass")
+    if opens and closes:
+        return "substring", text
+    return ("suffix" if opens else "prefix" if closes else "is"), text
+
+
+class BooleanIndex:
+    """Booleans, conditions on the event alone, and whether an attribute is missing."""
+
+    def __init__(self) -> None:
+        self._keyed = _Exceptions()
+
+    def add(self, constraint: int, term: Term) -> None:
+        """Keep a `BooleanCheck` or `NullCheck`."""
+        check = term.check
+        if isinstance(check, NullCheck):
+            allowed = [True]
+        else:
+            assert isinstance(check, BooleanCheck)
+            either = ((False, check.allows_false), (True, check.allows_true))
+            allowed = [value for value, allows in either if allows]
+        self._keyed.add(constraint, allowed, term.negated)
+
+    def remove(self, constraint: int) -> None:
+        """Forget a constraint."""
+        self._keyed.remove(constraint)
+
+    def match(self, value: bool) -> Ids:
+        """The constraints that a boolean satisfies."""
+        return self._keyed.match((value,))
+
+    def __len__(self) -> int:
+        return len(self._keyed)

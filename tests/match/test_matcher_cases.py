@@ -44,6 +44,12 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("an array without dimensions", "n = 3", {"n": np.array(3)}),
     ("NaN in an array without dimensions", "n IS NULL", {"n": np.array(np.nan)}),
     ("infinity is above every number", f"n > {10**300}", {"n": float("inf")}),
+    ("an integer added", "n + 1 = 9007199254740994", {"n": 9007199254740993}),
+    (
+        "an integer and a double added",
+        "n + 1 = 9007199254740994 AND NOT n + 1.0 = 9007199254740994",
+        {"n": 9007199254740993},
+    ),
     ("division by zero", "NOT (n / 0 = 1)", {"n": 1}),
     # --- what is missing
     ("no span of time", "n IS NULL", {"n": np.timedelta64("NaT")}),

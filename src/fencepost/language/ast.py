@@ -115,11 +115,24 @@ class Property:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """A number; integers are exact, whatever their size."""
+    """A number; integers are exact, whatever their size.
+
+    1 and 1.0 are different trees: arithmetic is exact with the one, in doubles with the other.
+    """
 
     value: int | float
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Number)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True, slots=True)

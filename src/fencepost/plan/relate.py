@@ -62,11 +62,6 @@ def mask(function: Spatial, event_dimension: int) -> int:
     return (_BETWEEN_AREAS if event_dimension == AREAS else _THIN_WITH_AREA)[function]
 
 
-def needs_contact(function: Spatial) -> bool:
-    """Whether a function can hold only for geometries with a point in common."""
-    return function not in (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
-
-
 def packed_matrix(a: Shapes, b: Shapes) -> int:
     """The DE-9IM of two single shapes."""
     room = scratch(max(a.most_chains, b.most_chains))

@@ -7,15 +7,18 @@ import pytest
 from fencepost.match.matcher import Matcher
 
 BOX = "BBOX(0, 0, 1, 1)"
+LINE = "LINESTRING (0 0, 1 1)"
 
 
 @pytest.mark.parametrize(
     ("text", "path"),
     [
         *((f"S_INTERSECTS(g, {BOX})", "region"), (f"NOT S_DISJOINT(g, {BOX})", "region")),
-        *((f"S_DISJOINT(g, {BOX})", "scan"), (f"NOT S_INTERSECTS(g, {BOX})", "scan")),
-        *((f"EH_MEET(g, {BOX})", "region"), (f"NOT EH_MEET(g, {BOX})", "scan")),
-        *((f"EH_DISJOINT(g, {BOX})", "scan"), (f"NOT EH_DISJOINT(g, {BOX})", "region")),
+        *((f"S_DISJOINT(g, {BOX})", "region"), (f"NOT S_INTERSECTS(g, {BOX})", "region")),
+        *((f"EH_MEET(g, {BOX})", "region"), (f"NOT EH_MEET(g, {BOX})", "region")),
+        *((f"EH_DISJOINT(g, {BOX})", "region"), (f"NOT EH_DISJOINT(g, {BOX})", "region")),
+        *((f"S_DISJOINT(g, {LINE})", "scan"), (f"NOT S_DISJOINT(g, {LINE})", "region")),
+        (f"S_DISJOINT(g, {BOX}) AND s = 'a'", "equality"),
         *((f"S_DWITHIN(g, {BOX}, 1)", "region"), (f"NOT S_DWITHIN(g, {BOX}, 1)", "scan")),
         *((f"S_BEYOND(g, {BOX}, 1)", "scan"), (f"NOT S_BEYOND(g, {BOX}, 1)", "region")),
         *((f"S_SAMEPLACE(g, {BOX}, 1)", "region"), (f"NOT S_SAMEPLACE(g, {BOX}, 1)", "scan")),

@@ -74,6 +74,7 @@ class _Piece:
         sizes = ends[kept + 1] - ends[kept]
         self.filter_ends = np.cumsum(sizes)
         self.checks = arrays.checks[_ranges(ends[kept], sizes)].copy()
+        self.checks["flags"] &= 0xFF & ~matching.WALKED
         kind = self.checks["kind"]
         self.geometric = np.isin(kind, _GEOMETRIC)
         self.textual = np.isin(kind, _TEXTUAL)

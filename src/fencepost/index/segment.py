@@ -2,8 +2,8 @@
 
 Each filter is put under one access path:
 
-- *region*: a box in a packed Hilbert R-tree, one tree for each geometry column, where a check
-  needs contact with a geometry or nearness to it;
+- *region*: where a check asks for a relation to an area, or needs contact with, or nearness to,
+  some other geometry. Each geometry column has packed Hilbert R-trees for them;
 - *equality*: postings of a string, where a check needs one of a few strings;
 - *scan* otherwise.
 
@@ -15,9 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index import regions
 from fencepost.index.table import TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
 from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.region_walk import RegionArrays
+from fencepost.kernels.shapes import AREAS, ShapeArrays
 from fencepost.kernels.spatial import DISJOINT as S_DISJOINT
 from fencepost.language.ast import Spatial
 from fencepost.model.geometry import Shapes
@@ -39,11 +42,23 @@ class Segment:
         How many chains the geometry with most has.
     """
 
-    __slots__ = ("arrays", "most_chains")
+    __slots__ = ("_first_expiry", "_removed", "arrays", "most_chains", "words")
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self.arrays = arrays
         self.most_chains = Shapes(arrays.shapes).most_chains
+        self.words = len(arrays.alive) + 63 >> 6  # of 64 bits, for a bit a subscription
+        self._removed = not arrays.alive.all()
+        self._first_expiry = int(arrays.expires.min(initial=NEVER))
+
+    def remove(self, row: int) -> None:
+        """Let a subscription match no longer."""
+        self._removed = True  # before the other: a match that begins now must look
+        self.arrays.alive[row] = 0
+
+    def some_gone(self, now: int) -> bool:
+        """Whether any subscription is removed, or expired by now."""
+        return self._removed or self._first_expiry <= now
 
     def __len__(self) -> int:
         return len(self.arrays.alive)
@@ -74,21 +89,24 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
     set_items = _sorted_sets(ids[table.set_items], table.set_start)
     filters = len(table.filter_subscription)
     owner = np.repeat(np.arange(filters), np.diff(table.filter_check))
-    region, boxes = _regions(checks, owner, table.shapes, filters)
+    access = _Access(checks, owner, table.shapes, filters)
     equality = _equalities(checks, owner, table.set_start, filters)
-    _prefer_narrow(region, boxes, equality, checks)
-    equality[region >= 0] = -1
-    by_region = np.flatnonzero(region >= 0)
-    columns = checks["column"][region[by_region]]
+    access.prefer_narrow(equality)
+    equality[access.check >= 0] = -1
+    shapes, region_column, region_direct, walked = _walked(
+        checks, access, table, np.bincount(owner, minlength=filters) == 1
+    )
+    by_box = np.flatnonzero((access.check >= 0) & ~access.walked)
+    columns = checks["column"][access.check[by_box]]
     tree_column, tree = np.unique(columns, return_inverse=True)
     trees = rtree.build(
-        np.ascontiguousarray(boxes[region[by_region]]),
+        np.ascontiguousarray(access.boxes[access.check[by_box]]),
         tree.astype(np.int64),
-        by_region.astype(np.uint32),
+        by_box.astype(np.uint32),
         len(tree_column),
     )
     post_key, post_start, post_filter = _postings(checks, equality, set_items, table.set_start)
-    scan = np.flatnonzero((region < 0) & (equality < 0))
+    scan = np.flatnonzero((access.check < 0) & (equality < 0))
     return Segment(
         SegmentArrays(
             checks,
@@ -103,9 +121,12 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
             post_filter,
             tree_column.astype(np.uint32),
             scan.astype(np.uint32),
+            region_column,
+            region_direct,
+            walked,
             trees,
             words,
-            table.shapes.arrays,
+            shapes,
         )
     )
 
@@ -115,30 +136,113 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
     return items[np.lexsort((items, owner))]
 
 
-def _regions(
-    checks: NDArray[np.void], owner: NDArray[np.int64], shapes: Shapes, filters: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """For each filter the check with the smallest box, or -1; and a box for each check."""
-    kind, function = checks["kind"], checks["function"]
-    negated = (checks["flags"] & matching.NEGATED) > 0
-    disjoint = (function == S_DISJOINT) | (function == _EH_DISJOINT)
-    relate = (kind == matching.RELATE) & (negated == disjoint)
-    beyond = function == matching.BEYOND
-    near = (kind == matching.NEAR) & (negated == beyond)
-    usable = np.flatnonzero(relate | near)
-    boxes = np.zeros((len(checks), 4))
-    rows = checks["item"][usable]
-    shape = shapes.arrays.shapes
-    reach = np.where(near[usable], checks["low"][usable], 0.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for k, (name, sign) in enumerate((("x0", -1), ("y0", -1), ("x1", 1), ("y1", 1))):
-            edge = shape[name][rows] + sign * reach
-            boxes[usable, k] = np.where(reach > 0, np.nextafter(edge, sign * np.inf), edge)
-        area = np.prod(boxes[usable, 2:] - boxes[usable, :2], axis=1)
-    best = np.full(filters, -1, np.int64)
-    order = np.argsort(-area, kind="stable")  # the smallest is written last, and stays
-    best[owner[usable[order]]] = usable[order]
-    return best, boxes
+class _Access:
+    """For each filter the check by which space finds it, if one can.
+
+    Attributes
+    ----------
+    check : array
+        Of each filter, or -1.
+    boxes : array
+        Of each check: where an event must be for the check to be true, and infinite where that
+        is nearly everywhere.
+    walked : array of bool
+        Of each filter: whether the check asks for a relation to an area.
+    """
+
+    def __init__(
+        self, checks: NDArray[np.void], owner: NDArray[np.int64], shapes: Shapes, filters: int
+    ) -> None:
+        kind, function, item = checks["kind"], checks["function"], checks["item"]
+        negated = (checks["flags"] & matching.NEGATED) > 0
+        records = shapes.arrays.shapes
+        relate = kind == matching.RELATE
+        area = np.zeros(len(checks), bool)
+        area[relate] = records["dimension"][item[relate]] == AREAS
+        apart = ((function == S_DISJOINT) | (function == _EH_DISJOINT)) != negated
+        near = (kind == matching.NEAR) & (negated == (function == matching.BEYOND))
+        usable = np.flatnonzero(area | (relate & ~apart) | near)
+        self.boxes = np.zeros((len(checks), 4))
+        rows = item[usable]
+        reach = np.where(near[usable], checks["low"][usable], 0.0)
+        reach[(area & apart)[usable]] = np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k, (name, sign) in enumerate((("x0", -1), ("y0", -1), ("x1", 1), ("y1", 1))):
+                edge = records[name][rows] + sign * reach
+                self.boxes[usable, k] = np.where(reach > 0, np.nextafter(edge, sign * np.inf), edge)
+            size = self._area(usable)
+        self.check = np.full(filters, -1, np.int64)
+        order = np.argsort(-size, kind="stable")  # the smallest is written last, and stays
+        self.check[owner[usable[order]]] = usable[order]
+        self.walked = np.append(area, False)[self.check]  # where there is none, -1, the last
+
+    def _area(self, checks: NDArray[np.int64]) -> NDArray[np.float64]:
+        chosen = self.boxes[checks]
+        area: NDArray[np.float64] = np.prod(chosen[:, 2:] - chosen[:, :2], axis=1)
+        return area
+
+    def prefer_narrow(self, equality: NDArray[np.int64]) -> None:
+        """Leave filters whose box is wide to the equality that they have."""
+        both = np.flatnonzero((self.check >= 0) & (equality >= 0))
+        if not len(both):
+            return
+        used = self.boxes[self.check[self.check >= 0]]
+        used = used[np.isfinite(used).all(axis=1)]
+        if not len(used):
+            self._leave(both)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            extent = np.prod(used[:, 2:].max(axis=0) - used[:, :2].min(axis=0))
+            self._leave(both[self._area(self.check[both]) > _WIDE * extent])
+
+    def _leave(self, filters: NDArray[np.int64]) -> None:
+        self.check[filters] = -1
+        self.walked[filters] = False
+
+
+def _walked(
+    checks: NDArray[np.void],
+    access: _Access,
+    table: TableArrays,
+    alone: NDArray[np.bool_],
+) -> tuple[ShapeArrays, NDArray[np.uint32], NDArray[np.uint8], RegionArrays]:
+    """The filters found by walking, marked so; and the shapes, in the order of the walk.
+
+    alone : of each filter, whether it has no other check.
+    """
+    found = np.flatnonzero(access.walked)
+    own = checks[access.check[found]]
+    checks["flags"][access.check[found]] |= matching.WALKED
+    keys = own["column"].astype(np.int64) * 2 + alone[found]
+    kinds, tree = np.unique(keys, return_inverse=True)
+    full = np.where(own["flags"] & matching.NEGATED, 0xFF, 0).astype(np.uint8)
+    laid = regions.build(
+        regions.Regions(
+            tree.astype(np.int64),
+            np.where(alone[found], table.filter_subscription[found], found).astype(np.uint32),
+            own["item"],
+            own["areas_mask"] ^ full,
+            own["lines_mask"] ^ full,
+        ),
+        table.shapes.arrays,
+        len(kinds),
+    )
+    # Neighbours in the tree are looked at together, so their shapes shall lie together.
+    used = np.concatenate((laid.entries["shape"], laid.large["shape"])).astype(np.int64)
+    rest = np.setdiff1d(np.arange(len(table.shapes)), used)
+    order = np.concatenate((used, rest))
+    place = np.empty(len(order), np.uint32)
+    place[order] = np.arange(len(order))
+    geometric = np.isin(checks["kind"], (matching.RELATE, matching.NEAR))
+    checks["item"][geometric] = place[checks["item"][geometric]]
+    shapes = Shapes.gather([(table.shapes.arrays, order)]).arrays
+    regions.point_to(laid, place, shapes)
+    return (
+        shapes,
+        (kinds >> 1).astype(np.uint32),
+        (kinds & 1).astype(np.uint8),
+        laid,
+    )
 
 
 def _equalities(
@@ -153,24 +257,6 @@ def _equalities(
     best = np.full(filters, -1, np.int64)
     best[owner[usable[order]]] = usable[order]
     return best
-
-
-def _prefer_narrow(
-    region: NDArray[np.int64],
-    boxes: NDArray[np.float64],
-    equality: NDArray[np.int64],
-    checks: NDArray[np.void],
-) -> None:
-    """Take the region away from filters whose box is wide and that have an equality."""
-    both = np.flatnonzero((region >= 0) & (equality >= 0))
-    if not len(both):
-        return
-    used = boxes[region[region >= 0]]
-    with np.errstate(over="ignore", invalid="ignore"):
-        extent = np.prod(used[:, 2:].max(axis=0) - used[:, :2].min(axis=0))
-        mine = boxes[region[both]]
-        wide = np.prod(mine[:, 2:] - mine[:, :2], axis=1) > _WIDE * extent
-    region[both[wide]] = -1
 
 
 def _postings(

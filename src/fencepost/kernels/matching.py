@@ -1,9 +1,11 @@
 """Events against a segment of subscriptions: candidates from the access paths, then their checks.
 
-A segment's filters each stand under one access path: a box in a tree (the filter needs contact
-with, or nearness to, a region), a string in the postings (the filter needs one of some strings),
-or neither (`scan`). A candidate's checks are evaluated in order, cheapest first; the first one
-that is not true ends it.
+A segment's filters each stand under one access path: a region (the filter needs a relation to an
+area, which the walk decides), a box in a tree (it needs contact with, or nearness to, some other
+geometry), a string in the postings (it needs one of some strings), or none (`scan`). Where a
+filter asks for nothing but a relation to an area, what the walk finds are matches already. The
+other candidates' checks are evaluated in order, cheapest first; the first one that is not true
+ends it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
+from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import RELATION_OF_FACTS, area_facts_of
 from fencepost.kernels.rtree import RTreeArrays, search
@@ -30,6 +33,7 @@ RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
 
 # Bits of `flags`, besides what a kind keeps in the others.
 NEGATED = 1
+WALKED = 128  # RELATE: the filter is found by this check, which need not be asked again
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
@@ -59,6 +63,11 @@ DWITHIN, BEYOND, SAMEPLACE = range(3)
 CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
+
+_DENSE = 8  # with at least one result for so many words of bits, bits sort faster
+# Which bit a power of two is, by its remainder: no two have the same.
+_BIT = np.zeros(67, np.uint32)
+_BIT[[pow(2, bit, 67) for bit in range(64)]] = np.arange(64)
 NO_LIST, ITEMS, TEXT = 0, 1, 2
 
 
@@ -77,6 +86,9 @@ class SegmentArrays(NamedTuple):
     post_filter: NDArray[np.uint32]
     tree_column: NDArray[np.uint32]  # the geometry column of each tree
     scan: NDArray[np.uint32]  # filters under no other path
+    region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
+    region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
+    regions: RegionArrays
     trees: RTreeArrays
     vocabulary: Vocabulary
     shapes: ShapeArrays
@@ -104,13 +116,16 @@ class EventArrays(NamedTuple):
 
 @kernel
 def match_events(
-    segment, events, string_id, item_id, now, room, candidates, first, results, uncertain, counts
-):
+    segment, events, string_id, item_id, now, some_gone, room, candidates, seen,
+    first, results, stops, uncertain, counts,
+):  # fmt: skip
     """Match events from `first` on, until done or out of room; the next event to be matched.
 
-    candidates : scratch, one item a filter.
     string_id : (string columns, events) vocabulary ids, -1 unknown. item_id : one an item.
-    results : (n, 2) uint32 of (event, subscription), each pair once, ascending.
+    some_gone : whether any subscription is removed or expired by now.
+    candidates : scratch, one item a filter. seen : scratch, a bit a subscription, all 0.
+    results : uint32, the subscriptions of event after event, each once and ascending.
+    stops : int64, where each event's results end.
     uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
     counts : (4,) int64: results, uncertain, candidates, and 1 where there was no room.
     """
@@ -119,34 +134,69 @@ def match_events(
     for e in range(first, events.geometry.shape[1]):
         start = found
         unsure_start = unsure
+        # Every filter may match, and be too close to call.
+        if results.shape[0] - found < candidates.shape[0]:
+            counts[0] = start
+            counts[1] = unsure
+            counts[3] = 1
+            return e
+        found = _direct(segment, events, e, room, results, found)
+        if some_gone:
+            found = _drop_gone(segment, now, results, start, found)
         total = _candidates(segment, events, string_id, e, room, candidates)
         counts[2] += total
         for k in range(total):
             f = candidates[k]
             subscription = segment.filter_subscription[f]
-            if not segment.alive[subscription] or segment.expires[subscription] <= now:
+            if some_gone and _is_gone(segment, subscription, now):
                 continue
             answer = _check_all(segment, events, string_id, item_id, e, f, room)
             if answer == NO:
                 continue
-            if found == results.shape[0] or unsure == uncertain.shape[0]:
+            if answer == YES:
+                results[found] = subscription
+                found += 1
+                continue
+            if unsure == uncertain.shape[0]:
                 counts[0] = start
                 counts[1] = unsure_start
                 counts[3] = 1
                 return e
-            if answer == YES:
-                results[found, 0] = e
-                results[found, 1] = subscription
-                found += 1
-            else:
-                uncertain[unsure, 0] = e
-                uncertain[unsure, 1] = f
-                unsure += 1
-        found = _sort_distinct(results, start, found)
+            uncertain[unsure, 0] = e
+            uncertain[unsure, 1] = f
+            unsure += 1
+        found = _sort_distinct(results, start, found, seen)
+        stops[e] = found
     counts[0] = found
     counts[1] = unsure
     counts[3] = 0
     return events.geometry.shape[1]
+
+
+@kernel
+def _direct(segment, events, e, room, results, found):
+    """Append the subscriptions that ask for nothing but a relation that event e has."""
+    for t in range(segment.region_column.shape[0]):
+        row = events.geometry[segment.region_column[t], e]
+        if row >= 0 and segment.region_direct[t]:
+            found = walk(
+                segment.regions, t, events.shapes, row, segment.shapes, room, results, found
+            )
+    return found
+
+
+@inlined
+def _is_gone(segment, subscription, now):
+    return not segment.alive[subscription] or segment.expires[subscription] <= now
+
+
+@kernel
+def _drop_gone(segment, now, results, start, stop):
+    write = start
+    for k in range(start, stop):
+        results[write] = results[k]
+        write += not _is_gone(segment, results[k], now)
+    return write
 
 
 @kernel
@@ -157,23 +207,49 @@ def look_up(vocabulary, text, start, stop, out):
 
 
 @kernel
-def _sort_distinct(results, start, stop):
+def _sort_distinct(results, start, stop, seen):
     """Sort the subscriptions of one event and drop repetitions; where they end."""
     if stop - start < 2:
         return stop
-    part = np.sort(results[start:stop, 1])
+    if _DENSE * (stop - start) >= seen.shape[0]:
+        return _sort_by_bits(results, start, stop, seen)
+    part = np.sort(results[start:stop])
     write = start
     for k in range(part.shape[0]):
         if k == 0 or part[k] != part[k - 1]:
-            results[write, 1] = part[k]
+            results[write] = part[k]
             write += 1
     return write
 
 
 @kernel
+def _sort_by_bits(results, start, stop, seen):
+    """The same by way of a bit for each subscription; leaves all bits 0."""
+    one = np.uint64(1)
+    for k in range(start, stop):
+        seen[results[k] >> 6] |= one << np.uint64(results[k] & 63)
+    write = start
+    for w in range(seen.shape[0]):
+        word = seen[w]
+        if word == 0:
+            continue
+        seen[w] = 0
+        while word:
+            rest = word & (word - one)
+            results[write] = 64 * w + _BIT[(word ^ rest) % np.uint64(67)]
+            write += 1
+            word = rest
+    return write
+
+
+@kernel
 def _candidates(segment, events, string_id, e, room, out):
-    """The filters that event e may satisfy, each once."""
+    """The filters that event e may satisfy."""
     count = 0
+    for t in range(segment.region_column.shape[0]):
+        row = events.geometry[segment.region_column[t], e]
+        if row >= 0 and not segment.region_direct[t]:
+            count = walk(segment.regions, t, events.shapes, row, segment.shapes, room, out, count)
     for t in range(segment.tree_column.shape[0]):
         row = events.geometry[segment.tree_column[t], e]
         if row >= 0:
@@ -209,6 +285,8 @@ def _check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     close = False
     for k in range(segment.filter_check[f], segment.filter_check[f + 1]):
+        if segment.checks[k]["flags"] & WALKED:
+            continue
         kind = segment.checks[k]["kind"]
         if kind == RANGE:
             answer = _range(segment.checks[k], events, e)

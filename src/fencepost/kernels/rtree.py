@@ -32,7 +32,7 @@ from fencepost.kernels.shapes import Floats, Ints, Positions
 WIDTH = 16
 SEARCH_STACK = 128  # more than any search can hold: 15 waiting at each level and one
 
-_WIDTH_BITS = 4
+WIDTH_BITS = 4
 _MOST_LEVELS = 8  # 16**8 values, as many as positions can number
 _SIDE_BITS = 20  # the Hilbert curve runs through 2**20 x 2**20 cells
 _CURVE_BITS = 2 * _SIDE_BITS
@@ -109,20 +109,20 @@ def search(forest, tree, x0, y0, x1, y1, stack, out):
         level = np.int64(stack[waiting]) >> _BLOCK_BITS
         block = np.int64(stack[waiting]) & _BLOCK_MASK
         record = np.uint32(forest.levels[np.uint32(first_level + level)] + block)
-        meeting = _meeting(forest.boxes, record, x0, y0, x1, y1)
-        if meeting == 0:
+        met = meeting(forest.boxes, record, x0, y0, x1, y1)
+        if met == 0:
             continue
         if level == 0:
-            found = _take(forest.values, first + WIDTH * block, meeting, out, found)
+            found = _take(forest.values, first + WIDTH * block, met, out, found)
             continue
         inside = _inside(forest.boxes, record, x0, y0, x1, y1)
         below = (level - 1) << _BLOCK_BITS | WIDTH * block
-        partly = meeting & ~inside
+        partly = met & ~inside
         for k in range(WIDTH):
             stack[np.uint32(waiting)] = below + k
             waiting += (partly >> k) & 1
         if inside:
-            span = 1 << (_WIDTH_BITS * level)  # the values below one box of this level
+            span = 1 << (WIDTH_BITS * level)  # the values below one box of this level
             for k in range(WIDTH):
                 if (inside >> k) & 1:
                     low = (WIDTH * block + k) * span
@@ -132,7 +132,7 @@ def search(forest, tree, x0, y0, x1, y1, stack, out):
 
 
 @inlined
-def _meeting(boxes, record, x0, y0, x1, y1):
+def meeting(boxes, record, x0, y0, x1, y1):
     """Which boxes of a block meet a box, as bits. Nothing stops the loop, so that it vectorises."""
     bits = 0
     for k in range(WIDTH):

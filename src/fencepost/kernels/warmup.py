@@ -12,6 +12,8 @@ from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
+from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
+from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import relate_areas
 from fencepost.kernels.shapes import ShapeArrays
@@ -77,7 +79,11 @@ def _copies() -> None:
 
 
 def _structures() -> None:
-    _segment()
+    segment = _segment()
+    regions = segment.regions
+    can_be_gridded(np.zeros(4))
+    rows = np.empty(0, np.int64)
+    rasters(segment.shapes, rows, rows, regions.extent, regions.fine, regions.coarse)
 
 
 def _segment() -> SegmentArrays:
@@ -85,6 +91,22 @@ def _segment() -> SegmentArrays:
     words, _ = vocabulary.build(np.empty(0, np.uint8), np.zeros(1, np.int64))
     trees = rtree.build(np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint32), 1)
     positions = np.zeros(1, np.uint32)
+    none = np.empty(0, np.uint32)
+    regions = RegionArrays(
+        trees,
+        np.zeros((1, 4)),
+        np.empty(0, ENTRY),
+        positions,
+        none,
+        positions,
+        none,
+        np.zeros(2, np.uint32),
+        np.empty(0, ENTRY),
+        none,
+        np.empty((0, 4)),
+        np.empty((0, 3, COARSE_WORDS), np.uint64),
+        np.empty((0, 3, SIDE), np.uint64),
+    )
     return SegmentArrays(
         np.empty(0, CHECK),
         positions,
@@ -98,6 +120,9 @@ def _segment() -> SegmentArrays:
         np.empty(0, np.uint32),
         np.empty(0, np.uint32),
         np.empty(0, np.uint32),
+        none,
+        np.empty(0, np.uint8),
+        regions,
         trees,
         words,
         _triangle(),
@@ -126,8 +151,8 @@ def _match() -> None:
     )
     ids = np.empty(0, np.int64)
     look_up(segment.vocabulary, text, item_start[:-1], item_start[1:], ids)
-    pairs = np.empty((1, 2), np.uint32)
-    candidates = np.empty(0, np.uint32)
-    counts = np.zeros(4, np.int64)
-    room = scratch(1)
-    match_events(segment, events, nothing, ids, 0, room, candidates, 0, pairs, pairs, counts)
+    none = np.empty(0, np.uint32)
+    match_events(
+        segment, events, nothing, ids, 0, False, scratch(1), none, np.zeros(0, np.uint64),
+        0, none, np.empty(1, np.int64), np.empty((0, 2), np.uint32), np.zeros(4, np.int64),
+    )  # fmt: skip

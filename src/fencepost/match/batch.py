@@ -15,6 +15,7 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.kernels.matching import EventArrays
 from fencepost.match.catalogue import Shelf
+from fencepost.match.run import events_of
 from fencepost.model.event import Row, attributes
 from fencepost.plan.evaluate import EventValues
 
@@ -63,8 +64,8 @@ def match_pairs(
         events = make()
         found = [np.empty((0, 2), np.int64)]
         for shelf, base in zip(shelves, bases[:-1], strict=True):
-            pairs = matcher._rows_of(shelf, events).astype(np.int64)
-            found.append(np.column_stack((rows[pairs[:, 0]], pairs[:, 1] + base)))
+            results, stops = matcher._rows_of(shelf, events)
+            found.append(np.column_stack((rows[events_of(stops)], results + base)))
         return np.concatenate(found)
 
     blocks = _blocks(matcher, table, dead_letters)

@@ -257,10 +257,12 @@ class Matcher:
             return self._reference_hits(event, shelves)
         block = block_of_rows(self._columns, (values,))
         return [
-            (shelf, row) for shelf in shelves for row in self._rows_of(shelf, block)[:, 1].tolist()
+            (shelf, row) for shelf in shelves for row in self._rows_of(shelf, block)[0].tolist()
         ]
 
-    def _rows_of(self, shelf: Shelf, block: EventArrays) -> NDArray[np.uint32]:
+    def _rows_of(
+        self, shelf: Shelf, block: EventArrays
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         return self._runner.match(shelf.segment, block, self._clock())
 
     def _reference_hits(self, event: object, shelves: tuple[Shelf, ...]) -> list[tuple[Shelf, int]]:

@@ -26,7 +26,8 @@ class _Buffers(threading.local):
         self.chains = 0
         self.room: Scratch = scratch(1)
         self.candidates = np.empty(0, np.uint32)
-        self.results = np.empty((_FIRST_ROOM, 2), np.uint32)
+        self.seen = np.zeros(0, np.uint64)
+        self.results = np.empty(_FIRST_ROOM, np.uint32)
         self.uncertain = np.empty((16, 2), np.uint32)
 
 
@@ -36,8 +37,10 @@ class Runner:
     def __init__(self) -> None:
         self._buffers = _Buffers()
 
-    def match(self, segment: Segment, events: EventArrays, now: int) -> NDArray[np.uint32]:
-        """Pairs of (event, subscription row), each once, by event and row."""
+    def match(
+        self, segment: Segment, events: EventArrays, now: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The rows of the subscriptions that each event matches, ascending; where each's end."""
         own = self._buffers
         arrays = segment.arrays
         chains = max(segment.most_chains, Shapes(events.shapes).most_chains)
@@ -45,6 +48,9 @@ class Runner:
             own.chains, own.room = chains, scratch(chains)
         if len(own.candidates) < len(arrays.filter_subscription):
             own.candidates = np.empty(len(arrays.filter_subscription), np.uint32)
+        if len(own.seen) < segment.words:
+            own.seen = np.zeros(segment.words, np.uint64)
+        stops = np.empty(events.geometry.shape[1], np.int64)
         string_id, item_id = _look_up(segment, events)
         counts = np.zeros(4, np.int64)
         following = 0
@@ -55,28 +61,48 @@ class Runner:
                 string_id,
                 item_id,
                 now,
+                segment.some_gone(now),
                 own.room,
-                own.candidates,
+                own.candidates[: len(arrays.filter_subscription)],
+                own.seen[: segment.words],
                 following,
                 own.results,
+                stops,
                 own.uncertain,
                 counts,
             )
             if not counts[3]:
                 break
-            own.results = _doubled(own.results, counts[0])
-            own.uncertain = _doubled(own.uncertain, counts[1])
-        results: NDArray[np.uint32] = own.results[: counts[0]].copy()
+            own.results = _grown(own.results, counts[0], len(own.candidates))
+            own.uncertain = _grown(own.uncertain, counts[1], 0)
+        results = own.results[: counts[0]].copy()
         if counts[1]:
             decided = _decide(segment, events, own.uncertain[: counts[1]])
-            results = np.unique(np.concatenate((results, decided)), axis=0)
-        return results
+            return _with_decided(results, stops, decided)
+        return results, stops
 
 
-def _doubled(array: NDArray[np.uint32], used: int) -> NDArray[np.uint32]:
-    grown = np.empty((2 * len(array), 2), np.uint32)
+def _grown(array: NDArray[np.uint32], used: int, needed: int) -> NDArray[np.uint32]:
+    grown = np.empty((2 * len(array) + needed, *array.shape[1:]), np.uint32)
     grown[:used] = array[:used]
     return grown
+
+
+def _with_decided(
+    results: NDArray[np.uint32], stops: NDArray[np.int64], decided: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Results and more pairs of (event, row), as results."""
+    pairs = np.column_stack((events_of(stops), results))
+    pairs = np.unique(np.concatenate((pairs, decided)), axis=0)
+    return (
+        np.ascontiguousarray(pairs[:, 1], np.uint32),
+        np.searchsorted(pairs[:, 0], np.arange(len(stops)), side="right"),
+    )
+
+
+def events_of(stops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The event of each result, given where each event's results end."""
+    return np.repeat(np.arange(len(stops)), np.diff(stops, prepend=0))
 
 
 def _look_up(segment: Segment, events: EventArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

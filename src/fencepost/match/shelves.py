@@ -77,7 +77,7 @@ class Shelves:
             self._replaced.pop(id, None)
             place = self._where().pop(id, None)
             if place is not None:
-                self._shelf(place[0]).alive[place[1]] = 0
+                self._shelf(place[0]).segment.remove(place[1])
             return was_there
 
     def find(self, id: object) -> tuple[Shelf, int]:

@@ -27,6 +27,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import Segment, flat_arrays
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK, SegmentArrays
+from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.rtree import TREE, RTreeArrays
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
@@ -38,7 +39,7 @@ from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 1
+FORMAT = 2
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 
@@ -206,9 +207,18 @@ def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
             raise ValueError("the manifest lacks columns that the segments ask for")
 
 
-_PARTS = {"trees": RTreeArrays, "vocabulary": Vocabulary, "shapes": ShapeArrays}
+_PARTS: dict[str, Any] = {
+    "regions": RegionArrays,
+    "regions.trees": RTreeArrays,
+    "trees": RTreeArrays,
+    "vocabulary": Vocabulary,
+    "shapes": ShapeArrays,
+}
 _RECORDS = {
     "checks": CHECK,
+    "regions.entries": ENTRY,
+    "regions.large": ENTRY,
+    "regions.trees.trees": TREE,
     "trees.trees": TREE,
     "shapes.chains": CHAIN,
     "shapes.shapes": SHAPE,
@@ -219,14 +229,21 @@ _RECORDS = {
 
 def _open_segment(folder: Path) -> SegmentArrays:
     """The arrays of a segment, mapped from their files."""
-    fields: list[Any] = []
-    for name in SegmentArrays._fields:
-        part: Any = _PARTS.get(name)
-        if part is None:
-            fields.append(_open_array(folder, name))
-        else:
-            fields.append(part(*(_open_array(folder, f"{name}.{own}") for own in part._fields)))
-    return SegmentArrays(*fields)
+    arrays: SegmentArrays = _open_part(folder, SegmentArrays, "")
+    return arrays
+
+
+def _open_part(folder: Path, part: Any, prefix: str) -> Any:
+    """A named tuple of arrays and of others like it."""
+    names = [f"{prefix}{name}" for name in part._fields]
+    return part(
+        *(
+            _open_part(folder, _PARTS[name], f"{name}.")
+            if name in _PARTS
+            else _open_array(folder, name)
+            for name in names
+        )
+    )
 
 
 def _open_array(folder: Path, name: str) -> NDArray[Any]:

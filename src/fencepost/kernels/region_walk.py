@@ -1,0 +1,404 @@
+"""Which of many regions stand in a wanted relation to an event, without looking at most of them.
+
+A region's *mask* is the set of relations, of the event to the region, that it asks for. Regions
+lie in packed R-trees, and the event's polygon itself walks down: only its edges that meet a
+block's boxes go down with it. Where none meets a box, everything below lies in the event's
+interior (the event contains it) or outside (disjoint), and those below that ask for it are copied
+as a range. Where a single edge passes through a box, the event is a half-plane there, and one
+test of 16 boxes tells which are on which side. A region that edges may meet is settled, in this
+order, by boxes, by the sides of its vertices to those edges, and by the exact relation.
+
+Regions that cover much of the extent are not in the tree, which would not tell them apart, but in
+a list with rasters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.area_edges import (
+    CLEAR,
+    UNDECIDED,
+    by_sides,
+    edges_of,
+    is_in,
+    passes,
+    sides_of_boxes,
+    slabs_of,
+    touched_boxes,
+)
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.locate import ALL_CHAINS, EXTERIOR, INTERIOR, locate_in_area
+from fencepost.kernels.matrices import (
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EQUALS,
+    INSIDE,
+    MEETS,
+    relation_of_matrix,
+)
+from fencepost.kernels.rasters import (
+    A_NOT_FILLED,
+    COARSE_WORDS,
+    FULL,
+    POSSIBLE,
+    SIDE,
+    TOUCHED,
+    cell_of_point,
+    facts,
+    raster,
+)
+from fencepost.kernels.relate import matrix_of
+from fencepost.kernels.relate_areas import RELATION_OF_FACTS, area_facts_of
+from fencepost.kernels.rtree import SEARCH_STACK, WIDTH, WIDTH_BITS, RTreeArrays, meeting
+from fencepost.kernels.shapes import AREAS, POINTS, Floats, Positions
+from fencepost.kernels.trees import chains_of, covers_point, points_of
+
+ENTRY = np.dtype(
+    [
+        ("shape", "u4"),  # the region
+        ("first", "u4"),  # its first point
+        ("points", "u4"),  # how many it has; 0 where it is not connected
+        ("areas_mask", "u1"),  # what is asked of an event that is an area,
+        ("thin_mask", "u1"),  # and of one that is points or lines
+    ],
+    align=True,
+)
+
+
+class RegionArrays(NamedTuple):
+    """Regions of any number of trees, each with a list of the large ones beside it.
+
+    The `owner` of a region is whatever a search answers with.
+    """
+
+    trees: RTreeArrays  # the values are owners
+    extent: Floats  # (trees, 4): x0, y0, x1, y1 of all regions of a tree, large or not
+    entries: NDArray[np.void]  # ENTRY, in the order of the trees' values
+    apart_before: Positions  # how many entries before each one ask for DISJOINT,
+    apart_owner: Positions  # and their owners
+    within_before: Positions  # likewise those that ask for CONTAINS: the event contains them
+    within_owner: Positions
+    large_start: Positions  # tree t has the large regions large_start[t]:large_start[t + 1]
+    large: NDArray[np.void]  # ENTRY
+    large_owner: Positions
+    large_box: Floats  # (large, 4)
+    coarse: NDArray[np.uint64]  # (large, 3, COARSE_WORDS)
+    fine: NDArray[np.uint64]  # (large, 3, SIDE)
+
+
+_NOT_WITHIN = 0xFF & ~(1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS)
+_EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
+_NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
+
+
+@kernel
+def walk(regions, tree, g, a, h, room, out, found):
+    """Write to `out`, from `found` on, the owners of a tree's regions whose mask is met.
+
+    g, a : the event's shapes and its row. h : the regions' shapes. out : uint32, with room for
+    all. Returns where the owners end; one comes as often as it has regions that are met.
+    """
+    if g.shapes[a]["dimension"] == AREAS:
+        found = _walk_area(regions, tree, g, a, h, room, out, found)
+        return _large_area(regions, tree, g, a, h, room, out, found)
+    found = _walk_thin(regions, tree, g, a, h, room, out, found)
+    return _large_thin(regions, tree, g, a, h, room, out, found)
+
+
+# --------------------------------------------------------------------------------- events of areas
+
+
+@kernel
+def _walk_area(regions, tree, g, a, h, room, out, found):
+    forest = regions.trees
+    first = np.int64(forest.trees[tree]["value"])
+    count = np.int64(forest.trees[tree + 1]["value"]) - first
+    if count == 0:
+        return found
+    first_level = np.int64(forest.trees[tree]["level"])
+    top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
+    boxes = forest.boxes
+    edges = edges_of(g, a, regions.extent[tree])
+    slabs = slabs_of(g, a, edges)
+    near = np.empty(16 * edges.shape[0] + 256, np.int32)  # edges near each block that waits
+    for k in range(edges.shape[0]):
+        near[k] = k
+    touching = np.empty(edges.shape[0], np.uint16)  # by each edge: which boxes of a block
+    stack = np.empty((SEARCH_STACK, 4), np.int64)  # level, block, its first and last near edge
+    stack[0, 0] = top_level
+    stack[0, 1] = 0
+    stack[0, 2] = 0
+    stack[0, 3] = edges.shape[0]
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        level = stack[waiting, 0]
+        block = stack[waiting, 1]
+        low = stack[waiting, 2]
+        high = stack[waiting, 3]
+        record = np.int64(forest.levels[first_level + level]) + block
+        shift = WIDTH_BITS * level
+        here = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)  # boxes in the block
+        half_plane = False
+        if high - low == 1 and level < top_level:
+            above = np.int64(forest.levels[first_level + level + 1]) + (block >> WIDTH_BITS)
+            half_plane = passes(boxes, above, block & (WIDTH - 1), edges, near[low])
+        inside = 0
+        if half_plane:
+            inside, outside = sides_of_boxes(boxes, record, edges, near[low])
+            met = ~(inside | outside)
+            touching[0] = met & 0xFFFF
+        else:
+            met = 0
+            for z in range(low, high):
+                touching[z - low] = touched_boxes(boxes, record, edges, near[z])
+                met |= np.int64(touching[z - low])
+        end = high
+        if level == 0:
+            for k in range(here):
+                entry = first + WIDTH * block + k
+                mask = np.int64(regions.entries[entry]["areas_mask"])
+                x0 = boxes[record, 0, k]
+                y0 = boxes[record, 1, k]
+                if not (met >> k) & 1:
+                    possible = 1 << DISJOINT
+                    if (inside >> k) & 1 or (
+                        mask & _EITHER_SIDE
+                        and not half_plane
+                        and is_in(g, a, edges, slabs, x0, y0, room.stack)
+                    ):
+                        possible = 1 << CONTAINS
+                else:
+                    x1 = boxes[record, 2, k]
+                    y1 = boxes[record, 3, k]
+                    possible = _possible_by_boxes(g.shapes, a, x0, y0, x1, y1)
+                    if possible & mask and possible & ~mask:
+                        point = np.int64(regions.entries[entry]["first"])
+                        code = by_sides(
+                            edges, near, low, high, touching, k, h.x, h.y,
+                            point, np.int64(regions.entries[entry]["points"]), x0, y0, x1, y1,
+                        )  # fmt: skip
+                        if code == CLEAR:
+                            contained = is_in(
+                                g, a, edges, slabs, h.x[point], h.y[point], room.stack
+                            )
+                            code = CONTAINS if contained else DISJOINT
+                        elif code == UNDECIDED:
+                            shape = np.int64(regions.entries[entry]["shape"])
+                            code = np.int64(
+                                RELATION_OF_FACTS[area_facts_of(g, a, h, shape, 0, room)]
+                            )
+                        possible = 1 << code
+                if possible & mask:
+                    out[found] = forest.values[entry]
+                    found += 1
+            continue
+        end = high
+        for k in range(here):
+            if (met >> k) & 1:
+                if end + high - low > near.shape[0]:
+                    near = _grown(near, end + high - low)
+                stack[waiting, 0] = level - 1
+                stack[waiting, 1] = WIDTH * block + k
+                stack[waiting, 2] = end
+                end = _narrow(near, low, high, touching, k, end)
+                stack[waiting, 3] = end
+                waiting += 1
+                continue
+            start = first + ((WIDTH * block + k) << shift)
+            stop = min(start + (1 << shift), first + count)
+            if (inside >> k) & 1 or (
+                not half_plane
+                and is_in(g, a, edges, slabs, boxes[record, 0, k], boxes[record, 1, k], room.stack)
+            ):
+                found = _copy(regions.within_owner, regions.within_before, start, stop, out, found)
+            else:
+                found = _copy(regions.apart_owner, regions.apart_before, start, stop, out, found)
+    return found
+
+
+@inlined
+def _narrow(near, low, high, touching, k, end):
+    """Append to `near` those of its edges low:high that touch box k; where they end."""
+    for z in range(low, high):
+        near[end] = near[z]
+        end += (np.int64(touching[z - low]) >> k) & 1
+    return end
+
+
+@kernel
+def _grown(near, needed):
+    grown = np.empty(2 * needed, np.int32)
+    grown[: near.shape[0]] = near
+    return grown
+
+
+@inlined
+def _copy(owners, before, start, stop, out, found):
+    """Append the owners of those among entries start:stop that `before` counts."""
+    low = np.int64(before[start])
+    total = np.int64(before[stop]) - low
+    for k in range(total):
+        out[found + k] = owners[low + k]
+    return found + total
+
+
+@inlined
+def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
+    """The relations that shape a can have to an area with a box."""
+    ax0 = shapes[a]["x0"]
+    ay0 = shapes[a]["y0"]
+    ax1 = shapes[a]["x1"]
+    ay1 = shapes[a]["y1"]
+    if ax0 > x1 or x0 > ax1 or ay0 > y1 or y0 > ay1:
+        return 1 << DISJOINT
+    possible = 0xFF
+    if ax0 < x0 or ay0 < y0 or ax1 > x1 or ay1 > y1:
+        possible &= _NOT_WITHIN
+    elif ax0 == x0 or ay0 == y0 or ax1 == x1 or ay1 == y1:
+        possible &= ~(1 << INSIDE)
+    if x0 < ax0 or y0 < ay0 or x1 > ax1 or y1 > ay1:
+        possible &= _NOT_AROUND
+    elif x0 == ax0 or y0 == ay0 or x1 == ax1 or y1 == ay1:
+        possible &= ~(1 << CONTAINS)
+    return possible
+
+
+@kernel
+def _large_area(regions, tree, g, a, h, room, out, found):
+    start = np.int64(regions.large_start[tree])
+    stop = np.int64(regions.large_start[tree + 1])
+    if start == stop:
+        return found
+    own_fine = np.empty((3, SIDE), np.uint64)
+    own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
+    raster(g, a, regions.extent[tree], own_fine, own_coarse, room.stack)
+    for k in range(start, stop):
+        mask = np.int64(regions.large[k]["areas_mask"])
+        possible = _possible_by_boxes(
+            g.shapes,
+            a,
+            regions.large_box[k, 0],
+            regions.large_box[k, 1],
+            regions.large_box[k, 2],
+            regions.large_box[k, 3],
+        )
+        # Bits of the grid's rim say nothing of what lies beyond it, where no region is.
+        beyond = 0 if possible >> INSIDE & 1 else A_NOT_FILLED
+        if possible & mask and possible & ~mask:
+            possible &= POSSIBLE[beyond | facts(own_coarse, regions.coarse, k, 0, COARSE_WORDS)]
+            if possible & mask and possible & ~mask:
+                possible &= POSSIBLE[beyond | facts(own_fine, regions.fine, k, 0, SIDE)]
+                if possible & mask and possible & ~mask:
+                    shape = np.int64(regions.large[k]["shape"])
+                    possible = 1 << RELATION_OF_FACTS[area_facts_of(g, a, h, shape, 0, room)]
+        if possible & mask:
+            out[found] = regions.large_owner[k]
+            found += 1
+    return found
+
+
+# --------------------------------------------------------------------- events of points and lines
+
+
+@kernel
+def _walk_thin(regions, tree, g, a, h, room, out, found):
+    """Boxes apart from the event's box are disjoint from it; the others are looked at."""
+    forest = regions.trees
+    first = np.int64(forest.trees[tree]["value"])
+    count = np.int64(forest.trees[tree + 1]["value"]) - first
+    if count == 0:
+        return found
+    first_level = np.int64(forest.trees[tree]["level"])
+    top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
+    some_apart = regions.apart_before[first + count] > regions.apart_before[first]
+    x0 = g.shapes[a]["x0"]
+    y0 = g.shapes[a]["y0"]
+    x1 = g.shapes[a]["x1"]
+    y1 = g.shapes[a]["y1"]
+    stack = np.empty((SEARCH_STACK, 2), np.int64)
+    stack[0, 0] = top_level
+    stack[0, 1] = 0
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        level = stack[waiting, 0]
+        block = stack[waiting, 1]
+        record = np.int64(forest.levels[first_level + level]) + block
+        shift = WIDTH_BITS * level
+        below = first + (block << (shift + WIDTH_BITS))
+        here = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)
+        met = meeting(forest.boxes, record, x0, y0, x1, y1)
+        if met == 0 and not some_apart:
+            continue
+        for k in range(here):
+            if (met >> k) & 1:
+                if level > 0:
+                    stack[waiting, 0] = level - 1
+                    stack[waiting, 1] = WIDTH * block + k
+                    waiting += 1
+                    continue
+                entry = below + k
+                mask = np.int64(regions.entries[entry]["thin_mask"])
+                shape = np.int64(regions.entries[entry]["shape"])
+                if (mask >> _thin_relation(g, a, h, shape, room)) & 1:
+                    out[found] = forest.values[entry]
+                    found += 1
+            elif some_apart:
+                start = below + (k << shift)
+                stop = min(start + (1 << shift), first + count)
+                found = _copy(regions.apart_owner, regions.apart_before, start, stop, out, found)
+    return found
+
+
+@kernel
+def _thin_relation(g, a, h, b, room):
+    """The relation of points or lines to an area."""
+    if g.shapes[a]["dimension"] == POINTS:
+        first, _ = chains_of(g, a)
+        k, stop = points_of(g, first)
+        if stop - k == 1:
+            where = EXTERIOR
+            if covers_point(h.shapes, b, g.x[k], g.y[k]):
+                where = locate_in_area(h, b, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+            return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
+    return relation_of_matrix(matrix_of(g, a, h, b, 0, room))
+
+
+@kernel
+def _large_thin(regions, tree, g, a, h, room, out, found):
+    start = np.int64(regions.large_start[tree])
+    stop = np.int64(regions.large_start[tree + 1])
+    if start == stop:
+        return found
+    x0 = g.shapes[a]["x0"]
+    y0 = g.shapes[a]["y0"]
+    x1 = g.shapes[a]["x1"]
+    y1 = g.shapes[a]["y1"]
+    row = column = -1
+    if x0 == x1 and y0 == y1:
+        row, column = cell_of_point(regions.extent[tree], x0, y0)
+    for k in range(start, stop):
+        if (
+            x0 > regions.large_box[k, 2]
+            or x1 < regions.large_box[k, 0]
+            or y0 > regions.large_box[k, 3]
+            or y1 < regions.large_box[k, 1]
+        ):
+            code = DISJOINT
+        elif row >= 0 and not (regions.fine[k, TOUCHED, row] >> np.uint64(column)) & np.uint64(1):
+            code = DISJOINT
+        elif row >= 0 and (regions.fine[k, FULL, row] >> np.uint64(column)) & np.uint64(1):
+            code = INSIDE
+        else:
+            code = _thin_relation(g, a, h, np.int64(regions.large[k]["shape"]), room)
+        if (np.int64(regions.large[k]["thin_mask"]) >> code) & 1:
+            out[found] = regions.large_owner[k]
+            found += 1
+    return found

@@ -1,0 +1,245 @@
+"""The walk finds exactly the regions to which the event has a wanted relation."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+from shapely import MultiPolygon, Polygon
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.index import regions as building
+from fencepost.kernels.region_walk import RegionArrays, walk
+from fencepost.kernels.trees import scratch
+from fencepost.match.reference.relation import relation as reference_relation
+from fencepost.match.relate import relations
+from fencepost.model.geometry import Shapes
+from fencepost.model.relation import Relation
+from fencepost.testing import in_parts, mixed_pairs, star_coordinates, with_holes
+from tests import geometry_families
+
+ROOT = Path(__file__).resolve().parents[2]
+TREES = 2
+
+
+class Case:
+    """Regions with masks drawn at random, in two trees."""
+
+    def __init__(self, rng: np.random.Generator, geometries: list[BaseGeometry]) -> None:
+        self.geometries = geometries
+        self.shapes = Shapes.read_all(geometries)
+        count = len(geometries)
+        # Half ask for one relation, the others for any set of them.
+        one = 1 << rng.integers(0, 8, count)
+        some = rng.integers(0, 256, count)
+        self.areas_mask = np.where(rng.random(count) < 0.5, one, some).astype(np.uint8)
+        thin = np.where(rng.random(count) < 0.5, one, some).astype(np.uint8)
+        # Whether an event outside matches does not depend on its dimension.
+        self.thin_mask = (thin & 0xFE | self.areas_mask & 1).astype(np.uint8)
+        self.tree = rng.integers(0, TREES, count)
+        self.room = scratch(64)
+        self.arrays = self._laid_out()
+
+    def _laid_out(self) -> RegionArrays:
+        rows = np.arange(len(self.geometries), dtype=np.uint32)
+        given = building.Regions(self.tree, rows, rows, self.areas_mask, self.thin_mask)
+        laid = building.build(given, self.shapes.arrays, TREES)
+        building.point_to(laid, rows, self.shapes.arrays)
+        return laid
+
+    def found(self, event: Shapes, tree: int) -> list[int]:
+        """What the walk answers, in the order of the regions."""
+        out = np.full(len(self.geometries) + 3, 2**32 - 1, np.uint32)
+        start = 3  # it writes from here on
+        stop = walk(self.arrays, tree, event.arrays, 0, self.shapes.arrays, self.room, out, start)
+        assert (out[:start] == 2**32 - 1).all()
+        return sorted(out[start:stop].tolist())
+
+    def wanted(self, event: Shapes, tree: int) -> list[int]:
+        """The same by relating the event to every region."""
+        count = len(self.geometries)
+        codes = relations(Shapes.gather([(event.arrays, np.zeros(count, np.int64))]), self.shapes)
+        area = event.arrays.shapes["dimension"][0] == 2
+        mask = (self.areas_mask if area else self.thin_mask).astype(np.int64)
+        met = (mask >> np.asarray(codes, np.int64)) & 1 > 0
+        return np.flatnonzero(met & (self.tree == tree)).tolist()
+
+    def check(self, events: list[BaseGeometry]) -> int:
+        """Compare for each event and tree; the number of regions found."""
+        total = 0
+        for geometry in events:
+            event = Shapes.read_one(geometry)
+            for tree in range(TREES):
+                found = self.found(event, tree)
+                assert found == self.wanted(event, tree), shapely.to_wkt(geometry, -1)
+                total += len(found)
+        return total
+
+
+def stars(rng: np.random.Generator, count: int, radius: float, spread: float) -> list[Polygon]:
+    return [
+        Polygon(
+            star_coordinates(
+                rng,
+                int(rng.integers(3, 21)),
+                (spread * rng.random(), spread * rng.random()),
+                radius * (0.3 + rng.random()),
+            )
+        )
+        for _ in range(count)
+    ]
+
+
+def areas_of(scene: list[BaseGeometry]) -> list[BaseGeometry]:
+    return [g for g in scene if isinstance(g, (Polygon, MultiPolygon))]
+
+
+@pytest.mark.parametrize("family", sorted(geometry_families.FAMILIES))
+def test_families_of_geometries_in_contact(family: str) -> None:
+    source = random.Random(f"walk {family}")
+    scenes = [geometry_families.FAMILIES[family](source) for _ in range(25)]
+    geometries = [area for scene in scenes for area in areas_of(scene)]
+    events = [g for scene in scenes[:12] for g in scene]
+    if not geometries:
+        pytest.skip(f"{family} has no areas")
+    case = Case(np.random.default_rng(1), geometries)
+    assert case.check(events[:60]) > 0
+
+
+def test_many_small_regions_and_events_of_every_size() -> None:
+    rng = np.random.default_rng(2)
+    case = Case(rng, stars(rng, 3000, 0.8, 100.0))
+    assert len(case.arrays.large) == 0
+    events = [one for radius in (0.5, 3, 10, 40, 200) for one in stars(rng, 6, radius, 100.0)]
+    assert case.check(events) > 1000
+
+
+def test_a_lattice_of_boxes_under_boxes_on_its_lines() -> None:
+    rng = np.random.default_rng(3)
+    corners = rng.integers(0, 60, (1500, 2))
+    sizes = rng.integers(1, 4, (1500, 2))
+    case = Case(rng, [shapely.box(*c, *(c + s)) for c, s in zip(corners, sizes, strict=True)])
+    events: list[BaseGeometry] = []
+    for _ in range(25):
+        x0, y0, x1, y1 = (int(v) for v in (*rng.integers(0, 30, 2), *rng.integers(31, 62, 2)))
+        events += [
+            shapely.box(x0, y0, x1, y1),
+            Polygon([(x0, y0), (x1, y0), (x1, y1)]),
+            shapely.LineString([(x0, y0), (x1, y1), (x1, y0)]),
+            shapely.Point(x0, y0),
+            shapely.MultiPoint([(x0, y0), (x1 + 0.5, y1 + 0.5)]),
+        ]
+    assert case.check(events) > 1000
+
+
+def test_large_regions_by_their_rasters() -> None:
+    rng = np.random.default_rng(4)
+    large = stars(rng, 300, 30.0, 60.0)
+    large += list(with_holes(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
+    large += list(in_parts(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
+    case = Case(rng, large + stars(rng, 200, 1.0, 60.0))
+    assert len(case.arrays.large) > 300
+    events: list[BaseGeometry] = []
+    for radius in (0.2, 2.0, 20.0, 60.0, 5e3, 1e12):
+        events += stars(rng, 8, radius, 60.0)
+    events += list(with_holes(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
+    events += list(in_parts(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
+    events += [shapely.Point(*p) for p in rng.random((20, 2)) * 80 - 10]
+    events += [g.exterior for g in stars(rng, 8, 20.0, 60.0)]
+    events += large[::40]
+    assert case.check(events) > 1000
+
+
+def test_large_boxes_along_the_lines_of_the_grid() -> None:
+    rng = np.random.default_rng(5)
+    frame = [shapely.box(0, 0, 64, 64)]
+    boxes = []
+    for _ in range(200):
+        x0, y0 = (int(v) for v in rng.integers(0, 40, 2))
+        boxes.append(shapely.box(x0, y0, x0 + int(rng.integers(12, 25)), y0 + 20))
+    case = Case(rng, [*(frame * 2), *boxes])
+    assert len(case.arrays.large) > 150
+    assert case.check([*frame, *boxes[:60], *(shapely.Point(k, k) for k in range(0, 65, 4))]) > 1000
+
+
+def test_an_event_of_very_many_edges() -> None:
+    """More than go into slabs, and more edges near a block than there was room for at first."""
+    rng = np.random.default_rng(6)
+    case = Case(rng, stars(rng, 400, 0.5, 20.0))
+    zigzag = [(k * 0.005, 19.0 * (k % 2) + 0.5) for k in range(4000)]
+    comb = Polygon([*zigzag, (20.0, 30.0), (0.0, 30.0)])
+    assert comb.is_valid
+    assert case.check([comb, Polygon(star_coordinates(rng, 5000, (10, 10), 9.0))]) > 0
+
+
+def test_holes_and_parts_of_events_and_regions() -> None:
+    rng = np.random.default_rng(7)
+    first, second = mixed_pairs(rng, 150, 12)
+    holed, parted = with_holes(rng, first, 3), in_parts(rng, second, 3)
+    case = Case(rng, [*holed, *parted])
+    assert case.check([*holed[:25], *parted[:25]]) > 0
+
+
+def test_coordinates_too_large_to_compute_with() -> None:
+    rng = np.random.default_rng(8)
+    huge = [shapely.affinity.scale(g, 1e306, 1e306, origin=(0, 0)) for g in stars(rng, 90, 2, 100)]
+    tiny = [shapely.affinity.scale(g, 1e-310, 1e-310, origin=(0, 0)) for g in stars(rng, 90, 2, 99)]
+    whole = [g for g in [*huge, *tiny] if geometry_families.is_valid(g)]
+    assert len(whole) > 100
+    assert Case(rng, whole).check(whole[::6]) > 0
+
+
+def test_the_reference_agrees_on_a_sample() -> None:
+    """`relations` is tested elsewhere; here the whole way is compared with what shares no code."""
+    rng = np.random.default_rng(9)
+    case = Case(rng, stars(rng, 40, 2.0, 10.0))
+    for event in stars(rng, 6, 4.0, 10.0):
+        shape = Shapes.read_one(event)
+        expected = [
+            k
+            for k, region in enumerate(case.geometries)
+            if case.areas_mask[k] & reference_relation(event, region).bit and case.tree[k] == 0
+        ]
+        assert case.found(shape, 0) == expected
+
+
+def test_nothing_in_a_tree() -> None:
+    case = Case(np.random.default_rng(0), [shapely.box(0, 0, 1, 1)])
+    empty = 1 - int(case.tree[0])
+    assert case.found(Shapes.read_one(shapely.box(0, 0, 2, 2)), empty) == []
+
+
+PLAIN = """
+import numpy as np
+from tests.kernels.test_region_walk import Case, stars
+import fencepost.index.regions as building
+building._FEW = 4
+rng = np.random.default_rng(11)
+case = Case(rng, [*stars(rng, 30, 1.0, 10.0), *stars(rng, 8, 6.0, 10.0)])
+assert len(case.arrays.large) > 0
+events = [*stars(rng, 2, 4.0, 10.0), stars(rng, 1, 4.0, 10.0)[0].exterior.centroid]
+assert case.check(events) > 0
+print("same")
+"""
+
+
+def test_the_kernels_run_uncompiled_and_say_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", PLAIN],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "same", done.stderr
+
+
+def test_relations_are_numbered_as_in_the_masks() -> None:
+    assert [relation.bit for relation in Relation] == [1 << k for k in range(8)]

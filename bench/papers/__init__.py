@@ -1,0 +1,1 @@
+"""The experiments of published papers, repeated beside our own engine."""

@@ -1,0 +1,87 @@
+"""Fencepost's own engine: a `Matcher`, and what is below it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
+from bench.papers.regions.workloads import Workload
+from fencepost.index.events import block_of_rows
+from fencepost.index.segment import NEVER
+from fencepost.kernels.matching import EventArrays
+from fencepost.match.catalogue import Subscription
+from fencepost.match.matcher import Matcher
+from fencepost.match.run import Runner
+from fencepost.plan.checks import Filter
+from fencepost.plan.evaluate import EventValues
+from fencepost.testing import Geometries
+
+KERNEL = "Fencepost, kernel"
+WITH_LAYOUT = "Fencepost, with layout"
+BATCH = "Fencepost, batch"
+
+
+class Ours:
+    """A matcher whose subscriptions are all in one segment, asked at three levels."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+        (shelf,) = matcher.snapshot()
+        self._segment = shelf.segment
+        self._runner = Runner()
+        self._now = time.time_ns()
+
+    def lay_out(self, message: BaseGeometry) -> EventArrays:
+        """A message ready for the kernel."""
+        event = EventValues({ATTRIBUTE: message})
+        return block_of_rows(self.matcher._columns, (event,))
+
+    def match_block(self, block: EventArrays) -> NDArray[np.uint32]:
+        """The rows of the subscriptions that a message, laid out, answers."""
+        return self._runner.match(self._segment, block, self._now)[:, 1]
+
+    def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
+        """The same for a Shapely geometry."""
+        return self.match_block(self.lay_out(message))
+
+    def match_batch(self, messages: pa.Table) -> pa.Table:
+        """All pairs of a message's row and a subscription's id."""
+        return self.matcher.match_batch(messages)
+
+
+def of_workload(workload: Workload) -> Ours:
+    """One subscription for each constraint; its row is the constraint's number."""
+    matcher = Matcher()
+    relations = [FUNCTIONS[code].name for code in workload.relations.tolist()]
+    ids = list(map(str, range(len(workload))))
+    matcher.subscribe_columns(ids, regions={ATTRIBUTE: (workload.regions, relations)})
+    return Ours(matcher)
+
+
+def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
+    """One subscription for each predicate, of many filters.
+
+    Written out, such an expression can be longer than what the reader takes; the filters go in as
+    they would come out of it.
+    """
+    matcher = Matcher()
+    matcher._shelves.add(
+        [
+            Subscription(str(number), None, str(number), NEVER, tuple(own))
+            for number, own in enumerate(filters)
+        ],
+        replace=False,
+    )
+    return Ours(matcher)
+
+
+def table_of(messages: Geometries) -> pa.Table:
+    """Messages as a table of events."""
+    return pa.table({ATTRIBUTE: pa.array(shapely.to_wkb(messages), pa.binary())})

@@ -1,0 +1,73 @@
+"""Predicates in the paper's sense: disjunctions of filters, each of two constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
+
+from bench.papers.regions.workloads import Workload
+from fencepost.language.ast import Geometry, Property, Spatial
+from fencepost.model.relation import RELATIONS
+from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
+
+ATTRIBUTE = "area"
+# The eight exclusive relations, by code: the last eight functions, in the order of the codes.
+FUNCTIONS = tuple(Spatial)[-len(RELATIONS) :]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicates:
+    """Pairs of constraints of a workload, and the predicate that each pair is a filter of."""
+
+    workload: Workload
+    pairs: Rows  # (filters, 2)
+    owner: Rows
+    count: int
+
+    def holding(self, constraints: Rows) -> Rows:
+        """The predicates of which a filter holds, given the constraints that hold."""
+        holds = np.zeros(len(self.workload), bool)
+        holds[constraints] = True
+        return np.unique(self.owner[holds[self.pairs].all(axis=1)])
+
+    def filters(self) -> list[list[Filter]]:
+        """The filters of each predicate."""
+        terms = [
+            term(region, int(code))
+            for region, code in zip(self.workload.regions, self.workload.relations, strict=True)
+        ]
+        found: list[list[Filter]] = [[] for _ in range(self.count)]
+        for (first, second), owner in zip(self.pairs.tolist(), self.owner.tolist(), strict=True):
+            found[owner].append((terms[first], terms[second]))
+        return found
+
+
+def pair_up(workload: Workload, count: int, seed: int) -> Predicates:
+    """All constraints of a workload in pairs at random, dealt out to `count` predicates."""
+    rng = np.random.default_rng([seed, 6])
+    order = rng.permutation(len(workload))
+    pairs = order[: len(order) // 2 * 2].reshape(-1, 2)
+    return Predicates(workload, pairs, np.arange(len(pairs)) % count, count)
+
+
+def term(region: BaseGeometry, code: int) -> Term:
+    """A constraint: the message's area has the relation of this code to a region."""
+    column = Column(Kind.GEOMETRY, Property(ATTRIBUTE))
+    return Term(RelateCheck(column, FUNCTIONS[code], Geometry(region)), False)
+
+
+def simplified(filters: Sequence[Sequence[Filter]]) -> list[list[Filter]]:
+    """Each predicate's filters after simplification."""
+    simplify = import_module("fencepost.plan.simplify").simplify
+    return [list(simplify(own).filters) for own in filters]
+
+
+def size(filters: Sequence[Sequence[Filter]]) -> int:
+    """How many constraints the filters have."""
+    return sum(len(one) for own in filters for one in own)

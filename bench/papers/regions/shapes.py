@@ -1,0 +1,117 @@
+"""Seeded regions in the unit square: the paper's own, small ones like those of maps, messages.
+
+Konstantinidis, Carzaniga, Wolf, section 5. A region is made of points in a box, some of them on
+its sides, put in the order in which they are seen from their middle: no two segments then cross.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from fencepost.testing import Geometries
+
+Floats = NDArray[np.float64]
+MESSAGE_TYPES = ("A", "B", "C")
+LEAST_SHARE, MOST_SHARE = 0.01, 0.25  # of the universe: the area of a message's box
+_BATCH = 20_000
+
+
+def large_regions(rng: np.random.Generator, count: int, least_area: float = 0.1) -> Geometries:
+    """The paper's synthetic regions: 4 to 20 points, an area of at least a tenth."""
+    found: list[Geometries] = []
+    missing = count
+    while missing > 0:
+        corners = np.sort(rng.random((_BATCH, 2, 2)), axis=1)
+        points = rng.integers(4, 21, _BATCH)
+        batch = np.concatenate(
+            [_in_boxes(rng, corners[points == size], size) for size in range(4, 21)]
+        )
+        batch = batch[shapely.area(batch) >= least_area]
+        found.append(rng.permuted(batch)[:missing])
+        missing -= len(found[-1])
+    return np.concatenate(found)
+
+
+def _in_boxes(rng: np.random.Generator, corners: Floats, size: int) -> Geometries:
+    """A region of `size` points in each box, three or four of them on different sides."""
+    low, high = corners[:, 0], corners[:, 1]
+    places = rng.random((len(corners), size, 2))
+    places[:, 0, 0], places[:, 1, 0] = 0, 1
+    places[:, 2, 1], places[:, 3, 1] = 0, 1
+    three = np.flatnonzero(rng.random(len(corners)) < 0.5)
+    places[three, rng.integers(4, size=len(three))] = rng.random((len(three), 2))
+    return _rings(low[:, None] + places * (high - low)[:, None])
+
+
+def _rings(points: Floats) -> Geometries:
+    """Simple polygons of points (n, size, 2), each seen whole from the middle of its points."""
+    away = points - points.mean(axis=1, keepdims=True)
+    order = np.argsort(np.arctan2(away[..., 1], away[..., 0]), axis=1)
+    rings: Geometries = shapely.polygons(np.take_along_axis(points, order[..., None], axis=1))
+    return rings
+
+
+def small_regions(rng: np.random.Generator, count: int) -> Geometries:
+    """Regions of 4 to 24 points, spread evenly; some overlap, most are apart."""
+    across = int(np.ceil(np.sqrt(count)))
+    cells = rng.choice(across * across, count, replace=False)
+    centres = np.column_stack((cells % across, cells // across)) + 0.25 + rng.random((count, 2)) / 2
+    reach = 0.15 + 0.55 * rng.random(count) ** 2
+    sizes = rng.integers(4, 25, count)
+    regions = np.empty(count, object)
+    for size in range(4, 25):
+        own = np.flatnonzero(sizes == size)
+        stars = centres[own, None] + reach[own, None, None] * _stars(rng, len(own), size, 0.5)
+        regions[own] = shapely.polygons(np.clip(stars, 0, across) / across)
+    return regions
+
+
+def _stars(rng: np.random.Generator, count: int, size: int, roughness: float) -> Floats:
+    """Points (count, size, 2) round the origin, at most 1 away from it."""
+    angles = (np.arange(size) + 0.5 * rng.random((count, size))) * (2 * np.pi / size)
+    reach = 1 - roughness * rng.random((count, size))
+    return np.stack((reach * np.cos(angles), reach * np.sin(angles)), axis=-1)
+
+
+def messages(rng: np.random.Generator, kind: str, count: int) -> Geometries:
+    """Messages whose box takes between 1 and 25 % of the universe, somewhere within it.
+
+    A: round, 6 to 10 points, nearly square. B: irregular, 30 to 50 points. C: long and narrow, 4
+    or 5 points from one corner of its box to the opposite one.
+    """
+    make = {"A": _round, "B": _irregular, "C": _narrow}[kind]
+    stretch = {"A": 0.1, "B": 0.65, "C": 0.65}[kind]
+    made = []
+    for _ in range(count):
+        share = rng.uniform(LEAST_SHARE, MOST_SHARE)
+        aspect = np.exp(rng.uniform(-stretch, stretch))
+        size = np.sqrt(share) * np.array([aspect, 1 / aspect])
+        points = make(rng)
+        low, high = points.min(axis=0), points.max(axis=0)
+        corner = rng.random(2) * (1 - size)
+        made.append(shapely.polygons(corner + (points - low) / (high - low) * size))
+    return np.array(made, object)
+
+
+def _round(rng: np.random.Generator) -> Floats:
+    stars: Floats = _stars(rng, 1, int(rng.integers(6, 11)), 0.15)[0]
+    return stars
+
+
+def _irregular(rng: np.random.Generator) -> Floats:
+    box = np.array([[[0.0, 0.0], [1.0, 1.0]]])
+    ring = _in_boxes(rng, box, int(rng.integers(30, 51)))
+    corners: Floats = shapely.get_coordinates(ring)[:-1]
+    return corners
+
+
+def _narrow(rng: np.random.Generator) -> Floats:
+    along = np.array([0.0, 1.0, 1.0, 0.0]) + 0.02 * rng.random(4)
+    width = rng.uniform(0.01, 0.05)
+    across = np.array([0.0, 0.0, width, width])
+    if rng.random() < 0.5:  # a nose
+        along, across = np.insert(along, 2, 1.05), np.insert(across, 2, width / 2)
+    rotated = np.column_stack((along - across, along + across))
+    return rotated * ([1, 1] if rng.random() < 0.5 else [-1, 1])

@@ -1,0 +1,139 @@
+"""What a benchmark found: shown on a terminal, and written as JSON, Markdown, PNG and SVG."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import shapely
+from rich.console import Group
+from rich.table import Table as RichTable
+from rich.text import Text
+
+_STYLE = {
+    "font.size": 12,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "fencepost",  # the same numbers, the same file
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Text in rows and columns; the first column is on the left, the others on the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A benchmark's outcome.
+
+    Attributes
+    ----------
+    name : str
+        Of the files.
+    values : dict
+        All numbers, plain.
+    notes : list of str
+        What a reader must know to judge them.
+    draw : callable
+        Draws the picture on an empty Matplotlib figure.
+    size : pair of float
+        Of the picture, in inches.
+    """
+
+    name: str
+    title: str
+    values: dict[str, Any]
+    tables: list[Table]
+    draw: Callable[[Any], None]
+    size: tuple[float, float] = (9.0, 5.5)
+    notes: list[str] = field(default_factory=list)
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    return {
+        "processor": _processor(),
+        "python": platform.python_version(),
+        "numba": version("numba"),
+        "numpy": version("numpy"),
+        "shapely": f"{shapely.__version__} (GEOS {shapely.geos_version_string})",
+        "fencepost": version("fencepost"),
+    }
+
+
+def _processor() -> str:
+    file = Path("/proc/cpuinfo")
+    if file.is_file():
+        named = re.search(r"^model name\s*:\s*(.+)$", file.read_text(), re.MULTILINE)
+        if named:
+            return named[1]
+    return platform.processor() or platform.machine()
+
+
+def plain(report: Report) -> dict[str, Any]:
+    """A report as plain values, for JSON."""
+    return {
+        "name": report.name,
+        "title": report.title,
+        "machine": machine(),
+        "notes": report.notes,
+        **report.values,
+    }
+
+
+def render(report: Report) -> Group:
+    """A report for a terminal."""
+    parts: list[Any] = [Text(report.title, style="bold")]
+    for table in report.tables:
+        shown = RichTable(title=table.title, title_justify="left")
+        for number, column in enumerate(table.columns):
+            shown.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            shown.add_row(*row)
+        parts.append(shown)
+    parts += [Text(f"- {note}") for note in report.notes]
+    return Group(*parts)
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write a report's four files into a folder; their paths."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{report.name}.{ending}" for ending in ("json", "md", "png", "svg")]
+    paths[0].write_text(json.dumps(plain(report), indent=2) + "\n", encoding="utf-8")
+    paths[1].write_text(_markdown(report), encoding="utf-8")
+    with rc_context(_STYLE):
+        picture = Figure(figsize=report.size, layout="constrained")
+        report.draw(picture)
+        picture.savefig(paths[2], dpi=120, metadata={"Software": None})
+        picture.savefig(paths[3], metadata={"Date": None})
+    return paths
+
+
+def _markdown(report: Report) -> str:
+    lines = [f"# {report.title}", "", f"![{report.title}]({report.name}.png)", ""]
+    for table in report.tables:
+        lines += [f"**{table.title}**", ""]
+        lines.append("| " + " | ".join(table.columns) + " |")
+        lines.append("|" + "|".join("---:" if n else "---" for n in range(len(table.columns))) + "|")
+        lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+        lines.append("")
+    lines += [f"- {note}" for note in report.notes]
+    lines += ["", "Measured on: " + ", ".join(f"{k} {v}" for k, v in machine().items()) + "."]
+    return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 
 from bench.papers.regions.workloads import Workload
@@ -18,9 +19,13 @@ Rows = NDArray[np.int64]
 
 def expected(workload: Workload, regions: Shapes, messages: Iterable[Any]) -> list[Rows]:
     """The constraints that each message satisfies, by the relation of every pair."""
+    return expected_of(workload, regions, map(Shapes.read_one, messages))
+
+
+def expected_of(workload: Workload, regions: Shapes, messages: Iterable[Shapes]) -> list[Rows]:
+    """The same for messages that are laid out."""
     return [
-        np.flatnonzero(relations(Shapes.read_one(message), regions) == workload.relations)
-        for message in messages
+        np.flatnonzero(relations(message, regions) == workload.relations) for message in messages
     ]
 
 
@@ -32,7 +37,8 @@ def probes(workload: Workload, messages: Geometries, count: int, seed: int) -> G
     """
     rng = np.random.default_rng([seed, 7])
     rows = rng.choice(len(workload), min(count, len(workload)), replace=False)
-    return np.concatenate((messages[:count], workload.regions[rows]))
+    copies = shapely.from_wkb(shapely.to_wkb(workload.regions[rows]))  # they may be prepared
+    return np.concatenate((messages[:count], copies))
 
 
 def differences(

@@ -55,6 +55,13 @@ class Ours:
         """All pairs of a message's row and a subscription's id."""
         return self.matcher.match_batch(messages)
 
+    def rows_of_batch(self, messages: pa.Table) -> list[NDArray[np.int64]]:
+        """The rows of the subscriptions that each message answers, from `match_batch`."""
+        found = self.match_batch(messages)
+        rows = found["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()
+        ends = np.searchsorted(found["event"].to_numpy(), np.arange(1, messages.num_rows))
+        return np.split(rows, ends)
+
 
 def of_workload(workload: Workload) -> Ours:
     """One subscription for each constraint; its row is the constraint's number."""

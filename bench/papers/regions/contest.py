@@ -1,0 +1,155 @@
+"""All methods on one workload: built once, then timed and checked with any messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from bench.papers.regions import checking, faithful, ours
+from bench.papers.regions.peers import PEERS
+from bench.papers.regions.predicates import Predicates
+from bench.papers.regions.workloads import Workload
+from bench.timing import Timing
+from fencepost.model.geometry import Shapes
+from fencepost.plan.checks import Filter
+from fencepost.testing import Geometries
+
+Ways = dict[str, Callable[[], object]]
+Match = Callable[[Any], NDArray[Any]]
+EXACT_TREE = "CR-tree, exact"
+SHAPELY = tuple(peer.name for peer in PEERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How many ids were wrong, by method, in how many answers with how many ids."""
+
+    wrong: dict[str, int]
+    messages: int
+    ids: int
+
+
+class ConstraintContest:
+    """One constraint a predicate: who finds the constraints that hold, and how fast.
+
+    trees : which of `faithful.TREES` take part, with Algorithm 1 of this density.
+    """
+
+    def __init__(self, workload: Workload, density: float, trees: Iterable[str]) -> None:
+        self.workload = workload
+        self.regions = Shapes.read_all(workload.regions)
+        self._density = density
+        self.ours = ours.of_workload(workload)
+        self.peers = [peer(workload) for peer in PEERS]
+        self.trees = {
+            name: faithful.Constraints(workload, self.regions, density, **faithful.TREES[name])
+            for name in trees
+        }
+
+    def ways(self, messages: Geometries) -> Ways:
+        """What there is to time: each runs all messages."""
+        table = ours.table_of(messages)
+        blocks = [self.ours.lay_out(message) for message in messages]
+        laid_out = [Shapes.read_one(message) for message in messages]
+        found: Ways = {
+            ours.KERNEL: _over(self.ours.match_block, blocks),
+            ours.WITH_LAYOUT: _over(self.ours.match, messages),
+            ours.BATCH: lambda: self.ours.match_batch(table),
+        }
+        for peer in self.peers:
+            found[peer.name] = _over(peer.match, messages)
+        for name, tree in self.trees.items():
+            found[name] = _over(tree.match, laid_out)
+        return found
+
+    def check(self, messages: Geometries) -> Check:
+        """Every method's answers against the exact relations, one by one."""
+        right = checking.expected(self.workload, self.regions, messages)
+        laid_out = [Shapes.read_one(message) for message in messages]
+        exact = faithful.Constraints(self.workload, self.regions, None)
+        batch = self.ours.rows_of_batch(ours.table_of(messages))
+        wrong = {
+            ours.WITH_LAYOUT: checking.differences(self.ours.match, messages, right),
+            ours.BATCH: checking.differences(lambda rows: rows, batch, right),
+            EXACT_TREE: checking.differences(exact.match, laid_out, right),
+        }
+        for peer in self.peers:
+            wrong[peer.name] = checking.differences(peer.match, messages, right)
+        for name, tree in self.trees.items():
+            wrong[name] = checking.differences(tree.match, laid_out, right)
+        return Check(wrong, len(messages), sum(map(len, right)))
+
+
+class PredicateContest:
+    """Predicates of filters of two constraints: who finds the predicates that hold.
+
+    simplified : the predicates' filters after simplification.
+    """
+
+    def __init__(
+        self,
+        predicates: Predicates,
+        simplified: list[list[Filter]],
+        density: float,
+    ) -> None:
+        self.predicates = predicates
+        plain = predicates.filters()
+        self.tables = {
+            "Algorithm 1, SFF": faithful.Table(plain, density),
+            "Algorithm 1, SFF, simplified": faithful.Table(simplified, density),
+        }
+        self.exact = {
+            "SFF, exact": faithful.Table(plain, None),
+            "SFF, exact, simplified": faithful.Table(simplified, None),
+        }
+        self.ours = {
+            "Fencepost": ours.of_filters(plain),
+            "Fencepost, simplified": ours.of_filters(simplified),
+        }
+        self._peers: dict[str, Match] = {}
+        for make in PEERS:
+            peer = make(predicates.workload)
+            self._peers[make.name] = lambda m, peer=peer: predicates.holding(peer.match(m))
+
+    def ways(self, messages: Geometries) -> Ways:
+        """What there is to time: each runs all messages."""
+        events = [faithful.read_message(message) for message in messages]
+        found: Ways = {}
+        for name, engine in self.ours.items():
+            blocks = [engine.lay_out(message) for message in messages]
+            found[name] = _over(engine.match_block, blocks)
+        for name, peer in self._peers.items():
+            found[name] = _over(peer, messages)
+        for name, table in self.tables.items():
+            found[name] = _over(table.match, events)
+        return found
+
+    def check(self, messages: Geometries) -> Check:
+        """Every method's answers against the exact relations, one by one."""
+        workload = self.predicates.workload
+        regions = Shapes.read_all(workload.regions)
+        constraints = checking.expected(workload, regions, messages)
+        right = [self.predicates.holding(rows) for rows in constraints]
+        events = [faithful.read_message(message) for message in messages]
+        wrong = {
+            name: checking.differences(engine.match, messages, right)
+            for name, engine in self.ours.items()
+        }
+        for name, peer in self._peers.items():
+            wrong[name] = checking.differences(peer, messages, right)
+        for name, table in {**self.exact, **self.tables}.items():
+            wrong[name] = checking.differences(table.match, events, right)
+        return Check(wrong, len(messages), sum(map(len, right)))
+
+
+def _over(match: Match, messages: Iterable[Any]) -> Callable[[], object]:
+    listed = list(messages)
+    return lambda: [match(message) for message in listed]
+
+
+def best_shapely(timings: dict[str, Timing]) -> float:
+    """The faster of the two ways with Shapely, in milliseconds."""
+    return min(timings[name].min_ms for name in SHAPELY)

@@ -1,0 +1,106 @@
+"""Ten thousand large, overlapping regions: ours beside Shapely. (Not an experiment of the paper.)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bench.papers.regions import checking, faithful, ours, workloads
+from bench.papers.regions.contest import SHAPELY, ConstraintContest, best_shapely
+from bench.papers.regions.figures.common import (
+    COLOURS,
+    check_table,
+    plain_check,
+    plain_times,
+    ratio,
+    wrong_ids,
+)
+from bench.papers.regions.shapes import MESSAGE_TYPES
+from bench.progress import Progress
+from bench.report import Report, Table
+from bench.timing import Timing, alternate
+
+POINTS = 10_000  # of Algorithm 1, per universe half-length
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    constraints: int
+    messages: int
+    rounds: int
+    budget_s: float
+    verify: int
+
+
+FULL = Sizes(constraints=10_000, messages=20, rounds=7, budget_s=20.0, verify=5)
+QUICK = Sizes(constraints=1_000, messages=4, rounds=3, budget_s=2.0, verify=2)
+METHODS = (ours.KERNEL, ours.WITH_LAYOUT, ours.BATCH, *SHAPELY, faithful.TREE)
+
+
+def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
+    """Measure and check; the source of maps does not matter here."""
+    progress.expect(1 + len(MESSAGE_TYPES))
+    progress.step(f"{sizes.constraints:,} regions")
+    workload = workloads.large(seed, sizes.constraints)
+    contest = ConstraintContest(workload, workloads.density(POINTS), [faithful.TREE])
+    times: dict[str, dict[str, Timing]] = {}
+    checks = {}
+    for kind in MESSAGE_TYPES:
+        progress.step(f"messages of type {kind}")
+        messages = workloads.messages(seed, kind, sizes.messages)
+        probes = checking.probes(workload, messages, sizes.verify, seed)
+        checks[f"type {kind}"] = contest.check(probes)
+        times[kind] = alternate(
+            contest.ways(messages),
+            items=len(messages),
+            rounds=sizes.rounds,
+            budget_s=sizes.budget_s,
+        )
+    return Report(
+        "large",
+        f"{len(workload):,} large overlapping regions, eight relations",
+        {
+            "constraints": len(workload),
+            "seed": seed,
+            "times": {kind: plain_times(own) for kind, own in times.items()},
+            "checks": {name: plain_check(check) for name, check in checks.items()},
+            "wrong_ids": wrong_ids(checks.values()),
+        },
+        [_table(times), check_table(checks)],
+        lambda picture: _draw(picture, times),
+        notes=[
+            "Synthetic regions as in section 5: up to 20 points, at least 10 % of the universe.",
+            "Ratios are those of the faster way with Shapely to ours, best rounds.",
+        ],
+    )
+
+
+def _table(times: dict[str, dict[str, Timing]]) -> Table:
+    rows = []
+    for kind, own in times.items():
+        best = best_shapely(own)
+        ratios = [ratio(best, own[name].min_ms) for name in (ours.KERNEL, ours.WITH_LAYOUT)]
+        rows.append([kind, *(str(own[name]) for name in METHODS), *ratios])
+    return Table(
+        "Milliseconds a message: best round (mean ± deviation)",
+        ["messages", *METHODS, "Shapely / kernel", "Shapely / with layout"],
+        rows,
+    )
+
+
+def _draw(picture: Any, times: dict[str, dict[str, Timing]]) -> None:
+    axes = picture.subplots()
+    width = 0.8 / len(METHODS)
+    for place, name in enumerate(METHODS):
+        heights = [own[name].min_ms for own in times.values()]
+        xs = [n + place * width for n in range(len(times))]
+        hatch = "//" if name == ours.WITH_LAYOUT else None
+        axes.bar(xs, heights, width, label=name, color=COLOURS[name], hatch=hatch)
+    axes.set_xticks([n + 0.4 - width / 2 for n in range(len(times))])
+    axes.set_xticklabels([f"type {kind}" for kind in times])
+    axes.set_yscale("log")
+    axes.set_ylabel("milliseconds a message")
+    axes.set_title("Large overlapping regions")
+    axes.legend(ncols=2, fontsize=10)

@@ -1,0 +1,78 @@
+"""Matching without any index: the message against each constraint in turn.
+
+The paper compares itself with CGAL's polygon intersection, which tells only whether interiors
+meet; GEOS's `intersection` stands in for it. `relate` of GEOS and our exact relation tell all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from bench.papers.regions.workloads import Workload
+from fencepost.match.relate import relations
+from fencepost.model.geometry import Shapes
+from fencepost.model.relation import Relation
+from fencepost.papers.regions.algorithm1 import relations_sampled
+from fencepost.testing import Geometries
+
+GEOS_INTERSECTION = "GEOS intersection, one by one"
+GEOS_RELATE = "GEOS relate, one by one"
+EXACT = "our exact relation, one by one"
+SAMPLED = "Algorithm 1, one by one"
+AS_PRINTED = "Algorithm 1 as printed, one by one"
+
+Ways = dict[str, Callable[[], object]]
+Codes = NDArray[np.uint8]
+_APART = (Relation.DISJOINT.code, Relation.MEETS.code)
+
+
+def ways(workload: Workload, regions: Shapes, messages: Geometries, density: float) -> Ways:
+    """What there is to time: each runs all messages."""
+    laid_out = [Shapes.read_one(message) for message in messages]
+    wanted = workload.relations
+
+    def matched(codes: Callable[[Shapes], Codes]) -> Callable[[], object]:
+        return lambda: [np.flatnonzero(codes(message) == wanted) for message in laid_out]
+
+    return {
+        GEOS_INTERSECTION: lambda: [interiors_meet(m, workload.regions) for m in messages],
+        GEOS_RELATE: lambda: [shapely.relate(m, workload.regions) for m in messages],
+        EXACT: matched(lambda message: relations(message, regions)),
+        SAMPLED: matched(lambda message: relations_sampled(message, regions, density)),
+        AS_PRINTED: matched(
+            lambda message: relations_sampled(message, regions, density, literally=True)
+        ),
+    }
+
+
+def interiors_meet(message: shapely.Geometry, regions: Geometries) -> NDArray[np.bool_]:
+    """Whether the message's interior meets that of each region, by intersecting them."""
+    meet: NDArray[np.bool_] = shapely.area(shapely.intersection(message, regions)) > 0
+    return meet
+
+
+def errors(
+    workload: Workload, regions: Shapes, messages: Geometries, density: float
+) -> dict[str, float]:
+    """How often Algorithm 1 is wrong, in percent of all pairs, in three ways.
+
+    intersection : whether interiors meet, which is what the paper could compare.
+    relation : which of the eight relations holds.
+    predicate : whether the constraint, of one relation, holds.
+    """
+    wrong = np.zeros(3)
+    for message in messages:
+        laid_out = Shapes.read_one(message)
+        right = relations(laid_out, regions)
+        sampled = relations_sampled(laid_out, regions, density)
+        wrong += (
+            (np.isin(right, _APART) != np.isin(sampled, _APART)).sum(),
+            (right != sampled).sum(),
+            ((right == workload.relations) != (sampled == workload.relations)).sum(),
+        )
+    percent = wrong / (len(messages) * len(workload)) * 100
+    return dict(zip(("intersection", "relation", "predicate"), percent.tolist(), strict=True))

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import shapely
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from rich.console import Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 12,
     "axes.grid": True,
     "grid.alpha": 0.3,
@@ -58,7 +60,7 @@ class Report:
     title: str
     values: dict[str, Any]
     tables: list[Table]
-    draw: Callable[[Any], None]
+    draw: Callable[[Figure], None]
     size: tuple[float, float] = (9.0, 5.5)
     notes: list[str] = field(default_factory=list)
 
@@ -111,9 +113,6 @@ def render(report: Report) -> Group:
 
 def write(report: Report, folder: Path) -> list[Path]:
     """Write a report's four files into a folder; their paths."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{report.name}.{ending}" for ending in ("json", "md", "png", "svg")]
     paths[0].write_text(json.dumps(plain(report), indent=2) + "\n", encoding="utf-8")
@@ -131,7 +130,7 @@ def _markdown(report: Report) -> str:
     for table in report.tables:
         lines += [f"**{table.title}**", ""]
         lines.append("| " + " | ".join(table.columns) + " |")
-        lines.append("|" + "|".join("---:" if n else "---" for n in range(len(table.columns))) + "|")
+        lines.append("|---|" + "---:|" * (len(table.columns) - 1))
         lines += ["| " + " | ".join(row) + " |" for row in table.rows]
         lines.append("")
     lines += [f"- {note}" for note in report.notes]

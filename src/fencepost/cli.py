@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,6 +77,24 @@ app.add_typer(bench, name="bench", rich_help_panel=_MACHINE)
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
 
 
+class RegionsFigure(StrEnum):
+    """What `fencepost bench regions` measures."""
+
+    FIGURE_4A = "4a"
+    FIGURE_4B = "4b"
+    FIGURE_5 = "5"
+    TABLE_3 = "table3"
+    GROWTH = "growth"
+    LARGE = "large"
+
+
+class MapData(StrEnum):
+    """Where the regions of maps come from."""
+
+    REAL = "real"
+    SYNTHETIC = "synthetic"
+
+
 def main() -> None:
     """Run the command line; the entry point of the `fencepost` script."""
     app(prog_name="fencepost")
@@ -110,6 +129,7 @@ def fencepost(
       fencepost demo              run the demonstration, written to demo-out/
       fencepost warmup            compile once, so that first calls are fast
       fencepost bench relate      time the relation of two geometries
+      fencepost bench regions     repeat the experiments of the paper on regions
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
@@ -189,6 +209,52 @@ def bench_relate(
         typer.echo(json.dumps(result, indent=2))
     else:
         Console().print(benchmark.render(result))
+
+
+@bench.command("regions")
+def bench_regions(
+    figure: Annotated[
+        list[RegionsFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Maps to use in figure 5 and table 3; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/regions"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on regions, beside Shapely and ours.
+
+    Figures 4a, 4b and 5 and table 3 of Konstantinidis, Carzaniga and Wolf;
+    `growth` and `large` are our own. Each is written as JSON, Markdown, PNG
+    and SVG. Real maps are looked for in the folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench regions --quick --out /tmp/regions
+      fencepost bench regions --figure table3 --figure large --json
+    """
+    from fencepost import benchmarks
+
+    benchmark = benchmarks.load("papers.regions.run")
+    report, progress = benchmarks.load("report"), benchmarks.load("progress")
+    source = None if data is None else data.value
+    found = []
+    for name in [one.value for one in figure or RegionsFigure]:
+        with progress.Progress(f"Regions, {name}") as bar:
+            result = benchmark.run(name, quick=quick, seed=seed, source=source, progress=bar)
+        report.write(result, out)
+        found.append(report.plain(result))
+        if not as_json:
+            Console().print(report.render(result))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        typer.echo(f"Written to {out}", err=True)
 
 
 def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> None:

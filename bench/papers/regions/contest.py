@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bench.papers.regions import checking, faithful, ours
-from bench.papers.regions.peers import PEERS
+from bench.papers.regions.peers import PEERS, Peer
 from bench.papers.regions.predicates import Predicates
 from bench.papers.regions.workloads import Workload
 from bench.timing import Timing
@@ -111,8 +111,7 @@ class PredicateContest:
         }
         self._peers: dict[str, Match] = {}
         for make in PEERS:
-            peer = make(predicates.workload)
-            self._peers[make.name] = lambda m, peer=peer: predicates.holding(peer.match(m))
+            self._peers[make.name] = _of_predicates(make(predicates.workload), predicates)
 
     def ways(self, messages: Geometries) -> Ways:
         """What there is to time: each runs all messages."""
@@ -143,6 +142,10 @@ class PredicateContest:
         for name, table in {**self.exact, **self.tables}.items():
             wrong[name] = checking.differences(table.match, events, right)
         return Check(wrong, len(messages), sum(map(len, right)))
+
+
+def _of_predicates(peer: Peer, predicates: Predicates) -> Match:
+    return lambda message: predicates.holding(peer.match(message))
 
 
 def _over(match: Match, messages: Iterable[Any]) -> Callable[[], object]:

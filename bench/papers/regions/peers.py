@@ -2,8 +2,8 @@
 
 Two ways, since neither wins everywhere; a comparison with Shapely takes the faster one.
 
-`TreeForEachRelation` keeps an STRtree for each relation and asks it the GEOS predicate that decides the
-relation, or comes nearest to it, of the prepared message:
+`TreeForEachRelation` keeps an STRtree for each relation and asks it the GEOS predicate that
+decides the relation, or comes nearest to it, of the prepared message:
 
 - disjoint: all but those that intersect; meets: touches; overlaps: overlaps;
 - contains: contains_properly; covers: boxes within, not contained properly, then covers;
@@ -19,6 +19,8 @@ Both answer with the numbers of all constraints that hold, in ascending order.
 """
 
 from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import shapely
@@ -36,6 +38,22 @@ _DISJOINT, _MEETS, _OVERLAPS, _EQUALS, _INSIDE, _CONTAINS, _COVERS, _COVERED_BY 
 )
 
 
+class Peer(Protocol):
+    """A way to match with Shapely."""
+
+    name: ClassVar[str]
+
+    def __init__(self, workload: Workload) -> None: ...
+
+    def match(self, message: BaseGeometry) -> Rows:
+        """The constraints that a message satisfies."""
+
+
+def _where(rows: Rows, holds: Any) -> Rows:
+    kept: Rows = rows[holds]
+    return kept
+
+
 class _Bucket:
     """The constraints of one relation: their numbers, regions, boxes, and a tree."""
 
@@ -49,13 +67,13 @@ class _Bucket:
         x0, y0, x1, y1 = message.bounds
         found: Rows = self.tree.query(message)
         box = self.boxes[found].T
-        return found[(box[0] >= x0) & (box[1] >= y0) & (box[2] <= x1) & (box[3] <= y1)]
+        return _where(found, (box[0] >= x0) & (box[1] >= y0) & (box[2] <= x1) & (box[3] <= y1))
 
     def boxes_around(self, message: BaseGeometry) -> Rows:
         x0, y0, x1, y1 = message.bounds
         found: Rows = self.tree.query(shapely.points(x0, y0))
         box = self.boxes[found].T
-        return found[(box[0] <= x0) & (box[1] <= y0) & (box[2] >= x1) & (box[3] >= y1)]
+        return _where(found, (box[0] <= x0) & (box[1] <= y0) & (box[2] >= x1) & (box[3] >= y1))
 
 
 class _Shared:
@@ -75,12 +93,13 @@ class _Shared:
     def equal(self, message: BaseGeometry) -> Rows:
         bucket = self.buckets[_EQUALS]
         same = np.array(self.of_box.get(message.bounds, []), np.int64)
-        return bucket.rows[same[shapely.equals(message, bucket.regions[same])]]
+        return bucket.rows[_where(same, shapely.equals(message, bucket.regions[same]))]
 
     def inside(self, message: BaseGeometry) -> Rows:
         bucket = self.buckets[_INSIDE]
         around = bucket.boxes_around(message)
-        return bucket.rows[around[shapely.contains_properly(bucket.regions[around], message)]]
+        holds = shapely.contains_properly(bucket.regions[around], message)
+        return bucket.rows[_where(around, holds)]
 
     def covered_by(self, message: BaseGeometry) -> Rows:
         bucket = self.buckets[_COVERED_BY]
@@ -95,13 +114,13 @@ def _unequal(bucket: _Bucket, found: Rows, message: BaseGeometry) -> Rows:
     alike = (bucket.boxes[found] == message.bounds).all(axis=1)
     if alike.any():
         alike[alike] = shapely.equals(message, bucket.regions[found[alike]])
-    return found[~alike]
+    return _where(found, ~alike)
 
 
 class TreeForEachRelation:
     """A tree for each relation, and prepared predicates."""
 
-    name = "Shapely, tree a relation"
+    name: ClassVar[str] = "Shapely, tree a relation"
 
     def __init__(self, workload: Workload) -> None:
         self._shared = _Shared(workload)
@@ -124,7 +143,7 @@ class TreeForEachRelation:
 
     def _query(self, relation: int, message: BaseGeometry, predicate: str) -> Rows:
         bucket = self._shared.buckets[relation]
-        return bucket.rows[bucket.tree.query(message, predicate)]
+        return _where(bucket.rows, bucket.tree.query(message, predicate))
 
     def _disjoint(self, message: BaseGeometry) -> Rows:
         bucket = self._shared.buckets[_DISJOINT]
@@ -143,7 +162,7 @@ class TreeForEachRelation:
 class BoundaryFirst:
     """One tree, asked first what the message's boundary touches."""
 
-    name = "Shapely, boundary first"
+    name: ClassVar[str] = "Shapely, boundary first"
 
     def __init__(self, workload: Workload) -> None:
         self._shared = _Shared(workload)
@@ -203,7 +222,7 @@ class BoundaryFirst:
         is_touched = np.zeros(len(self._relations), bool)
         is_touched[touched] = True
         free = near[~is_touched[near]]
-        return free[shapely.contains_xy(message, *self._point[free].T)]
+        return _where(free, shapely.contains_xy(message, *self._point[free].T))
 
     def _covered(self, message: BaseGeometry, touched: Rows) -> Rows:
         rows = touched[self._relations[touched] == _COVERS]
@@ -214,7 +233,7 @@ class BoundaryFirst:
         rows = rows[shapely.covers(message, self._regions[rows])]
         alike = (shapely.bounds(self._regions[rows]) == message.bounds).all(axis=1)
         alike[alike] = shapely.equals(message, self._regions[rows[alike]])
-        return rows[~alike]
+        return _where(rows, ~alike)
 
 
-PEERS = (TreeForEachRelation, BoundaryFirst)
+PEERS: tuple[type[Peer], ...] = (TreeForEachRelation, BoundaryFirst)

@@ -41,6 +41,6 @@ TABLE_3 = {
 }
 
 MISPRINT = (
-    "Table 3 prints the same six numbers as Rhône-Alpes' scenario 2 and as London's scenario 1; one "
-    "of the two blocks must be a misprint, so neither should be held against anyone."
+    "Table 3 of the paper has the same six numbers for Rhône-Alpes in scenario 2 and for London in "
+    "scenario 1; one of the two blocks must be a misprint, so neither is a mark to beat."
 )

@@ -26,9 +26,7 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def run(
-    figure: str, *, quick: bool, seed: int, source: str | None, progress: Progress
-) -> Report:
+def run(figure: str, *, quick: bool, seed: int, source: str | None, progress: Progress) -> Report:
     """Measure one figure; without a source, real maps are used where they are there."""
     chosen = FIGURES[figure]
     if source is None:

@@ -11,6 +11,7 @@ from bench.papers.regions.figures.common import (
     COLOURS,
     PUBLISHED,
     check_table,
+    log_axis,
     plain_check,
     plain_times,
     ratio,
@@ -98,9 +99,9 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         },
         [_times_table(times), _errors_table(errors, slow), check_table(checks)],
         lambda picture: _draw(picture, times, errors),
-        size=(14.0, 6.5),
+        size=(13.0, 7.0),
         notes=[
-            "The paper draws its curves without numbers; what its text says is in the second table.",
+            "The paper draws its curves without numbers; the second table has what its text says.",
             "GEOS's intersection stands in for CGAL's: like it, it tells only whether interiors "
             "meet. The paper's error rate can only be of that kind.",
             "Algorithm 1 as printed visits each sample; ours gives the same answers without.",
@@ -124,9 +125,7 @@ def _times_table(times: dict[int, dict[str, Timing]]) -> Table:
     )
 
 
-def _errors_table(
-    errors: dict[int, dict[str, float]], slow: dict[int, dict[str, Timing]]
-) -> Table:
+def _errors_table(errors: dict[int, dict[str, float]], slow: dict[int, dict[str, Timing]]) -> Table:
     rows = []
     for points, own in errors.items():
         exact = slow[points][one_by_one.GEOS_INTERSECTION].min_ms
@@ -160,7 +159,7 @@ def _errors_table(
 def _draw(
     picture: Any, times: dict[int, dict[str, Timing]], errors: dict[int, dict[str, float]]
 ) -> None:
-    left, right = picture.subplots(1, 2, width_ratios=(3, 1.2))
+    left, right = picture.subplots(1, 2, width_ratios=(2, 1))
     for name in METHODS:
         colour, line = _DASHED.get(name, (COLOURS.get(name), "-"))
         line = ":" if name in (faithful.TREE, faithful.RSTAR, ours.WITH_LAYOUT) else line
@@ -172,11 +171,14 @@ def _draw(
             color=colour,
             label=name,
         )
-    left.set_yscale("log")
+    log_axis(left.yaxis)
     left.set_xlabel("constraints, one a predicate")
     left.set_ylabel("milliseconds a message")
     left.set_title("Matching time")
-    left.legend(fontsize=10, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    left.set_xlim(left=0)
+    picture.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=10
+    )
     for kind, marker in (("intersection", "o"), ("relation", "s"), ("predicate", "^")):
         shares = [own[kind] for own in errors.values()]
         right.plot(list(errors), shares, marker=marker, label=kind)

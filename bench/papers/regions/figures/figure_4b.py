@@ -89,7 +89,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         lambda picture: _draw(picture, times),
         size=(13.0, 5.5),
         notes=[
-            "Large synthetic regions, as in Figure 4a; an answer is the set of predicates that hold.",
+            "Large synthetic regions, as in Figure 4a; an answer is a set of predicates.",
             "The paper draws its curves without numbers.",
         ],
     )
@@ -120,8 +120,7 @@ def _draw(picture: Any, times: dict[Key, dict[str, Timing]]) -> None:
                     line,
                     marker=markers[number],
                     color=COLOURS[name],
-                    label=f"{predicates} predicates"
-                    + (", simplified" if name == pair[1] else ""),
+                    label=f"{predicates} predicates" + (", simplified" if name == pair[1] else ""),
                 )
         axes.set_xlabel("constraints in all predicates")
         axes.set_ylabel("milliseconds a message")

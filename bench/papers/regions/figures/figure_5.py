@@ -105,7 +105,7 @@ def _apart(found: list[Any], other: list[Any]) -> int:
 
 
 def _table(title: str, shares: dict[Key, list[float]], points: list[int]) -> Table:
-    rows = [[f"{key[0]}, {key[1]}", *(figure(share) for share in own)] for key, own in shares.items()]
+    rows = [[", ".join(key), *map(figure, own)] for key, own in shares.items()]
     return Table(title, ["layer, messages", *(f"D = {count:,}" for count in points[:-1])], rows)
 
 
@@ -116,10 +116,9 @@ def _draw(
     errors: dict[Key, list[float]],
 ) -> None:
     axes = picture.subplots(1, 2, sharey=True)
-    colours = dict(
-        zip((layer.name for layer in workloads.MAP_LAYERS), ("#c2185b", "#1565c0", "#0b6e4f"))
-    )
-    markers = dict(zip(MESSAGE_TYPES, ("o", "s", "^")))
+    layers = [layer.name for layer in workloads.MAP_LAYERS]
+    colours = dict(zip(layers, ("#c2185b", "#1565c0", "#0b6e4f"), strict=True))
+    markers = dict(zip(MESSAGE_TYPES, "os^", strict=True))
     for one, shares in zip(axes, (gains, errors), strict=True):
         for (layer, kind), own in shares.items():
             one.plot(
@@ -138,4 +137,4 @@ def _draw(
     axes[0].set_ylabel("% of predicates")
     axes[0].set_title(f"Differ between D and D + {STEP:,}")
     axes[1].set_title("Wrong at D")
-    axes[0].legend(fontsize=10, loc="center left", bbox_to_anchor=(2.12, 0.5))
+    picture.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=10)

@@ -1,4 +1,4 @@
-"""Time against the number of small regions, for fixed messages. (Not an experiment of the paper.)
+"""Time against the number of small regions, for fixed messages. (Not in the paper.)
 
 The messages stay as they are while regions become more and smaller, so that more of them lie under
 a message and along its boundary. A good engine pays for those that its boundary crosses and for the
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from bench.papers.regions import ours, workloads
-from bench.papers.regions.peers import BoundaryFirst, TreeForEachRelation
+from bench.papers.regions.figures.common import log_axis
+from bench.papers.regions.peers import PEERS
 from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
 from bench.report import Report, Table
@@ -76,9 +77,9 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         },
         [_table(points), _exponent_table(points)],
         lambda picture: _draw(picture, points),
-        size=(14.0, 6.0),
+        size=(13.0, 6.5),
         notes=[
-            "Small synthetic regions; one message of each type. Shapely is the faster of its two ways.",
+            "Small synthetic regions; a message of each type. Shapely: the faster of its two ways.",
             "Crossed: regions that are neither apart from the message nor strictly inside it.",
         ],
     )
@@ -89,11 +90,8 @@ def _measure(
 ) -> list[Point]:
     engine = ours.of_workload(workload)
     regions = Shapes.read_all(workload.regions)
-    peers = (
-        [TreeForEachRelation(workload), BoundaryFirst(workload)]
-        if len(workload) <= sizes.most_for_shapely
-        else []
-    )
+    beside_shapely = len(workload) <= sizes.most_for_shapely
+    peers = [peer(workload) for peer in PEERS] if beside_shapely else []
     found = []
     for kind, (message,) in messages.items():
         codes = relations(Shapes.read_one(message), regions)
@@ -204,12 +202,13 @@ def _draw(picture: Any, points: list[Point]) -> None:
     span = np.array([max(1, work.min()), work.max()])
     right.plot(span, low * span / span[0], "-.", color="grey", label="proportional")
     for axes in (left, right):
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        log_axis(axes.xaxis)
+    log_axis(left.yaxis)
     left.set_xlabel("constraints")
     left.set_ylabel("milliseconds a message (kernel)")
     left.set_title("Over the number of constraints")
     right.set_xlabel("regions crossed by the boundary + ids in the answer")
     right.set_title("Over the work that cannot be avoided")
-    left.legend(fontsize=10)
-    right.legend(fontsize=10)
+    picture.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=10
+    )

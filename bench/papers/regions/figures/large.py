@@ -1,4 +1,4 @@
-"""Ten thousand large, overlapping regions: ours beside Shapely. (Not an experiment of the paper.)"""
+"""Ten thousand large, overlapping regions: ours beside Shapely. (Not in the paper.)"""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 from bench.papers.regions import checking, faithful, ours, workloads
 from bench.papers.regions.contest import SHAPELY, ConstraintContest, best_shapely
 from bench.papers.regions.figures.common import (
-    COLOURS,
     check_table,
+    dots,
+    log_axis,
     plain_check,
     plain_times,
     ratio,
@@ -70,6 +71,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
         },
         [_table(times), check_table(checks)],
         lambda picture: _draw(picture, times),
+        size=(9.0, 4.5),
         notes=[
             "Synthetic regions as in section 5: up to 20 points, at least 10 % of the universe.",
             "Ratios are those of the faster way with Shapely to ours, best rounds.",
@@ -92,15 +94,8 @@ def _table(times: dict[str, dict[str, Timing]]) -> Table:
 
 def _draw(picture: Any, times: dict[str, dict[str, Timing]]) -> None:
     axes = picture.subplots()
-    width = 0.8 / len(METHODS)
-    for place, name in enumerate(METHODS):
-        heights = [own[name].min_ms for own in times.values()]
-        xs = [n + place * width for n in range(len(times))]
-        hatch = "//" if name == ours.WITH_LAYOUT else None
-        axes.bar(xs, heights, width, label=name, color=COLOURS[name], hatch=hatch)
-    axes.set_xticks([n + 0.4 - width / 2 for n in range(len(times))])
-    axes.set_xticklabels([f"type {kind}" for kind in times])
-    axes.set_yscale("log")
-    axes.set_ylabel("milliseconds a message")
+    dots(axes, list(times.values()), METHODS)
+    log_axis(axes.xaxis)
+    axes.set_yticks(range(len(times)), [f"messages {kind}" for kind in times])
     axes.set_title("Large overlapping regions")
-    axes.legend(ncols=2, fontsize=10)
+    picture.legend(loc="outside lower center", ncols=3, fontsize=10)

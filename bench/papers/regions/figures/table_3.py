@@ -18,9 +18,10 @@ from bench.papers.regions.contest import (
     best_shapely,
 )
 from bench.papers.regions.figures.common import (
-    COLOURS,
     PUBLISHED,
     check_table,
+    dots,
+    log_axis,
     plain_check,
     plain_times,
     ratio,
@@ -214,36 +215,19 @@ def _second_table(times: Times, whole: bool) -> Table:
 
 def _draw(picture: Any, first: Times, second: Times, whole: bool) -> None:
     axes = picture.subplots(1, 2, sharey=True)
-    labels = [", ".join(key) for key in first]
-    for one, times, names in zip(axes, (first, second), (FIRST, SECOND), strict=True):
-        for name in names:
-            one.scatter(
-                [own[name].min_ms for own in times.values()],
-                range(len(times)),
-                color=COLOURS[name],
-                marker="o" if name != ours.WITH_LAYOUT else "D",
-                s=55,
-                label=name,
-            )
-        one.set_xscale("log")
-        one.set_xlabel("milliseconds a message")
-    if whole:
-        rows = [published.TABLE_3[key] for key in first]
-        for one, shown in (
-            (axes[0], ((("published, list"), "*", "list_ms"), ("published, CR-tree", "P", "tree_ms"))),
-            (
-                axes[1],
-                (("published, plain", "*", "plain_ms"), ("published, simplified", "P", "simplified_ms")),
-            ),
-        ):
-            for label, marker, column in shown:
+    said = [published.TABLE_3[key] for key in first]
+    for one, times, names, columns in (
+        (axes[0], first, FIRST, {"list_ms": "list", "tree_ms": "CR-tree"}),
+        (axes[1], second, SECOND, {"plain_ms": "plain", "simplified_ms": "simplified"}),
+    ):
+        dots(one, list(times.values()), names)
+        if whole:
+            for (column, label), marker in zip(columns.items(), "*P", strict=True):
+                ms = [getattr(row, column) for row in said]
                 style = {**PUBLISHED, "marker": marker}
-                one.scatter(
-                    [getattr(row, column) for row in rows], range(len(rows)), label=label, **style
-                )
-    axes[0].set_yticks(range(len(labels)), labels)
-    axes[0].invert_yaxis()
+                one.scatter(ms, range(len(ms)), label=f"published, {label}", **style)
+        log_axis(one.xaxis)
+        one.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
+    axes[0].set_yticks(range(len(first)), [", ".join(key) for key in first])
     axes[0].set_title("Scenario 1: one constraint a predicate")
     axes[1].set_title(f"Scenario 2: {PREDICATES} predicates, two constraints a filter")
-    for one in axes:
-        one.legend(fontsize=10, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)

@@ -21,6 +21,7 @@ from rich.text import Text
 _STYLE: dict[Any, Any] = {
     "font.size": 12,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.alpha": 0.3,
     "axes.spines.top": False,
     "axes.spines.right": False,

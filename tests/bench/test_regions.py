@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -52,7 +53,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def simplifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simplifier that drops a filter that comes twice."""
+    """A simplifier that drops a filter that comes twice, where there is no better one."""
+    if find_spec("fencepost.plan.simplify") is not None:
+        return
     module = ModuleType("fencepost.plan.simplify")
     module.simplify = lambda filters: SimpleNamespace(  # type: ignore[attr-defined]
         filters=list(dict.fromkeys(filters))

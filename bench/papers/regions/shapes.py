@@ -64,7 +64,7 @@ def small_regions(rng: np.random.Generator, count: int) -> Geometries:
     for size in range(4, 25):
         own = np.flatnonzero(sizes == size)
         stars = centres[own, None] + reach[own, None, None] * _stars(rng, len(own), size, 0.5)
-        regions[own] = shapely.polygons(np.clip(stars, 0, across) / across)
+        regions[own] = shapely.polygons((stars + 0.5) / (across + 1))
     return regions
 
 

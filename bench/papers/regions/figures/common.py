@@ -80,7 +80,7 @@ def log_axis(axis: Any) -> None:
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -103,4 +103,4 @@ def dots(axes: Any, times: Sequence[Mapping[str, Timing]], names: Iterable[str])
 def ratio(slow: float, fast: float) -> str:
     """How many times faster, for a table."""
     times = slow / fast
-    return f"{times:,.0f}x" if times >= 20 else f"{times:.1f}x"
+    return f"{times:,.0f}x" if times >= 20 else f"{times:.1f}x" if times >= 1 else f"{times:.2f}x"

@@ -175,6 +175,7 @@ def _draw(
     left.set_xlabel("constraints, one a predicate")
     left.set_ylabel("milliseconds a message")
     left.set_title("Matching time")
+    left.set_xticks(list(times), [f"{count:,}" for count in times])
     left.set_xlim(left=0)
     picture.legend(
         *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=10

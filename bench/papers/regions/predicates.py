@@ -49,10 +49,14 @@ class Predicates:
 
 
 def pair_up(workload: Workload, count: int, seed: int) -> Predicates:
-    """All constraints of a workload in pairs at random, dealt out to `count` predicates."""
+    """All constraints of a workload in pairs at random, dealt out to `count` predicates.
+
+    Where there are fewer pairs than that, to as many predicates as there are pairs.
+    """
     rng = np.random.default_rng([seed, 6])
     order = rng.permutation(len(workload))
     pairs = order[: len(order) // 2 * 2].reshape(-1, 2)
+    count = min(count, len(pairs))
     return Predicates(workload, pairs, np.arange(len(pairs)) % count, count)
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.papers.regions import ours, workloads
 from bench.papers.regions.contest import SHAPELY
@@ -134,10 +135,17 @@ def _exponents(points: list[Point]) -> dict[str, dict[str, float]]:
             work = np.log([max(1, point.crossed + point.answer) for point in own])
             counts = np.log([point.constraints for point in own])
             slopes[f"{mode}, {kind}"] = {
-                "constraints": float(np.polyfit(counts, times, 1)[0]),
-                "crossed_and_answer": float(np.polyfit(work, times, 1)[0]),
+                "constraints": _slope(counts, times),
+                "crossed_and_answer": _slope(work, times),
             }
     return slopes
+
+
+def _slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Of the straight line nearest to the points; 0 where x is always the same."""
+    away = x - x.mean()
+    spread = float(away @ away)
+    return float(away @ y) / spread if spread else 0.0
 
 
 def _table(points: list[Point]) -> Table:

@@ -12,12 +12,15 @@ Only the bytes of `alive` ever change.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index import regions
 from fencepost.index.table import TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
+from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.region_walk import RegionArrays
 from fencepost.kernels.shapes import AREAS, ShapeArrays
@@ -42,14 +45,22 @@ class Segment:
         How many chains the geometry with most has.
     """
 
-    __slots__ = ("_first_expiry", "_removed", "arrays", "most_chains", "words")
+    __slots__ = ("_first_expiry", "_handle", "_removed", "arrays", "most_chains", "words")
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self.arrays = arrays
         self.most_chains = Shapes(arrays.shapes).most_chains
         self.words = len(arrays.alive) + 63 >> 6  # of 64 bits, for a bit a subscription
+        self._handle: Any = None
         self._removed = not arrays.alive.all()
         self._first_expiry = int(arrays.expires.min(initial=NEVER))
+
+    @property
+    def handle(self) -> Any:
+        """The arrays as kernels take them."""
+        if self._handle is None:
+            self._handle = handle(self.arrays)
+        return self._handle
 
     def remove(self, row: int) -> None:
         """Let a subscription match no longer."""

@@ -116,11 +116,12 @@ class EventArrays(NamedTuple):
 
 @kernel
 def match_events(
-    segment, events, string_id, item_id, now, some_gone, room, candidates, seen,
+    segment_handle, events, string_id, item_id, now, some_gone, room, candidates, seen,
     first, results, stops, uncertain, counts,
 ):  # fmt: skip
     """Match events from `first` on, until done or out of room; the next event to be matched.
 
+    segment_handle : of SegmentArrays. events : EventArrays.
     string_id : (string columns, events) vocabulary ids, -1 unknown. item_id : one an item.
     some_gone : whether any subscription is removed or expired by now.
     candidates : scratch, one item a filter. seen : scratch, a bit a subscription, all 0.
@@ -129,6 +130,7 @@ def match_events(
     uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
     counts : (4,) int64: results, uncertain, candidates, and 1 where there was no room.
     """
+    segment = segment_handle.arrays
     found = counts[0]
     unsure = counts[1]
     for e in range(first, events.geometry.shape[1]):
@@ -200,8 +202,9 @@ def _drop_gone(segment, now, results, start, stop):
 
 
 @kernel
-def look_up(vocabulary, text, start, stop, out):
+def look_up(segment_handle, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
+    vocabulary = segment_handle.arrays.vocabulary
     for k in range(start.shape[0]):
         out[k] = lookup(vocabulary, text, start[k], stop[k]) if start[k] >= 0 else -2
 

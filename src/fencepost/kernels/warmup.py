@@ -9,6 +9,7 @@ import numpy as np
 from fencepost.kernels import rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
+from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
@@ -132,7 +133,7 @@ def _segment() -> SegmentArrays:
 def _match() -> None:
     nothing = np.empty((0, 1), np.int64)
     text = np.empty(0, np.uint8)
-    segment = _segment()
+    segment = handle(_segment())
     item_start = np.zeros(1, np.int64)
     events = EventArrays(
         np.empty((0, 1)),
@@ -150,7 +151,7 @@ def _match() -> None:
         _triangle(),
     )
     ids = np.empty(0, np.int64)
-    look_up(segment.vocabulary, text, item_start[:-1], item_start[1:], ids)
+    look_up(segment, text, item_start[:-1], item_start[1:], ids)
     none = np.empty(0, np.uint32)
     match_events(
         segment, events, nothing, ids, 0, False, scratch(1), none, np.zeros(0, np.uint64),

@@ -56,7 +56,7 @@ class Runner:
         following = 0
         while True:
             following = match_events(
-                arrays,
+                segment.handle,
                 events,
                 string_id,
                 item_id,
@@ -107,12 +107,13 @@ def events_of(stops: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _look_up(segment: Segment, events: EventArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The segment's numbers of the events' strings and items: -1 unknown, -2 no string."""
-    words = segment.arrays.vocabulary
     string_id = np.empty(events.string_start.shape, np.int64)
     starts, stops = events.string_start.ravel(), events.string_stop.ravel()
-    look_up(words, events.text, starts, stops, string_id.reshape(-1))
+    if string_id.size:
+        look_up(segment.handle, events.text, starts, stops, string_id.reshape(-1))
     item_id = np.empty(len(events.item_start) - 1, np.int64)
-    look_up(words, events.text, events.item_start[:-1], events.item_start[1:], item_id)
+    if item_id.size:
+        look_up(segment.handle, events.text, events.item_start[:-1], events.item_start[1:], item_id)
     return string_id, item_id
 
 

@@ -1,0 +1,38 @@
+"""Many arrays behind one pointer.
+
+Handing 80 arrays to a kernel takes Numba 15 microseconds a call, more than most matches. A handle
+keeps them as compiled code sees them, so that a call hands over a pointer.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.experimental import structref
+
+from fencepost.kernels.compiling import kernel
+
+
+@structref.register
+class _HandleType(types.StructRef):  # type: ignore[misc]
+    """A handle in compiled code; `arrays` is what it holds."""
+
+
+class _Handle(structref.StructRefProxy):  # type: ignore[misc]
+    """A handle in Python, which only passes it on."""
+
+
+structref.define_proxy(_Handle, _HandleType, ["arrays"])
+
+
+@kernel
+def _new(arrays):
+    return _Handle(arrays)
+
+
+def handle(arrays: Any) -> Any:
+    """What a kernel takes for a named tuple of arrays, and reads as `.arrays`."""
+    return SimpleNamespace(arrays=arrays) if numba.config.DISABLE_JIT else _new(arrays)

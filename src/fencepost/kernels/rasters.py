@@ -263,6 +263,38 @@ def facts(a, b, k, first, stop):
 
 
 @inlined
+def common_boundary(a, b, k, extent):
+    """A box that holds every common point of the boundaries of an area and of area k.
+
+    a, b : their fine rasters, as for `facts`.
+    """
+    columns = np.uint64(0)
+    first = SIDE
+    last = -1
+    for row in range(SIDE):
+        both = a[TOUCHED, row] & ~a[FULL, row] & b[k, TOUCHED, row] & ~b[k, FULL, row]
+        columns |= both
+        if both:
+            first = min(first, row)
+            last = row
+    left = 0
+    while left < SIDE and not (columns >> np.uint64(left)) & _ONE:
+        left += 1
+    right = _LAST
+    while right >= left and not (columns >> np.uint64(right)) & _ONE:
+        right -= 1
+    width = (extent[2] - extent[0]) / SIDE
+    height = (extent[3] - extent[1]) / SIDE
+    # Half a cell more on each side is beyond all rounding; the rim reaches on to infinity.
+    return (
+        extent[0] + (left - 0.5) * width if left > 0 else -np.inf,
+        extent[1] + (first - 0.5) * height if first > 0 else -np.inf,
+        extent[0] + (right + 1.5) * width if right < _LAST else np.inf,
+        extent[1] + (last + 1.5) * height if last < _LAST else np.inf,
+    )
+
+
+@inlined
 def cell_of_point(extent, x, y):
     """Row and column of a point that is certainly in one cell; (-1, -1) otherwise."""
     column = (x - extent[0]) * (SIDE / (extent[2] - extent[0]))

@@ -50,11 +50,12 @@ from fencepost.kernels.rasters import (
     SIDE,
     TOUCHED,
     cell_of_point,
+    common_boundary,
     facts,
     raster,
 )
 from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import RELATION_OF_FACTS, area_facts_of
+from fencepost.kernels.relate_areas import EVERYWHERE, area_relation
 from fencepost.kernels.rtree import SEARCH_STACK, WIDTH, WIDTH_BITS, RTreeArrays, meeting
 from fencepost.kernels.shapes import AREAS, POINTS, Floats, Positions
 from fencepost.kernels.trees import chains_of, covers_point, points_of
@@ -191,9 +192,7 @@ def _walk_area(regions, tree, g, a, h, room, out, found):
                             code = CONTAINS if contained else DISJOINT
                         elif code == UNDECIDED:
                             shape = np.int64(regions.entries[entry]["shape"])
-                            code = np.int64(
-                                RELATION_OF_FACTS[area_facts_of(g, a, h, shape, 0, room)]
-                            )
+                            code = area_relation(g, a, h, shape, EVERYWHERE, room)
                         possible = 1 << code
                 if possible & mask:
                     out[found] = forest.values[entry]
@@ -297,7 +296,8 @@ def _large_area(regions, tree, g, a, h, room, out, found):
                 possible &= POSSIBLE[beyond | facts(own_fine, regions.fine, k, 0, SIDE)]
                 if possible & mask and possible & ~mask:
                     shape = np.int64(regions.large[k]["shape"])
-                    possible = 1 << RELATION_OF_FACTS[area_facts_of(g, a, h, shape, 0, room)]
+                    window = common_boundary(own_fine, regions.fine, k, regions.extent[tree])
+                    possible = 1 << area_relation(g, a, h, shape, window, room)
         if possible & mask:
             out[found] = regions.large_owner[k]
             found += 1

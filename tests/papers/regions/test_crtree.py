@@ -1,6 +1,5 @@
 """The CR-tree against brute force, and its table against the printed one."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import random

@@ -130,6 +130,8 @@ class ForwardingTable:
         Of Algorithm 1: samples for each unit of length.
     split : "quadratic" or "rstar"
         Of the CR-tree.
+    packed : bool
+        Pack the CR-tree's first constraints together, rather than insert them one by one.
     families : mapping, optional
         Indexes of your own, by the type of check whose constraints they keep.
     """
@@ -141,6 +143,7 @@ class ForwardingTable:
         density: float = 0.0,
         *,
         split: Split = "quadratic",
+        packed: bool = False,
         families: Mapping[type[Check], Family] | None = None,
     ) -> None:
         if region_index not in ("cr-tree", "list"):
@@ -152,7 +155,7 @@ class ForwardingTable:
         CRTree(density=chosen, split=split)  # refuses what cannot be, before anything is added
         self._regions = Family(
             "regions",
-            lambda: RegionIndex(CRTree(density=chosen, split=split, indexed=indexed)),
+            lambda: RegionIndex(CRTree(density=chosen, split=split, indexed=indexed), packed),
             read_column,
         )
         self._families = dict(families or {})

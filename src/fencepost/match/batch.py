@@ -72,7 +72,8 @@ def _blocks(table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
     arrow = as_arrow(table)
     if arrow is not None:
         for first in range(0, arrow.num_rows, ROWS):
-            part = arrow.slice(first, ROWS)
+            # A table without columns is as long as it is told: never ask beyond its end.
+            part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
             yield np.arange(first, first + part.num_rows), part
         return
     events, bad = _events(table)

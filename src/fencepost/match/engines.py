@@ -8,6 +8,7 @@ in `paper_index`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -145,16 +146,24 @@ def python_rows(events: Events) -> Sequence[EventValues]:
         columns = [_python_values(column) for column in events.columns]
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(f"the table cannot be read: {error}") from error
-    return [EventValues(Row(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
+    return [EventValues(Row(zip(names, row, strict=True))) for row in rows]
 
 
 def _python_values(column: pa.ChunkedArray) -> list[object]:
     values: list[object] = column.to_pylist()
-    if isinstance(column.type, pa.BaseExtensionType) and pa.types.is_nested(
-        column.type.storage_type
-    ):
-        # GeoArrow: what Python sees are coordinates that do not say what they are of.
+    if _is_geoarrow(column.type):
+        # In Python they are coordinates, which do not say what they are coordinates of.
         shapes = Shapes.read(pa.concat_arrays(column.chunks) if column.num_chunks else [])
         for row in np.flatnonzero(shapes.arrays.shapes["dimension"][:-1] >= 0).tolist():
             values[row] = geometry_of(shapes.arrays, row)
     return values
+
+
+def _is_geoarrow(kind: pa.DataType) -> bool:
+    """Whether a column holds geometries, and neither as WKB nor as WKT."""
+    return (
+        isinstance(kind, pa.BaseExtensionType)
+        and kind.extension_name.startswith("geoarrow.")
+        and pa.types.is_nested(kind.storage_type)
+    )

@@ -44,11 +44,8 @@ class ForwardingEngine:
         self._clock = clock
         self._table = table
         self._changes: dict[str, tuple[Filter, ...] | None] = dict.fromkeys(shelves.ids())
-        # A number is given once, so it tells a subscription from the one it took the place of.
-        self._number_of: dict[str, int] = {}
-        self._id_of: dict[int, str] = {}
-        self._numbers = 0
-        self._expiring: list[tuple[int, int]] = []  # a heap: when, and which number
+        self._expires: dict[str, int] = {}  # of those that do
+        self._expiring: list[tuple[int, str]] = []  # a heap of the same; what changed stays in it
         self._rows: tuple[tuple[Shelf, ...], dict[str, int]] = (), {}
 
     def changed(self, changes: Changes) -> None:
@@ -59,7 +56,7 @@ class ForwardingEngine:
         """The ids of the subscriptions that an event answers."""
         with self._shelves.lock:
             self._catch_up()
-            return [self._id_of[number] for number in self._table.match(event)]
+            return self._table.match(event)
 
     def subscribers(self, event: EventValues) -> Iterable[str]:
         """The subscribers of those; the first filter of one that holds settles it."""
@@ -76,7 +73,7 @@ class ForwardingEngine:
             found = [
                 (number, row_of[id])
                 for number, event in enumerate(rows)
-                for id in map(self._id_of.__getitem__, self._table.match(event))
+                for id in self._table.match(event)
                 if id in row_of  # or it came after these shelves
             ]
         return np.array(found, np.int64).reshape(-1, 2)
@@ -96,27 +93,24 @@ class ForwardingEngine:
             del self._changes[id]
         now = self._clock()
         while self._expiring and self._expiring[0][0] <= now:
-            number = heapq.heappop(self._expiring)[1]
-            if number in self._id_of:
-                self._forget(self._id_of[number])
+            expires, id = heapq.heappop(self._expiring)
+            if self._expires.get(id) == expires:
+                self._forget(id)
 
     def _take(self, id: str, compiled: tuple[Filter, ...] | None) -> None:
         shelf, row = self._shelves.find(id)
         if compiled is None:
             compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
-        number = self._numbers
-        self._numbers += 1
-        self._number_of[id], self._id_of[number] = number, id
-        self._table.add(number, shelf.subscribers[row], compiled)
+        self._table.add(id, shelf.subscribers[row], compiled)
         expires = int(shelf.segment.arrays.expires[row])
         if expires != NEVER:
-            heapq.heappush(self._expiring, (expires, number))
+            self._expires[id] = expires
+            heapq.heappush(self._expiring, (expires, id))
 
     def _forget(self, id: str) -> None:
-        number = self._number_of.pop(id, None)
-        if number is not None:
-            del self._id_of[number]
-            self._table.remove(number)
+        self._expires.pop(id, None)
+        if id in self._table:
+            self._table.remove(id)
 
     def _rows_on(self, shelves: tuple[Shelf, ...]) -> dict[str, int]:
         """Where each id is on some shelves; remembered, since they are mostly the same."""

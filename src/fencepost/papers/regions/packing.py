@@ -3,8 +3,8 @@
 Sort-Tile-Recursive packing (Leutenegger, Lopez and Edgington 1997, "STR: a simple and efficient
 algorithm for R-tree packing"): the boxes are sorted by the x of their centres and cut into upright
 slabs, each slab is sorted by y and cut into nodes; the boxes of the nodes go the same way, up to
-one node. The paper on regions only inserts; its conclusions ask for better nodes, and where all
-constraints are known beforehand there are none better to be had by splitting.
+one node. The paper on regions only inserts, and its conclusions ask for better nodes: where the
+constraints are known beforehand, packed ones are fuller and fewer of them are visited.
 
 Each level is shared out evenly among as few nodes as can hold it. So a node has at least half of
 what it could have, never fewer than insertion allows, and insertion and removal go on from there.

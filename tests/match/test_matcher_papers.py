@@ -68,6 +68,32 @@ def test_a_subscriber_is_found_by_no_filter_that_does_not_count(index: str) -> N
     assert matcher.match_batch([{"n": 1}])["subscription"].to_pylist() == ["long"]
 
 
+def test_a_subscription_renewed_for_ever_leaves_nothing_behind() -> None:
+    now = 0
+    matcher = Matcher(index="sff", clock=lambda: now)
+    for second in range(300):
+        now = second * 1_000_000_000
+        expires = np.datetime64(second + 1_000, "s")
+        matcher.subscribe("s", f"n > {second}", replace=True, expires=expires)
+        assert matcher.match({"n": second + 1}) == ["s"]
+        assert matcher.match({"n": second}) == []
+    assert len(matcher._engine._expiring) < 100  # type: ignore[attr-defined]
+    now += 1_000_000_000_000
+    assert matcher.match({"n": 1_000}) == []
+    assert matcher.stats()["constraints"] == 0
+
+
+def test_a_clock_that_runs_while_changes_are_taken_in() -> None:
+    """Every look at the clock finds it later, so that ids expire between any two looks."""
+    ticks = itertools.count(1_000)
+    matcher = Matcher(index="cr-tree", clock=lambda: next(ticks))
+    for k in range(400):
+        expires = np.datetime64(next(ticks) + k % 13, "ns")
+        matcher.subscribe(f"s{k % 20}", f"n > {k % 3}", replace=True, expires=expires)
+        assert set(matcher.match({"n": 5})) <= {f"s{j}" for j in range(20)}
+    assert matcher.match({"n": 0}) == []
+
+
 @pytest.mark.parametrize("index", PAPERS)
 def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) -> None:
     matcher = Matcher(index=index)

@@ -25,6 +25,8 @@ from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
 
+_LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
+
 
 class ForwardingEngine:
     """Finds subscriptions by a forwarding table, whose interfaces are the subscribers.
@@ -86,6 +88,7 @@ class ForwardingEngine:
 
     def _catch_up(self) -> None:
         """Make the table hold what the shelves hold now."""
+        self._shelves.snapshot()  # nothing waits now, so what is found below stays where it is
         for id, compiled in list(self._changes.items()):
             self._forget(id)
             if id in self._shelves:
@@ -106,6 +109,9 @@ class ForwardingEngine:
         if expires != NEVER:
             self._expires[id] = expires
             heapq.heappush(self._expiring, (expires, id))
+            if len(self._expiring) > 2 * len(self._expires) + _LEFT_OVER:
+                self._expiring = [(when, which) for which, when in self._expires.items()]
+                heapq.heapify(self._expiring)
 
     def _forget(self, id: str) -> None:
         self._expires.pop(id, None)

@@ -170,10 +170,11 @@ def warmup(as_json: AsJson = False) -> None:
       FENCEPOST_CACHE_DIR=/var/cache/fencepost fencepost warmup --json
     """
     started = time.perf_counter()
+    from fencepost.kernels import warmup as kernels
     from fencepost.kernels.compiling import cache_folder
-    from fencepost.kernels.warmup import steps
+    from fencepost.papers import warmup as papers
 
-    todo = steps()
+    todo = [*kernels.steps(), *papers.steps()]
     _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started
     if as_json:

@@ -25,6 +25,7 @@ from tests.match.strategies import (
     tables,
 )
 
+INDEXED = ("auto", "sff", "cr-tree")
 Expression = str | dict[str, Any]
 SETS = st.lists(EXPRESSIONS, min_size=1, max_size=8)
 FEW = st.lists(EVENTS, min_size=1, max_size=4)
@@ -36,6 +37,11 @@ def filled(expressions: Sequence[Expression], index: str = "auto") -> Matcher:
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression, subscriber=f"owner{number % 2}")
     return matcher
+
+
+def all_filled(expressions: Sequence[Expression]) -> list[Matcher]:
+    """A matcher of them for every index."""
+    return [filled(expressions, index) for index in INDEXED]
 
 
 def conditions(expressions: Sequence[Expression]) -> list[Condition]:
@@ -58,13 +64,16 @@ def pairs(table: pa.Table) -> list[tuple[int, str]]:
 @given(SETS, FEW)
 @examples(250)
 def test_match_is_what_the_oracle_says(expressions: list[Expression], events: list[Event]) -> None:
-    matcher, parsed = filled(expressions), conditions(expressions)
+    matchers, parsed = all_filled(expressions), conditions(expressions)
     for event in events:
         found = wanted(parsed, event)
-        assert matcher.match(event) == found
         owners = sorted({f"owner{int(id[1:]) % 2}" for id in found})
-        assert matcher.match_subscribers(event) == owners
-    assert pairs(matcher.match_batch(events)) == wanted_pairs(parsed, events)
+        for matcher in matchers:
+            assert matcher.match(event) == found, matcher.index
+            assert matcher.match_subscribers(event) == owners, matcher.index
+    all_pairs = wanted_pairs(parsed, events)
+    for matcher in matchers:
+        assert pairs(matcher.match_batch(events)) == all_pairs, matcher.index
 
 
 @given(SETS, FEW)
@@ -86,12 +95,15 @@ def test_features_match_as_the_oracle_says(
     expressions: list[Expression], events: list[Event]
 ) -> None:
     renamed = [_renamed(parse_text) for parse_text in expressions]
-    matcher, parsed = filled(renamed), conditions(renamed)
+    matchers, parsed = all_filled(renamed), conditions(renamed)
     features = [as_feature(event) for event in events]
-    for feature in features:
-        assert matcher.match(feature) == wanted(parsed, feature)
     collection = {"type": "FeatureCollection", "features": features}
-    assert pairs(matcher.match_batch(collection)) == wanted_pairs(parsed, features)
+    found = [wanted(parsed, feature) for feature in features]
+    for matcher in matchers:
+        assert [matcher.match(feature) for feature in features] == found, matcher.index
+        assert pairs(matcher.match_batch(collection)) == [
+            (row, id) for row, ids in enumerate(found) for id in ids
+        ]
 
 
 def _renamed(expression: Expression) -> Expression:
@@ -104,22 +116,26 @@ def _renamed(expression: Expression) -> Expression:
 @given(SETS, tables())
 @examples(250)
 def test_tables_match_as_their_rows_do(expressions: list[Expression], table: pa.Table) -> None:
-    matcher, parsed = filled(expressions), conditions(expressions)
-    found = wanted_pairs(parsed, table.to_pylist())
-    assert pairs(matcher.match_batch(table)) == found
-    assert pairs(matcher.match_batch(table, threads=2)) == found
+    found = wanted_pairs(conditions(expressions), table.to_pylist())
     batches = table.combine_chunks().to_batches()
-    if len(batches) == 1:
-        assert pairs(matcher.match_batch(batches[0])) == found
+    for matcher in all_filled(expressions):
+        assert pairs(matcher.match_batch(table)) == found, matcher.index
+        assert pairs(matcher.match_batch(table, threads=2)) == found, matcher.index
+        if len(batches) == 1:
+            assert pairs(matcher.match_batch(batches[0])) == found, matcher.index
 
 
 @given(SETS, frames())
 @examples(100)
 def test_frames_match_as_their_rows_do(expressions: list[Expression], frame: pd.DataFrame) -> None:
-    matcher, parsed = filled(expressions), conditions(expressions)
+    parsed = conditions(expressions)
     rows: list[dict[str, object]] = [dict(row) for row in frame.to_dict("records")]  # type: ignore[arg-type]
-    assert pairs(matcher.match_batch(frame)) == wanted_pairs(parsed, rows)
-    assert [matcher.match(row) for _, row in frame.iterrows()] == [wanted(parsed, r) for r in rows]
+    found = [wanted(parsed, row) for row in rows]
+    for matcher in all_filled(expressions):
+        assert [matcher.match(row) for _, row in frame.iterrows()] == found, matcher.index
+        assert pairs(matcher.match_batch(frame)) == [
+            (row, id) for row, ids in enumerate(found) for id in ids
+        ]
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=4), FEW, tables())
@@ -138,12 +154,13 @@ def test_the_reference_index_is_the_oracle(
     expressions=st.lists(EXPRESSIONS, min_size=1, max_size=20),
     events=FEW,
     rng=st.randoms(use_true_random=False),
+    index=st.sampled_from(INDEXED),
 )
-@examples(60)
+@examples(100)
 def test_segments_merged_saved_or_thinned_out_match_the_same(
-    expressions: list[Expression], events: list[Event], rng: Any, tmp_path_factory: Any
+    expressions: list[Expression], events: list[Event], rng: Any, index: str, tmp_path_factory: Any
 ) -> None:
-    matcher, parsed = Matcher(), conditions(expressions)
+    matcher, parsed = Matcher(index=index), conditions(expressions)
     kept: dict[str, Condition] = {}
     for number, expression in enumerate(expressions):
         matcher.subscribe(f"s{number}", expression)
@@ -156,7 +173,7 @@ def test_segments_merged_saved_or_thinned_out_match_the_same(
             del kept[gone]
     folder = tmp_path_factory.mktemp("index")
     matcher.save(folder)
-    again = Matcher.open(folder)
+    again = Matcher.open(folder, index=index)
     assert again.ids() == matcher.ids() == sorted(kept)
     for event in events:
         found = sorted(id for id, one in kept.items() if evaluate(one, event) is True)

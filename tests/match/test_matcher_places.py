@@ -23,24 +23,27 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
     rng = random.Random(f"places of {family}")
     for _ in range(settings().max_examples // 50):
         scene = [g for g in FAMILIES[family](rng) if g is not None and is_valid(g)][:5]
-        matcher = Matcher()
+        matchers = [Matcher(index=index) for index in ("auto", "sff", "cr-tree")]
         wanted: dict[str, list[bool]] = {}
         for number, given in enumerate(scene):
             for function in ast.Spatial:
                 id = f"{function.name} {number}"
-                matcher.subscribe_columns([id], regions={"g": ([given], function.name)})
+                for matcher in matchers:
+                    matcher.subscribe_columns([id], regions={"g": ([given], function.name)})
                 wanted[id] = [are_related(function, one, given) for one in scene]
             distance = _distance(rng, given, rng.choice(scene))
-            matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
+            for matcher in matchers:
+                matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
             wanted[f"near {number}"] = [
                 are_near(ast.Near.S_DWITHIN, one, given, distance) for one in scene
             ]
         table = pa.table({"g": [one.wkb for one in scene]})
-        found = matcher.match_batch(table)
-        pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
-        assert sorted(pairs) == sorted(
-            (row, id) for id, rows in wanted.items() for row, holds in enumerate(rows) if holds
-        )
+        for matcher in matchers:
+            found = matcher.match_batch(table)
+            pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+            assert sorted(pairs) == sorted(
+                (row, id) for id, rows in wanted.items() for row, holds in enumerate(rows) if holds
+            ), matcher.index
 
 
 def _distance(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> float:

@@ -61,7 +61,7 @@ class Kept:
 class Sequences(RuleBasedStateMachine):
     """Every call does to the matcher what it does to the model."""
 
-    @initialize(index=st.sampled_from(["auto", "auto", "auto", "reference"]))
+    @initialize(index=st.sampled_from(["auto", "auto", "auto", "reference", "sff", "cr-tree"]))
     def begin(self, index: str) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
@@ -196,9 +196,9 @@ class Sequences(RuleBasedStateMachine):
     @rule()
     def save_and_open(self) -> None:
         self.matcher.save(self.folder / "index")
-        again = Matcher.open(self.folder / "index", clock=self.clock)
-        again.index = self.matcher.index
-        self.matcher = again
+        self.matcher = Matcher.open(
+            self.folder / "index", index=self.matcher.index, clock=self.clock
+        )
 
     @precondition(lambda self: hasattr(self, "model"))
     @invariant()
@@ -215,4 +215,4 @@ class Sequences(RuleBasedStateMachine):
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(examples(60), stateful_step_count=25)
+TestSequences.settings = settings(examples(100), stateful_step_count=25)

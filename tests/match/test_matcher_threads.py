@@ -31,10 +31,11 @@ def together(*works: Callable[[], None]) -> None:
         sys.setswitchinterval(switch)
 
 
-def test_a_match_sees_only_states_that_existed() -> None:
+@pytest.mark.parametrize("index", ["auto", "cr-tree"])
+def test_a_match_sees_only_states_that_existed(index: str) -> None:
     """The third thread moves one subscription through 0, 1, 2 ...: a match sees one of the two
     neighbours of a step, or with replace=True exactly one."""
-    matcher = Matcher()
+    matcher = Matcher(index=index)
     for number in range(50):
         matcher.subscribe(f"always{number}", "n > 0")
     event = {"n": 1, **{f"x{k}": 1 for k in range(200)}}
@@ -68,8 +69,9 @@ def test_a_match_sees_only_states_that_existed() -> None:
     assert set(matcher.match(event)) == always | {f"step{steps - 1}"}
 
 
-def test_a_replacement_is_never_absent() -> None:
-    matcher = Matcher()
+@pytest.mark.parametrize("index", ["auto", "sff"])
+def test_a_replacement_is_never_absent(index: str) -> None:
+    matcher = Matcher(index=index)
     matcher.subscribe("s", "n > 0")
     matcher.match({"n": 1})
     stop = threading.Event()
@@ -84,6 +86,7 @@ def test_a_replacement_is_never_absent() -> None:
     def read() -> None:
         while not stop.is_set():
             assert matcher.match({"n": 1}) == ["s"]
+            assert matcher.match_batch([{"n": 1}])["subscription"].to_pylist() == ["s"]
 
     together(change, read, read)
 

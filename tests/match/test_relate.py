@@ -203,6 +203,71 @@ def test_threads_do_not_disturb_each_other() -> None:
             assert found.tolist() == expected
 
 
+# ----------------------------------------------------------------------------------------- sampled
+
+# An L-shape around the square, a hundredth off: nearer than half the distance of ten samples.
+NEAR = "POLYGON ((4.01 0, 8 0, 8 5, 2 5, 2 4.01, 4.01 4.01, 4.01 0))"
+
+
+def test_sampling_takes_a_thin_gap_for_contact_unless_it_is_dense() -> None:
+    assert fp.relate(SQUARE, NEAR) is fp.Relation.DISJOINT
+    assert fp.relate(SQUARE, NEAR, method="exact") is fp.Relation.DISJOINT
+    assert fp.relate(SQUARE, NEAR, method="sampled", density=10) is fp.Relation.MEETS
+    assert fp.relate(NEAR, SQUARE, method="sampled", density=10) is fp.Relation.MEETS
+    assert fp.relate(SQUARE, NEAR, method="sampled", density=100) is fp.Relation.DISJOINT
+
+
+def test_sampling_many_gives_what_single_calls_give() -> None:
+    sampled = partial(fp.relate, method="sampled", density=5.0)
+    assert [sampled(SQUARE, other).value for other in OTHERS] == EXPECTED
+    assert [sampled(other, SQUARE).converse.value for other in OTHERS] == EXPECTED
+    options: dict[str, Any] = {"method": "sampled", "density": 5.0}
+    assert names(fp.relate_one_to_many(SQUARE, OTHERS, **options)) == EXPECTED
+    assert names(fp.relate_pairs([SQUARE] * 8, OTHERS, **options)) == EXPECTED
+    assert names(fp.relate_one_to_many(SQUARE, [], **options)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "guessed"}, "'exact' or 'sampled'; saw 'guessed'"),
+        ({"method": None}, "'exact' or 'sampled'; saw None"),
+        ({"method": "sampled"}, "above 0, .* saw None"),
+        ({"method": "sampled", "density": 0}, "above 0, .* saw 0"),
+        ({"method": "sampled", "density": -2.5}, r"above 0, .* saw -2\.5"),
+        ({"method": "sampled", "density": float("nan")}, "above 0, .* saw nan"),
+        ({"method": "sampled", "density": float("inf")}, "above 0, .* saw inf"),
+        ({"method": "sampled", "density": 10**400}, "above 0"),
+        ({"method": "sampled", "density": "dense"}, "above 0, .* saw 'dense'"),
+        ({"method": "sampled", "density": True}, "above 0, .* saw True"),
+        ({"density": 5.0}, "for method='sampled'; leave it out"),
+    ],
+)
+def test_methods_and_densities_that_are_none(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(fp.ModelError, match=words):
+        fp.relate(SQUARE, SQUARE, **options)
+    with pytest.raises(fp.ModelError, match=words):
+        fp.relate_one_to_many(SQUARE, [SQUARE], **options)
+    with pytest.raises(fp.ModelError, match=words):
+        fp.relate_pairs([SQUARE], [SQUARE], **options)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "POINT (1 1)",
+        "LINESTRING (0 0, 1 1)",
+        "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 2 1, 2 2, 1 1))",
+        "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 6 5, 6 6, 5 5)))",
+    ],
+)
+def test_sampling_takes_simple_polygons_only(other: str) -> None:
+    with pytest.raises(fp.ModelError, match=r"row 0 of the second .* use the exact relation"):
+        fp.relate(SQUARE, other, method="sampled", density=5.0)
+    with pytest.raises(fp.ModelError, match="row 1 of the first"):
+        fp.relate_pairs([SQUARE, other], [SQUARE, SQUARE], method="sampled", density=5.0)
+
+
 # ------------------------------------------------------------------------------------------ errors
 
 

@@ -1,4 +1,4 @@
-"""One meaning everywhere: embedded, on Spark and in the reference, on the same random cases."""
+"""One meaning everywhere: embedded by any index, on Spark and in the reference, on random cases."""
 
 from __future__ import annotations
 
@@ -114,4 +114,8 @@ def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) ->
         sorted(zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True))
         == wanted
     )
+    for index in ("sff", "cr-tree"):
+        table = Matcher.open(tmp_path / "index", index=index).match_batch(frame.toArrow())
+        found = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
+        assert sorted(found) == wanted, index
     assert len(wanted) > 1_000

@@ -17,7 +17,7 @@ from fencepost.kernels.compiling import kernel
 
 
 @structref.register
-class _HandleType(types.StructRef):  # type: ignore[misc]
+class _HandleType(types.StructRef):  # type: ignore[misc, name-defined]
     """A handle in compiled code; `arrays` is what it holds."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.index.events import block_of_rows, block_of_table
-from fencepost.kernels.matching import EventArrays
 from fencepost.match.catalogue import Shelf
-from fencepost.match.run import events_of
+from fencepost.match.engines import Events, Pairs
 from fencepost.model.event import Row, attributes
 from fencepost.plan.evaluate import EventValues
 
@@ -26,7 +24,7 @@ ROWS = 10_000  # events a block: enough to share the cost of a call, small enoug
 RESULT = pa.schema(
     [("event", pa.int64()), ("subscription", pa.dictionary(pa.int32(), pa.string()))]
 )
-Block = tuple[NDArray[np.int64], Callable[[], EventArrays]]  # rows of the table, and their columns
+Block = tuple[NDArray[np.int64], Events]  # rows of the table, and what is in them
 
 
 def match_table(
@@ -38,8 +36,6 @@ def match_table(
 ) -> pa.Table:
     """See `Matcher.match_batch`."""
     _check_threads(threads)
-    if matcher.index == "reference":
-        return _by_reference(matcher, table, dead_letters)
     pairs = match_pairs(matcher, shelves, table, threads, dead_letters)
     return _result(pairs[:, 0], pairs[:, 1], shelves)
 
@@ -55,20 +51,15 @@ def match_pairs(
     table: object,
     threads: int = 1,
     dead_letters: DeadLetters | None = None,
-) -> NDArray[np.int64]:
+) -> Pairs:
     """Pairs of an event's row and a subscription's, counted through all shelves."""
-    bases = np.cumsum([0, *(len(shelf.segment) for shelf in shelves)])
 
-    def run(block: Block) -> NDArray[np.int64]:
-        rows, make = block
-        events = make()
-        found = [np.empty((0, 2), np.int64)]
-        for shelf, base in zip(shelves, bases[:-1], strict=True):
-            results, stops = matcher._rows_of(shelf, events)
-            found.append(np.column_stack((rows[events_of(stops)], results + base)))
-        return np.concatenate(found)
+    def run(block: Block) -> Pairs:
+        rows, events = block
+        pairs = matcher._engine.pairs(shelves, events)
+        return np.column_stack((rows[pairs[:, 0]], pairs[:, 1]))
 
-    blocks = _blocks(matcher, table, dead_letters)
+    blocks = _blocks(table, dead_letters)
     if threads == 1:
         parts = [run(block) for block in blocks]
     else:
@@ -77,22 +68,20 @@ def match_pairs(
     return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
 
 
-def _blocks(matcher: Matcher, table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
-    columns = matcher._columns
+def _blocks(table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
     arrow = as_arrow(table)
     if arrow is not None:
         for first in range(0, arrow.num_rows, ROWS):
-            part = arrow.slice(first, ROWS)
-            rows = np.arange(first, first + part.num_rows)
-            yield rows, lambda part=part: block_of_table(columns, part)  # type: ignore[misc]
+            # A table without columns is as long as it is told: never ask beyond its end.
+            part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
+            yield np.arange(first, first + part.num_rows), part
         return
     events, bad = _events(table)
     _set_aside(bad, dead_letters)
     for first in range(0, len(events), ROWS):
         chosen = events[first : first + ROWS]
         numbers = np.array([number for number, _ in chosen], np.int64)
-        own = [event for _, event in chosen]
-        yield numbers, lambda own=own: block_of_rows(columns, own)  # type: ignore[misc]
+        yield numbers, [event for _, event in chosen]
 
 
 def _events(table: object) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
@@ -161,22 +150,6 @@ def names_of(shelves: tuple[Shelf, ...], column: str, rows: NDArray[np.int64]) -
     chunks = [chunk for shelf in shelves for chunk in shelf.names.column(column).chunks]
     taken = pa.chunked_array(chunks, pa.string()).take(pa.array(rows))
     return pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], pa.string())
-
-
-def _by_reference(matcher: Matcher, table: object, dead_letters: DeadLetters | None) -> pa.Table:
-    arrow = as_arrow(table)
-    if arrow is not None:
-        if len(set(arrow.column_names)) < arrow.num_columns:
-            raise ModelError("two columns of the table have one name; rename one of them")
-        try:
-            table = [Row(row) for row in arrow.to_pylist()]
-        except (pa.ArrowException, ValueError, OverflowError) as error:
-            raise ModelError(f"the table cannot be read: {error}") from error
-    events, bad = _events(table)
-    _set_aside(bad, dead_letters)
-    pairs = [(n, id) for n, event in events for id in matcher.match(Row(event.attributes))]
-    ids = pa.array([id for _, id in pairs], pa.string()).dictionary_encode()
-    return pa.table([pa.array([n for n, _ in pairs], pa.int64()), ids], schema=RESULT)
 
 
 def _set_aside(bad: DeadLetters, dead_letters: DeadLetters | None) -> None:

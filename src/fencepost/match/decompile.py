@@ -25,7 +25,7 @@ _ARRAY = tuple(ast.Array)
 def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     arrays = segment.arrays
-    number = int(np.flatnonzero(arrays.filter_subscription == row)[0])
+    number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
     parts = [_part(segment, check, columns) for check in arrays.checks[low:high]]
     if not parts:
@@ -94,4 +94,5 @@ def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
         parts.setdefault(int(g.chains["part"][c]), []).append(chain)
     polygons = [Polygon(rings[0], rings[1:]) for rings in parts.values()]
     result = polygons[0] if len(polygons) == 1 else MultiPolygon(polygons)
-    return shapely.normalize(result)
+    with np.errstate(all="ignore"):  # GEOS multiplies coordinates, however far they are
+        return shapely.normalize(result)

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows
-from fencepost.kernels.matching import EventArrays
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry
+from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.match.explain import Explanation, explain
-from fencepost.match.reference.evaluate import matches as reference_matches
-from fencepost.match.run import Runner
+from fencepost.match.paper_index import ForwardingEngine
+from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.model.event import attributes
+from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
 from fencepost.plan.values import is_missing
 
-INDEXES = ("auto", "reference")
+INDEXES = ("auto", "reference", "sff", "cr-tree")
 SPACES = ("planar",)
 DeadLetters = list[tuple[int, str]]
 
@@ -43,9 +41,14 @@ class Matcher:
     ----------
     space : {"planar"}
         What coordinates mean: points of a plane.
-    index : {"auto", "reference"}
-        "reference" evaluates every expression on every event, slowly and plainly; it is what
-        "auto" is tested against.
+    index : {"auto", "reference", "sff", "cr-tree"}
+        How subscriptions are found. "sff" is Siena Fast Forwarding, a published system, with
+        regions in a list; "cr-tree" is the same with regions in its CR-tree. "reference"
+        evaluates every expression on every event, slowly and plainly; it is what the others are
+        tested against. All give the same answers.
+    density : float, optional
+        With "cr-tree", relate simple polygons by that system's Algorithm 1, with so many samples
+        for each unit of length: approximately. Left out, relations are exact.
     clock : callable, optional
         The present in nanoseconds since 1970, by which subscriptions expire.
 
@@ -53,6 +56,7 @@ class Matcher:
     -----
     A matcher may be used from many threads. A change is seen by every match that begins after it
     returned. A process that forks may use a matcher in the child if no other thread was using it.
+    With "sff" and "cr-tree" one match runs at a time, the others wait.
 
     Examples
     --------
@@ -67,18 +71,47 @@ class Matcher:
         space: str = "planar",
         index: str = "auto",
         *,
-        clock: Callable[[], int] = time.time_ns,
+        density: float | None = None,
+        clock: Clock = time.time_ns,
     ) -> None:
         if space not in SPACES:
             raise ModelError(f"space must be one of {', '.join(SPACES)}; saw {space!r:.40}")
         if index not in INDEXES:
             raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
+        if density is not None and index != "cr-tree":
+            raise ModelError(
+                f"a density is for index='cr-tree', but the index is {index!r}; leave one out"
+            )
         self.space = space
-        self.index = index
+        self._index = index
+        self._density = None if density is None else checked_density(density)
         self._clock = clock
-        self._columns = Columns()
-        self._shelves = Shelves(self._columns, clock)
-        self._runner = Runner()
+        self._load(Columns(), ())
+
+    def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
+        """Begin with these shelves, and an engine that knows them."""
+        self._columns = columns
+        self._shelves = Shelves(columns, self._clock)
+        self._shelves.load(shelves)
+        self._engine = self._new_engine()
+
+    def _new_engine(self) -> Engine:
+        if self._index == "auto":
+            return SegmentEngine(self._shelves, self._clock)
+        if self._index == "reference":
+            return ReferenceEngine(self._shelves, self._clock)
+        if self._index == "sff":
+            table = ForwardingTable("list")
+        elif self._density is None:
+            table = ForwardingTable("cr-tree")
+        else:
+            table = ForwardingTable("cr-tree", "sampled", self._density)
+        return ForwardingEngine(self._shelves, self._clock, table)
+
+    @property
+    def index(self) -> str:
+        """How subscriptions are found."""
+        return self._index
 
     # Subscriptions
 
@@ -113,8 +146,7 @@ class Matcher:
         ModelError
             Where the id is in use and `replace` is false.
         """
-        subscription = self._compiled(id, expression, subscriber, expires)
-        self._shelves.add((subscription,), replace)
+        self._add([self._compiled(id, expression, subscriber, expires)], replace)
 
     def subscribe_many(
         self,
@@ -157,7 +189,7 @@ class Matcher:
                     del good[id]
             if bad and dead_letters is None:
                 raise ModelError(_all_reasons(sorted(bad)))
-            self._shelves.add([subscription for _, subscription in good.values()], replace)
+            self._add([subscription for _, subscription in good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
@@ -203,10 +235,20 @@ class Matcher:
             shelf = compiled.shelf()
             self._columns.adopt(columns)
             self._shelves.push(shelf)
+            self._engine.changed(dict.fromkeys(compiled.ids))
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        return self._shelves.remove(id)
+        with self._shelves.lock:
+            was_there = self._shelves.remove(id)
+            if was_there:
+                self._engine.changed({id: None})
+        return was_there
+
+    def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
+        with self._shelves.lock:
+            self._shelves.add(subscriptions, replace)
+            self._engine.changed({one.id: one.filters for one in subscriptions})
 
     def _compiled(
         self, id: object, expression: object, subscriber: object, expires: object
@@ -244,35 +286,11 @@ class Matcher:
         ----------
         event : mapping, GeoJSON Feature, or table row
         """
-        return sorted(id for shelf, row in self._hits(event) for id in (shelf.ids[row],))
+        return sorted(self._engine.ids(EventValues(attributes(event))))
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""
-        return sorted({shelf.subscribers[row] for shelf, row in self._hits(event)})
-
-    def _hits(self, event: object) -> list[tuple[Shelf, int]]:
-        values = EventValues(attributes(event))
-        shelves = self.snapshot()
-        if self.index == "reference":
-            return self._reference_hits(event, shelves)
-        block = block_of_rows(self._columns, (values,))
-        return [
-            (shelf, row) for shelf in shelves for row in self._rows_of(shelf, block)[0].tolist()
-        ]
-
-    def _rows_of(
-        self, shelf: Shelf, block: EventArrays
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        return self._runner.match(shelf.segment, block, self._clock())
-
-    def _reference_hits(self, event: object, shelves: tuple[Shelf, ...]) -> list[tuple[Shelf, int]]:
-        now = self._clock()
-        return [
-            (shelf, row)
-            for shelf in shelves
-            for row in shelf.living(now).tolist()
-            if reference_matches(parse(storage.expression(shelf, row, self._columns)), event)
-        ]
+        return sorted(self._engine.subscribers(EventValues(attributes(event))))
 
     def match_batch(
         self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
@@ -318,6 +336,7 @@ class Matcher:
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "bytes": sum(shelf.segment.nbytes for shelf in shelves),
+            **self._engine.stats(),
         }
 
     def attributes_asked(self) -> frozenset[str]:
@@ -333,18 +352,29 @@ class Matcher:
     # Keeping
 
     def save(self, path: str | Path) -> None:
-        """Write the subscriptions to a folder, ready to be opened memory-mapped by any process."""
+        """Write the subscriptions to a folder, ready to be opened memory-mapped by any process.
+
+        Which index this matcher has is not written: whoever opens the folder chooses.
+        """
         with self._shelves.lock:
             storage.save(Path(path), self.snapshot(), self._columns, self.space)
 
     @classmethod
-    def open(cls, path: str | Path, *, clock: Callable[[], int] = time.time_ns) -> Matcher:
-        """A matcher of the subscriptions that `save` wrote; they are mapped, not read."""
+    def open(
+        cls,
+        path: str | Path,
+        index: str = "auto",
+        *,
+        density: float | None = None,
+        clock: Clock = time.time_ns,
+    ) -> Matcher:
+        """A matcher of the subscriptions that `save` wrote; they are mapped, not read.
+
+        With "sff" or "cr-tree", the first match reads them all and builds that index in memory.
+        """
         shelves, columns, space = storage.open(Path(path))
-        matcher = cls(space, clock=clock)
-        matcher._columns = columns
-        matcher._shelves = Shelves(columns, clock)
-        matcher._shelves.load(shelves)
+        matcher = cls(space, index, density=density, clock=clock)
+        matcher._load(columns, shelves)
         return matcher
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from fencepost.kernels.trees import Scratch, scratch
 from fencepost.language.ast import Near
 from fencepost.model.geometry import Shapes
 from fencepost.plan.near import near
+
+# Subscriptions by row, event after event; and where each event's end.
+Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 _FIRST_ROOM = 1024
 _NEAR = tuple(Near)
@@ -37,9 +41,7 @@ class Runner:
     def __init__(self) -> None:
         self._buffers = _Buffers()
 
-    def match(
-        self, segment: Segment, events: EventArrays, now: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def match(self, segment: Segment, events: EventArrays, now: int) -> Found:
         """The rows of the subscriptions that each event matches, ascending; where each's end."""
         own = self._buffers
         arrays = segment.arrays
@@ -90,7 +92,7 @@ def _grown(array: NDArray[np.uint32], used: int, needed: int) -> NDArray[np.uint
 
 def _with_decided(
     results: NDArray[np.uint32], stops: NDArray[np.int64], decided: NDArray[np.uint32]
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+) -> Found:
     """Results and more pairs of (event, row), as results."""
     pairs = np.column_stack((events_of(stops), results))
     pairs = np.unique(np.concatenate((pairs, decided)), axis=0)

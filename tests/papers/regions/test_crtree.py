@@ -1,6 +1,5 @@
 """The CR-tree against brute force, and its table against the printed one."""
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 import random
@@ -126,7 +125,7 @@ def _random_box(rng: random.Random) -> BaseGeometry:
 # ------------------------------------------------------------------------------------------ tree
 
 
-def _check_structure(tree: CRTree) -> None:
+def check_structure(tree: CRTree) -> None:
     """Boxes are tight, nodes full enough, leaves on one level, counts of `disjoint` right."""
     arrays = tree._tree
 
@@ -159,16 +158,24 @@ def _check_structure(tree: CRTree) -> None:
     assert below(int(arrays.state[ROOT]), True)[2] == len(tree)
 
 
+@pytest.mark.parametrize("packed", [0, 200])
 @pytest.mark.parametrize("split", ["quadratic", "rstar"])
 @pytest.mark.parametrize(("fanout", "least"), [(4, 2), (16, 6)])
 def test_finds_what_brute_force_finds_as_constraints_come_and_go(
-    split: Split, fanout: int, least: int
+    split: Split, fanout: int, least: int, packed: int
 ) -> None:
     regions = Shapes.read_all(_pool(7))
     messages = [Shapes.read_one(message) for message in _messages(8)]
     rng = random.Random(9)
     tree = CRTree(split=split, fanout=fanout, least=least)
-    kept: dict[int, tuple[int, int]] = {}
+    rows = np.array([rng.randrange(len(regions)) for _ in range(packed)], np.int64)
+    masks = np.array([rng.randrange(256) for _ in range(packed)], np.int64)
+    first = tree.add_many(Shapes.gather([(regions.arrays, rows)]), masks, packed=True)
+    kept: dict[int, tuple[int, int]] = {
+        number: (row, mask)
+        for number, row, mask in zip(first.tolist(), rows.tolist(), masks.tolist(), strict=True)
+    }
+    check_structure(tree)
     growing = True
     for step in range(900):
         growing = True if not kept else False if len(kept) > 250 else growing
@@ -189,10 +196,10 @@ def test_finds_what_brute_force_finds_as_constraints_come_and_go(
             assert len(found) == len(set(found))
             assert set(found) == {n for n, (row, mask) in kept.items() if mask >> codes[row] & 1}
         if step % 100 == 0:
-            _check_structure(tree)
+            check_structure(tree)
     for number in list(kept):
         tree.remove(number)
-    _check_structure(tree)
+    check_structure(tree)
     assert len(tree) == 0
     assert tree.height == 1
     assert tree.search(messages[0]).tolist() == []
@@ -238,6 +245,50 @@ def test_matches_disjoint_constraints_of_missed_nodes_without_a_visit() -> None:
     assert (tree.evaluated, tree.visited) == (0, 1)
 
 
+@pytest.mark.parametrize(("fanout", "least"), [(4, 2), (5, 2), (16, 6), (16, 8)])
+def test_a_packed_tree_is_sound_whatever_its_size(fanout: int, least: int) -> None:
+    rng = np.random.default_rng(15)
+    message = shapely.box(20, 20, 60, 70)
+    for count in (0, 1, 2, fanout - 1, fanout, fanout + 1, 2 * fanout + 1, fanout**2 + 1, 1000):
+        corners = rng.integers(0, 100, (count, 2))
+        regions = Shapes.read_all(np.column_stack((corners, corners + rng.integers(1, 9, 2))))
+        masks = rng.integers(0, 256, count)
+        tree = CRTree(fanout=fanout, least=least)
+        assert tree.add_many(regions, masks, packed=True).tolist() == list(range(count))
+        check_structure(tree)
+        wanted = np.flatnonzero((masks >> relations(Shapes.read_one(message), regions)) & 1)
+        assert sorted(tree.match(message).tolist()) == wanted.tolist()
+        # Not a level more than so many constraints need.
+        assert fanout ** (tree.height - 1) < max(count, 2)
+
+
+def test_packing_finds_with_fewer_visits_than_insertion() -> None:
+    rng = np.random.default_rng(16)
+    corners = rng.random((4000, 2)) * 1000
+    regions = Shapes.read_all(np.column_stack((corners, corners + 2)))
+    masks = np.full(4000, O.bit)
+    packed, grown = CRTree(), CRTree()
+    packed.add_many(regions, masks, packed=True)
+    grown.add_many(regions, masks)
+    for x, y in (rng.random((30, 2)) * 900).tolist():
+        message = shapely.box(x, y, x + 60, y + 60)
+        assert set(packed.match(message).tolist()) == set(grown.match(message).tolist())
+    assert packed.visited < grown.visited
+
+
+def test_an_emptied_tree_can_be_packed_and_no_other() -> None:
+    regions = Shapes.read_all([shapely.box(k, 0, k + 1, 1) for k in range(100)])
+    masks = np.full(100, I.bit)
+    tree = CRTree(fanout=4, least=2)
+    for number in tree.add_many(regions, masks).tolist():
+        with pytest.raises(IndexingError, match="only an empty tree can be packed"):
+            tree.add_many(regions, masks, packed=True)
+        tree.remove(number)
+    numbers = tree.add_many(regions, masks, packed=True)
+    check_structure(tree)
+    assert tree.match(shapely.box(7.2, 0.2, 7.4, 0.4)).tolist() == [numbers[7]]
+
+
 def test_takes_masks_by_the_dimension_of_the_message() -> None:
     tree = CRTree()
     number = tree.add(shapely.box(0, 0, 4, 4), [I.bit, 0, O.bit])
@@ -258,18 +309,25 @@ def test_forgets_the_regions_of_removed_constraints() -> None:
     assert len(tree.match(shapely.box(100.2, 0.2, 100.4, 0.4))) == 1
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("split", ["quadratic", "rstar"])
-def test_many_equal_boxes_and_far_coordinates(split: Split) -> None:
+def test_many_equal_boxes_and_far_coordinates(split: Split, packed: bool) -> None:
     tree = CRTree(fanout=4, least=2, split=split)
     far = [shapely.box(k * 1e307, -1.6e308, (k + 1) * 1e307, 1.6e308) for k in range(-9, 9)]
     near = [shapely.box(1e-300, 0, 2e-300, 1e-300)] * 60
-    numbers = [tree.add(region, E.bit) for region in [*far, *near, *far]]
+    regions = [*far, *near, *far]
+    if packed:
+        masks = np.full(len(regions), E.bit)
+        numbers = tree.add_many(Shapes.read_all(regions), masks, packed=True).tolist()
+        check_structure(tree)
+    else:
+        numbers = [tree.add(region, E.bit) for region in regions]
     for k, region in enumerate(far):
         assert sorted(tree.match(region).tolist()) == [numbers[k], numbers[k - len(far)]]
     assert set(tree.match(near[0]).tolist()) == set(numbers[18:78])
     for one in numbers[:-1]:
         tree.remove(one)
-    _check_structure(tree)
+    check_structure(tree)
     assert tree.match(far[-1]).tolist() == numbers[-1:]
 
 

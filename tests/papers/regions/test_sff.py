@@ -26,6 +26,7 @@ from fencepost.plan.evaluate import EventValues
 from fencepost.plan.near import near
 from fencepost.plan.values import pair_of
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS
+from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
 
 def _filters(text: str) -> list[Filter]:
@@ -44,21 +45,6 @@ def _table(texts: Mapping[int, str], **options: Any) -> ForwardingTable:
 
 
 # ------------------------------------------------------------------------- the paper's own example
-
-LEAK = "POLYGON ((23.1 10.9, 30.3 27, 48 19, 40 5, 23.1 10.9))"
-CLOUD = "POLYGON ((10 5, 7 12, 30 20, 10 5))"
-AREA = "POLYGON ((3 2, 15 40, 0 40, 3 2))"
-FIGURE_1 = {"warning": "hazardous leak", "area": LEAK, "concentration": 172, "hazard": 4}
-FIGURE_3 = {
-    11: ("I1", "stock = 'MTK' AND price < 100"),
-    12: ("I1", "stock = 'DYS' AND price > 200 AND bubble = TRUE"),
-    21: ("I2", f"EH_OVERLAP(cloud, {CLOUD}) AND pressure < 1000"),
-    22: (
-        "I2",
-        f"warning = 'hazardous leak' AND EH_DISJOINT(area, {AREA}) AND concentration > 100"
-        " AND hazard > 3",
-    ),
-}
 
 
 @pytest.mark.parametrize("region_index", ["cr-tree", "list"])
@@ -84,12 +70,17 @@ def test_forwards_the_message_of_figure_1_by_the_table_of_figure_3(
     st.lists(TEXT_EXPRESSIONS, min_size=2, max_size=8),
     st.lists(EVENTS, min_size=2, max_size=6),
     st.sampled_from(["cr-tree", "list"]),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
 def test_agrees_with_the_reference_as_subscriptions_come_and_go(
-    texts: list[str], events: list[dict[str, object]], region_index: Any, rng: random.Random
+    texts: list[str],
+    events: list[dict[str, object]],
+    region_index: Any,
+    packed: bool,
+    rng: random.Random,
 ) -> None:
-    table = ForwardingTable(region_index)
+    table = ForwardingTable(region_index, packed=packed)
     kept = {}
     for number, text in enumerate(texts):
         condition = parse(text)

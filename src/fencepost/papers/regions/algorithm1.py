@@ -35,7 +35,6 @@ with no common point are disjoint, as the CR-tree has it, whatever the halo. Hol
 parts are refused: with them the four witnesses do not tell the relations apart.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-untyped-decorators
 from __future__ import annotations
 
 import math
@@ -98,12 +97,12 @@ def relations_sampled(
         For anything but polygons without holes, or a density that is no such number.
     """
     check_density(density)
-    for shapes in (first, second):
+    for which, shapes in (("first", first), ("second", second)):
         refused = np.flatnonzero(~are_simple(shapes))
         if len(refused):
             raise ModelError(
-                f"Algorithm 1 takes polygons of one ring; row {refused[0]} is something else: "
-                "use the exact relation for holes, several parts, lines and points"
+                f"Algorithm 1 takes polygons of one ring; row {refused[0]} of the {which} is "
+                "something else: use the exact relation for holes, several parts, lines and points"
             )
     if len(first) not in (1, len(second)):
         raise ModelError(f"cannot pair {len(first)} polygons with {len(second)}")

@@ -14,7 +14,6 @@ for at a time. The counts of a message are told from older ones by its number, `
 is cleared between messages.
 """
 
-# mypy: allow-untyped-calls, allow-untyped-decorators
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -46,7 +45,7 @@ class CountArrays(NamedTuple):
 
 
 @kernel
-def count(arrays, ids, kind, epoch, out, found):  # type: ignore[no-untyped-def]
+def count(arrays, ids, kind, epoch, out, found):
     """Count constraints `ids` as satisfied; append owners of completed filters to `out`.
 
     Owners already found for this epoch are passed over with all their filters. Returns how many

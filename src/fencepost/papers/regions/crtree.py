@@ -15,12 +15,12 @@ S_t             the relations of boxes that Table 2 allows a constraint (`mbr`)
 
 Where we differ: Table 2 is corrected (`mbr`). The paper does not say how full its nodes are; ours
 have 16 entries at most and 6 at least (near the 40 % that the R*-tree's authors found best). Its
-split is the quadratic one; `split="rstar"` is the better one it wishes for. Relations are exact
-unless Algorithm 1 is asked for, which then decides between simple polygons; regions with holes or
-several parts, and messages that are lines or points, are beyond it and related exactly.
+split is the quadratic one; `split="rstar"` is the better one it wishes for, and constraints known
+beforehand can be packed (`packing`). Relations are exact unless Algorithm 1 is asked for, which
+then decides between simple polygons; regions with holes or several parts, and messages that are
+lines or points, are beyond it and related exactly.
 """
 
-# mypy: allow-untyped-calls
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -57,6 +57,7 @@ from fencepost.papers.regions.guttman import (
     delete,
     insert_many,
 )
+from fencepost.papers.regions.packing import nodes_needed, pack
 from fencepost.papers.regions.sampling import sample_room
 
 Split = Literal["quadratic", "rstar"]
@@ -160,9 +161,23 @@ class CRTree:
         shapes = region if isinstance(region, Shapes) else Shapes.read_one(region)
         return int(self.add_many(shapes, np.array([mask]))[0])
 
-    def add_many(self, regions: Shapes, masks: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Add a constraint for each region, with masks (n,) or (n, 3); their numbers."""
+    def add_many(
+        self, regions: Shapes, masks: NDArray[np.integer[Any]], *, packed: bool = False
+    ) -> NDArray[np.int64]:
+        """Add a constraint for each region, with masks (n,) or (n, 3); their numbers.
+
+        Parameters
+        ----------
+        packed : bool
+            Put the nodes of a tree that is still empty together at once: what follows is
+            inserted and removed as ever.
+        """
         triples = self._checked(regions, masks)
+        if packed and self._live:
+            raise IndexingError(
+                f"only an empty tree can be packed; this one has {self._live} constraints: "
+                "leave packed out, or start with another tree"
+            )
         ids = self._numbers(len(regions))
         rows = self._shapes.add(regions)
         boxes = np.empty((len(rows), 4))
@@ -175,7 +190,10 @@ class CRTree:
         if (chains, points) != self._largest:
             self._largest = chains, points
             self._room = None
-        if self._indexed:
+        if self._indexed and packed and len(ids):
+            self._make_room(nodes_needed(len(ids), self._fanout))
+            pack(self._tree, boxes, ids)
+        elif self._indexed:
             done = 0
             while done < len(ids):
                 self._reserve_nodes()
@@ -250,17 +268,19 @@ class CRTree:
         return np.array([*reused, *fresh], np.int64)
 
     def _reserve_nodes(self) -> None:
-        size = len(self._tree.size)
-        if size - int(self._tree.state[USED]) < self._reserve:
-            size = 2 * size + self._reserve
-            tree = self._tree
+        if len(self._tree.size) - int(self._tree.state[USED]) < self._reserve:
+            self._make_room(2 * len(self._tree.size) + self._reserve)
+
+    def _make_room(self, nodes: int) -> None:
+        tree = self._tree
+        if nodes > len(tree.size):
             self._tree = tree._replace(
-                boxes=_grown(tree.boxes, size),
-                child=_grown(tree.child, size),
-                size=_grown(tree.size, size),
-                level=_grown(tree.level, size),
-                parent=_grown(tree.parent, size),
-                disjoint=_grown(tree.disjoint, size),
+                boxes=_grown(tree.boxes, nodes),
+                child=_grown(tree.child, nodes),
+                size=_grown(tree.size, nodes),
+                level=_grown(tree.level, nodes),
+                parent=_grown(tree.parent, nodes),
+                disjoint=_grown(tree.disjoint, nodes),
             )
 
     def _compact(self) -> None:

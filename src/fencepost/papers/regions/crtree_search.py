@@ -10,7 +10,6 @@ outside it as a whole, and so does everything in it. That settles whole nodes an
 without evaluating a relation or reading a region; with Algorithm 1, near means within a halo.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-untyped-decorators
 from __future__ import annotations
 
 from typing import NamedTuple

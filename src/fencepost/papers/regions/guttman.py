@@ -13,7 +13,6 @@ paper's lists of such constraints need no links: the list of a node is what the 
 begin with.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-untyped-decorators
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -16,7 +16,6 @@ Boxes of points and level lines have no area. They count as within another box b
 as touching it, which keeps every row of the table right for them.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
 from __future__ import annotations
 
 import numpy as np

@@ -19,10 +19,14 @@ _EVERYTHING = 0xFF
 
 
 class RegionIndex:
-    """Relations to polygons, in a CR-tree; new ones go into it together before the next search."""
+    """Relations to polygons, in a CR-tree; new ones go into it together before the next search.
 
-    def __init__(self, tree: CRTree) -> None:
+    packed : whether the first of them, or the first after all were removed, are packed.
+    """
+
+    def __init__(self, tree: CRTree, packed: bool = False) -> None:
         self._tree = tree
+        self._packed = packed
         self._waiting: dict[int, Term] = {}
         self._constraint_of = np.empty(0, np.int64)
         self._number_of: dict[int, int] = {}
@@ -53,6 +57,7 @@ class RegionIndex:
         numbers = self._tree.add_many(
             Shapes.read_all(np.array(regions, object)),
             np.array([masks_of(term) for term in self._waiting.values()]),
+            packed=self._packed and not len(self._tree),
         )
         top = int(numbers.max()) + 1
         if top > len(self._constraint_of):

@@ -4,7 +4,6 @@ The part of `fencepost.papers.regions.algorithm1` that does the work, and whose 
 it need not visit the samples one by one.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-untyped-decorators
 # ruff: noqa: PLR1730
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ by `families`. `match` finds every subscription, `match_interfaces` does what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from fencepost.errors import IndexingError
 from fencepost.papers.regions.constraint_indexes import (
@@ -92,26 +92,31 @@ class _Owners:
     """Names, and the numbers that stand for them in the counts."""
 
     def __init__(self) -> None:
-        self._numbers: dict[object, int] = {}
-        self._uses: dict[object, int] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._uses: dict[Hashable, int] = {}
         self._free: list[int] = []
-        self.names: dict[int, object] = {}
+        self._names: list[Any] = []  # by number; a list, as it is read for every match
 
-    def take(self, name: object) -> int:
+    def take(self, name: Hashable) -> int:
         if name not in self._numbers:
-            number = self._free.pop() if self._free else len(self._numbers)
-            self._numbers[name] = number
-            self.names[number] = name
+            if not self._free:
+                self._free.append(len(self._names))
+                self._names.append(None)
+            number = self._numbers[name] = self._free.pop()
+            self._names[number] = name
         self._uses[name] = self._uses.get(name, 0) + 1
         return self._numbers[name]
 
-    def give_back(self, name: object) -> None:
+    def give_back(self, name: Hashable) -> None:
         self._uses[name] -= 1
         if not self._uses[name]:
             del self._uses[name]
             number = self._numbers.pop(name)
-            del self.names[number]
+            self._names[number] = None
             self._free.append(number)
+
+    def names(self, numbers: Iterable[int]) -> set[Any]:
+        return set(map(self._names.__getitem__, numbers))
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -130,6 +135,8 @@ class ForwardingTable:
         Of Algorithm 1: samples for each unit of length.
     split : "quadratic" or "rstar"
         Of the CR-tree.
+    packed : bool
+        Pack the CR-tree's first constraints together, rather than insert them one by one.
     families : mapping, optional
         Indexes of your own, by the type of check whose constraints they keep.
     """
@@ -141,6 +148,7 @@ class ForwardingTable:
         density: float = 0.0,
         *,
         split: Split = "quadratic",
+        packed: bool = False,
         families: Mapping[type[Check], Family] | None = None,
     ) -> None:
         if region_index not in ("cr-tree", "list"):
@@ -152,7 +160,7 @@ class ForwardingTable:
         CRTree(density=chosen, split=split)  # refuses what cannot be, before anything is added
         self._regions = Family(
             "regions",
-            lambda: RegionIndex(CRTree(density=chosen, split=split, indexed=indexed)),
+            lambda: RegionIndex(CRTree(density=chosen, split=split, indexed=indexed), packed),
             read_column,
         )
         self._families = dict(families or {})
@@ -161,65 +169,63 @@ class ForwardingTable:
         self._terms: dict[int, Term] = {}
         self._free: list[int] = []
         self._counts = FilterCounts()
-        self._filters: dict[int, list[int]] = {}  # of each subscription
-        self._interface: dict[int, str] = {}
+        self._filters: dict[Hashable, list[int]] = {}  # of each subscription
+        self._interface: dict[Hashable, str] = {}
         self._subscriptions = _Owners()
         self._interfaces = _Owners()
 
     def __len__(self) -> int:
         return len(self._filters)
 
-    def __contains__(self, subscription_id: int) -> bool:
-        return subscription_id in self._filters
+    def __contains__(self, subscription: Hashable) -> bool:
+        return subscription in self._filters
 
     @property
     def constraint_count(self) -> int:
         """The number of distinct constraints."""
         return len(self._constraints)
 
-    def add(self, subscription_id: int, interface: str, filters: Sequence[Filter]) -> None:
+    def add(self, subscription: Hashable, interface: str, filters: Sequence[Filter]) -> None:
         """Add a subscription, a disjunction of filters, to an interface.
 
         Raises
         ------
         IndexingError
-            If there is a subscription of that number.
+            If there is a subscription of that name.
         """
-        if subscription_id in self._filters:
-            raise IndexingError(f"there is a subscription {subscription_id} already")
-        owner = self._subscriptions.take(subscription_id)
+        if subscription in self._filters:
+            raise IndexingError(f"there is a subscription {subscription} already")
+        owner = self._subscriptions.take(subscription)
         gate = self._interfaces.take(interface)
-        self._interface[subscription_id] = interface
-        own = self._filters[subscription_id] = []
+        self._interface[subscription] = interface
+        own = self._filters[subscription] = []
         for one in filters:
             constraints = [self._take(term) for term in dict.fromkeys(_one_ended(one))]
             own.append(self._counts.add(constraints, owner, gate))
 
-    def remove(self, subscription_id: int) -> None:
+    def remove(self, subscription: Hashable) -> None:
         """Take a subscription out, and constraints that no other has.
 
         Raises
         ------
         IndexingError
-            If there is none of that number.
+            If there is none of that name.
         """
-        if subscription_id not in self._filters:
-            raise IndexingError(f"there is no subscription {subscription_id}")
-        for number in self._filters.pop(subscription_id):
+        if subscription not in self._filters:
+            raise IndexingError(f"there is no subscription {subscription}")
+        for number in self._filters.pop(subscription):
             for constraint in self._counts.remove(number):
                 self._give_back(constraint)
-        self._subscriptions.give_back(subscription_id)
-        self._interfaces.give_back(self._interface.pop(subscription_id))
+        self._subscriptions.give_back(subscription)
+        self._interfaces.give_back(self._interface.pop(subscription))
 
-    def match(self, event: EventValues) -> set[int]:
-        """Every subscription of which a filter holds."""
-        names = self._subscriptions.names
-        return {names[k] for k in self._found(event, SUBSCRIPTION)}  # type: ignore[misc]
+    def match(self, event: EventValues) -> set[Any]:
+        """Every subscription of which a filter holds, by the name it was added under."""
+        return self._subscriptions.names(self._found(event, SUBSCRIPTION))
 
     def match_interfaces(self, event: EventValues) -> set[str]:
         """Every interface of which a filter holds."""
-        names = self._interfaces.names
-        return {names[k] for k in self._found(event, INTERFACE)}  # type: ignore[misc]
+        return self._interfaces.names(self._found(event, INTERFACE))
 
     def _found(self, event: EventValues, kind: int) -> list[int]:
         everyone = len(self._interfaces if kind == INTERFACE else self._subscriptions)

@@ -5,7 +5,6 @@ is that of the R*-tree (Beckmann and others 1990, section 4.2): the paper's conc
 that a better one than the quadratic would serve the CR-tree.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs, allow-untyped-decorators
 from __future__ import annotations
 
 import numpy as np

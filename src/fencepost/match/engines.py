@@ -1,0 +1,168 @@
+"""What stands behind a `Matcher`: ways to find the subscriptions that events answer.
+
+The shelves are what a matcher knows of its subscriptions, whatever the engine. `SegmentEngine` runs
+events past their segments; `ReferenceEngine` evaluates every expression; the published systems are
+in `paper_index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.errors import ModelError
+from fencepost.index.columns import Columns
+from fencepost.index.events import block_of_rows, block_of_table
+from fencepost.language import ast
+from fencepost.language.parse import parse
+from fencepost.match.catalogue import Shelf
+from fencepost.match.decompile import condition_of, geometry_of
+from fencepost.match.reference.evaluate import matches
+from fencepost.match.run import Found, Runner, events_of
+from fencepost.match.shelves import Shelves
+from fencepost.model.event import Row
+from fencepost.model.geometry import Shapes
+from fencepost.plan.checks import Filter
+from fencepost.plan.evaluate import EventValues
+
+Clock: TypeAlias = Callable[[], int]
+Events: TypeAlias = pa.Table | Sequence[EventValues]
+Pairs: TypeAlias = NDArray[np.int64]
+Changes: TypeAlias = Mapping[str, tuple[Filter, ...] | None]
+
+
+class Engine(Protocol):
+    """Finds which of a matcher's subscriptions events answer, from any number of threads."""
+
+    def changed(self, changes: Changes) -> None:
+        """Hear of ids that came, went or were replaced, with their filters where at hand.
+
+        The shelves say so already, and whoever calls holds their lock.
+        """
+
+    def ids(self, event: EventValues) -> Iterable[str]:
+        """The ids of the subscriptions that an event answers, each once, in any order."""
+
+    def subscribers(self, event: EventValues) -> Iterable[str]:
+        """The subscribers of those, each once, in any order."""
+
+    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+        """Pairs of an event and a subscription's row, counted through all shelves."""
+
+    def stats(self) -> Mapping[str, int]:
+        """Numbers about the engine itself."""
+
+
+class _OfShelves:
+    """What engines have in common that look at the shelves alone, and keep nothing."""
+
+    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+        self._shelves = shelves
+        self._clock = clock
+
+    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+        """For each shelf the rows that the events answer, and where each event's end."""
+        raise NotImplementedError
+
+    def changed(self, changes: Changes) -> None:
+        """Nothing to do."""
+
+    def stats(self) -> Mapping[str, int]:
+        """Nothing to tell."""
+        return {}
+
+    def ids(self, event: EventValues) -> Iterable[str]:
+        """The ids of the subscriptions that an event answers."""
+        return [shelf.ids[row] for shelf, row in self._hits(event)]
+
+    def subscribers(self, event: EventValues) -> Iterable[str]:
+        """The subscribers of those."""
+        return {shelf.subscribers[row] for shelf, row in self._hits(event)}
+
+    def _hits(self, event: EventValues) -> Iterator[tuple[Shelf, int]]:
+        shelves = self._shelves.snapshot()
+        for shelf, (rows, _) in zip(shelves, self._by_shelf(shelves, (event,)), strict=True):
+            for row in rows.tolist():
+                yield shelf, row
+
+    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+        """Pairs of an event and a subscription's row, counted through all shelves."""
+        found, base = [np.empty((0, 2), np.int64)], 0
+        for shelf, (rows, stops) in zip(shelves, self._by_shelf(shelves, events), strict=True):
+            found.append(np.column_stack((events_of(stops), rows + np.int64(base))))
+            base += len(shelf.segment)
+        return np.concatenate(found)
+
+
+class SegmentEngine(_OfShelves):
+    """Runs events past the segments on the shelves: the engine of choice."""
+
+    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+        super().__init__(shelves, clock)
+        self._runner = Runner()
+
+    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+        read = block_of_table if isinstance(events, pa.Table) else block_of_rows
+        block = read(self._shelves.columns, events)
+        now = self._clock()
+        for shelf in shelves:
+            yield self._runner.match(shelf.segment, block, now)
+
+
+class ReferenceEngine(_OfShelves):
+    """Evaluates every expression on every event, slowly and plainly."""
+
+    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+        rows = [Row(event.attributes) for event in python_rows(events)]
+        now = self._clock()
+        for shelf in shelves:
+            living = shelf.living(now).tolist()
+            asked = [(row, condition_on(shelf, row, self._shelves.columns)) for row in living]
+            found = [[row for row, condition in asked if matches(condition, e)] for e in rows]
+            flat = np.array([row for own in found for row in own], np.uint32)
+            yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
+
+
+def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
+    """The condition of a subscription on a shelf."""
+    given = shelf.names.column("expression")[row].as_py()
+    return condition_of(shelf.segment, row, columns) if given is None else parse(given)
+
+
+def python_rows(events: Events) -> Sequence[EventValues]:
+    """Events one by one, for engines that look at them so."""
+    if not isinstance(events, pa.Table):
+        return events
+    names = events.column_names
+    if len(set(names)) < len(names):
+        raise ModelError("two columns of the table have one name; rename one of them")
+    try:
+        columns = [_python_values(column) for column in events.columns]
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ModelError(f"the table cannot be read: {error}") from error
+    rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
+    return [EventValues(Row(zip(names, row, strict=True))) for row in rows]
+
+
+def _python_values(column: pa.ChunkedArray) -> list[object]:
+    values: list[object] = column.to_pylist()
+    if _is_geoarrow(column.type):
+        # In Python they are coordinates, which do not say what they are coordinates of.
+        shapes = Shapes.read(pa.concat_arrays(column.chunks) if column.num_chunks else [])
+        for row in np.flatnonzero(shapes.arrays.shapes["dimension"][:-1] >= 0).tolist():
+            values[row] = geometry_of(shapes.arrays, row)
+    return values
+
+
+def _is_geoarrow(kind: pa.DataType) -> bool:
+    """Whether a column holds geometries, and neither as WKB nor as WKT."""
+    return (
+        isinstance(kind, pa.BaseExtensionType)
+        and kind.extension_name.startswith("geoarrow.")
+        and pa.types.is_nested(kind.storage_type)
+    )

@@ -1,0 +1,131 @@
+"""A published system as the engine of a `Matcher`: Siena Fast Forwarding with regions.
+
+The shelves stay the truth about the subscriptions; the forwarding table follows them. What changed
+waits until the next match, and then goes into the table together. A subscription that expires is
+taken out, too: a subscriber is found by the first of his filters that holds, so the table must hold
+none that does not count.
+
+The table is changed by matching, if only in its counters, so that one match runs at a time: the
+lock is that of the shelves.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from fencepost.index.segment import NEVER
+from fencepost.match.catalogue import Shelf
+from fencepost.match.engines import Changes, Clock, Events, Pairs, condition_on, python_rows
+from fencepost.match.shelves import Shelves
+from fencepost.papers.regions.sff import ForwardingTable
+from fencepost.plan.checks import Filter
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import filters
+
+_LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
+
+
+class ForwardingEngine:
+    """Finds subscriptions by a forwarding table, whose interfaces are the subscribers.
+
+    Parameters
+    ----------
+    shelves : Shelves
+        Whatever is on them already is taken over.
+    clock : callable
+        The present, by which subscriptions expire.
+    table : ForwardingTable
+        An empty one.
+    """
+
+    def __init__(self, shelves: Shelves, clock: Clock, table: ForwardingTable) -> None:
+        self._shelves = shelves
+        self._clock = clock
+        self._table = table
+        self._changes: dict[str, tuple[Filter, ...] | None] = dict.fromkeys(shelves.ids())
+        self._expires: dict[str, int] = {}  # of those that do
+        self._expiring: list[tuple[int, str]] = []  # a heap of the same; what changed stays in it
+        self._rows: tuple[tuple[Shelf, ...], dict[str, int]] = (), {}
+
+    def changed(self, changes: Changes) -> None:
+        """Hear of ids that came, went or were replaced, with their filters where at hand."""
+        self._changes.update(changes)
+
+    def ids(self, event: EventValues) -> Iterable[str]:
+        """The ids of the subscriptions that an event answers."""
+        with self._shelves.lock:
+            self._catch_up()
+            return self._table.match(event)
+
+    def subscribers(self, event: EventValues) -> Iterable[str]:
+        """The subscribers of those; the first filter of one that holds settles it."""
+        with self._shelves.lock:
+            self._catch_up()
+            return self._table.match_interfaces(event)
+
+    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+        """Pairs of an event and a subscription's row, counted through all shelves."""
+        rows = python_rows(events)
+        with self._shelves.lock:
+            self._catch_up()
+            row_of = self._rows_on(shelves)
+            found = [
+                (number, row_of[id])
+                for number, event in enumerate(rows)
+                for id in self._table.match(event)
+                if id in row_of  # or it came after these shelves
+            ]
+        return np.array(found, np.int64).reshape(-1, 2)
+
+    def stats(self) -> Mapping[str, int]:
+        """How many distinct constraints the table keeps."""
+        with self._shelves.lock:
+            self._catch_up()
+            return {"constraints": self._table.constraint_count}
+
+    def _catch_up(self) -> None:
+        """Make the table hold what the shelves hold now."""
+        self._shelves.snapshot()  # nothing waits now, so what is found below stays where it is
+        for id, compiled in list(self._changes.items()):
+            self._forget(id)
+            if id in self._shelves:
+                self._take(id, compiled)
+            del self._changes[id]
+        now = self._clock()
+        while self._expiring and self._expiring[0][0] <= now:
+            expires, id = heapq.heappop(self._expiring)
+            if self._expires.get(id) == expires:
+                self._forget(id)
+
+    def _take(self, id: str, compiled: tuple[Filter, ...] | None) -> None:
+        shelf, row = self._shelves.find(id)
+        if compiled is None:
+            compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
+        self._table.add(id, shelf.subscribers[row], compiled)
+        expires = int(shelf.segment.arrays.expires[row])
+        if expires != NEVER:
+            self._expires[id] = expires
+            heapq.heappush(self._expiring, (expires, id))
+            if len(self._expiring) > 2 * len(self._expires) + _LEFT_OVER:
+                self._expiring = [(when, which) for which, when in self._expires.items()]
+                heapq.heapify(self._expiring)
+
+    def _forget(self, id: str) -> None:
+        self._expires.pop(id, None)
+        if id in self._table:
+            self._table.remove(id)
+
+    def _rows_on(self, shelves: tuple[Shelf, ...]) -> dict[str, int]:
+        """Where each id is on some shelves; remembered, since they are mostly the same."""
+        if self._rows[0] is not shelves:
+            found, base = {}, 0
+            for shelf in shelves:
+                ids = shelf.ids
+                for row in np.flatnonzero(shelf.alive).tolist():
+                    found[ids[row]] = base + row
+                base += len(shelf.segment)
+            self._rows = shelves, found
+        return self._rows[1]

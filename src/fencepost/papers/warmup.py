@@ -1,0 +1,11 @@
+"""The warm-up steps of every room, for `fencepost warmup`."""
+
+from __future__ import annotations
+
+from fencepost.kernels.warmup import Step
+from fencepost.papers.regions import warmup as regions
+
+
+def steps() -> list[Step]:
+    """What compiles the rooms' kernels, by name."""
+    return regions.steps()

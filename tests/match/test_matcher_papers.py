@@ -1,0 +1,254 @@
+"""Published systems behind `Matcher`: their examples, options, and what is theirs alone."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import geoarrow.pyarrow as ga
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+from fencepost.errors import ModelError
+from fencepost.language.parse import parse
+from fencepost.match.matcher import Matcher
+from fencepost.match.reference.evaluate import evaluate
+from fencepost.match.relate import relations
+from fencepost.model.geometry import Shapes
+from fencepost.papers.regions.algorithm1 import relations_sampled
+from fencepost.testing import mixed_pairs
+from tests.match.strategies import LATTICE
+from tests.papers.regions.figures import FIGURE_1, FIGURE_3
+
+PAPERS = ("sff", "cr-tree")
+EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "EH_CONTAINS")
+
+
+@pytest.mark.parametrize(
+    ("index", "density"), [("sff", None), ("cr-tree", None), ("cr-tree", 10.0)]
+)
+def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
+    index: str, density: float | None
+) -> None:
+    matcher = Matcher(index=index, density=density)
+    for number, (interface, text) in FIGURE_3.items():
+        matcher.subscribe(f"f{number // 10}.{number % 10}", text, subscriber=interface)
+    assert matcher.match_subscribers(FIGURE_1) == ["I2"]
+    assert matcher.match(FIGURE_1) == ["f2.2"]
+    assert matcher.explain(FIGURE_1, "f2.2").matches
+    assert matcher.match_subscribers({**FIGURE_1, "hazard": 3}) == []
+    stock = {"stock": "MTK", "price": 99}
+    assert matcher.match_subscribers(stock) == ["I1"]
+    assert matcher.match_subscribers({**FIGURE_1, **stock}) == ["I1", "I2"]
+
+
+@pytest.mark.parametrize("index", PAPERS)
+def test_a_subscriber_is_found_by_no_filter_that_does_not_count(index: str) -> None:
+    """One filter that holds settles a subscriber: it must not be an expired or removed one."""
+    now = 1_000_000_000
+    matcher = Matcher(index=index, clock=lambda: now)
+    matcher.subscribe("short", "n > 0", subscriber="ann", expires="1970-01-01T00:00:05Z")
+    matcher.subscribe("long", "n > 5", subscriber="ann", expires="1970-01-01T00:00:09Z")
+    matcher.subscribe("gone", "n > 0", subscriber="bob")
+    assert matcher.match_subscribers({"n": 1}) == ["ann", "bob"]
+    matcher.unsubscribe("gone")
+    assert matcher.match_subscribers({"n": 1}) == ["ann"]
+    now = 5_000_000_000
+    assert matcher.match_subscribers({"n": 1}) == []
+    assert matcher.match_subscribers({"n": 6}) == ["ann"]
+    # The id may be used again; its first life must not end the second.
+    matcher.subscribe("long", "n > 0", subscriber="eve", replace=True)
+    now = 10_000_000_000
+    assert matcher.match_subscribers({"n": 1}) == ["eve"]
+    assert matcher.match({"n": 1}) == ["long"]
+    assert matcher.match_batch([{"n": 1}])["subscription"].to_pylist() == ["long"]
+
+
+def test_a_subscription_renewed_for_ever_leaves_nothing_behind() -> None:
+    now = 0
+    matcher = Matcher(index="sff", clock=lambda: now)
+    for second in range(300):
+        now = second * 1_000_000_000
+        expires = np.datetime64(second + 1_000, "s")
+        matcher.subscribe("s", f"n > {second}", replace=True, expires=expires)
+        assert matcher.match({"n": second + 1}) == ["s"]
+        assert matcher.match({"n": second}) == []
+    assert len(matcher._engine._expiring) < 100  # type: ignore[attr-defined]
+    now += 1_000_000_000_000
+    assert matcher.match({"n": 1_000}) == []
+    assert matcher.stats()["constraints"] == 0
+
+
+def test_a_clock_that_runs_while_changes_are_taken_in() -> None:
+    """Every look at the clock finds it later, so that ids expire between any two looks."""
+    ticks = itertools.count(1_000)
+    matcher = Matcher(index="cr-tree", clock=lambda: next(ticks))
+    for k in range(400):
+        expires = np.datetime64(next(ticks) + k % 13, "ns")
+        matcher.subscribe(f"s{k % 20}", f"n > {k % 3}", replace=True, expires=expires)
+        assert set(matcher.match({"n": 5})) <= {f"s{j}" for j in range(20)}
+    assert matcher.match({"n": 0}) == []
+
+
+@pytest.mark.parametrize("index", PAPERS)
+def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("a", "EH_INSIDE(g, BBOX(0, 0, 4, 4))", subscriber="ann")
+    matcher.subscribe_columns(["b"], equals={"n": [5]}, subscribers=["bob"])
+    matcher.save(tmp_path)
+    assert Matcher.open(tmp_path).index == "auto"
+    for chosen in ("auto", "reference", *PAPERS):
+        again = Matcher.open(tmp_path, index=chosen)
+        assert again.index == chosen
+        event = {"g": "POINT (1 1)", "n": 5}
+        assert again.match(event) == ["a", "b"], chosen
+        assert again.match_subscribers(event) == ["ann", "bob"], chosen
+        again.subscribe("c", "n < 9")
+        again.unsubscribe("a")
+        assert again.match(event) == ["b", "c"], chosen
+    with pytest.raises(ModelError, match="index must be one of"):
+        Matcher.open(tmp_path, index="best")
+
+
+def test_an_index_stays_what_it_is() -> None:
+    matcher = Matcher(index="sff")
+    with pytest.raises(AttributeError):
+        matcher.index = "auto"  # type: ignore[misc]
+
+
+def test_stats_count_distinct_constraints() -> None:
+    matcher = Matcher(index="cr-tree")
+    assert matcher.stats()["constraints"] == 0
+    for number in range(4):
+        matcher.subscribe(f"s{number}", f"n > 5 AND m = {number % 2}")
+    assert matcher.stats()["constraints"] == 3
+    matcher.unsubscribe("s1")
+    matcher.unsubscribe("s3")
+    assert matcher.stats()["constraints"] == 2
+    assert matcher.stats()["subscriptions"] == 2
+    assert "constraints" not in Matcher().stats()
+
+
+# ---------------------------------------------------------------------------------------- sampling
+
+
+def test_a_density_samples_relations_as_algorithm_1_does() -> None:
+    given, events = mixed_pairs(np.random.default_rng(3), 300, 12)
+    shapes = Shapes.read_all(given)
+    exact, sampled = Matcher(index="cr-tree"), Matcher(index="cr-tree", density=2.0)
+    for matcher in (exact, sampled):
+        matcher.subscribe_columns(
+            [str(k) for k in range(300)], regions={"g": (given, "S_INTERSECTS")}
+        )
+    differ = 0
+    for event in events:
+        shape = Shapes.read_one(event)
+        for matcher, codes in (
+            (exact, relations(shape, shapes)),
+            (sampled, relations_sampled(shape, shapes, 2.0)),
+        ):
+            assert matcher.match({"g": event}) == sorted(map(str, np.flatnonzero(codes)))
+        differ += exact.match({"g": event}) != sampled.match({"g": event})
+    assert differ > 0
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "sff"])
+def test_a_density_is_for_the_cr_tree(index: str) -> None:
+    with pytest.raises(ModelError, match="for index='cr-tree', but the index is"):
+        Matcher(index=index, density=10.0)
+
+
+@pytest.mark.parametrize("density", [0, -1.0, float("nan"), float("inf"), "thick", True, [1]])
+def test_a_density_that_is_none(density: Any) -> None:
+    with pytest.raises(ModelError, match="above 0"):
+        Matcher(index="cr-tree", density=density)
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
+def test_geoarrow_columns_hold_geometries(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
+    matcher.subscribe("missing", "g IS NULL")
+    matcher.subscribe("large", "n > 1")
+    for places in (
+        ["POINT (1 1)", None, "POINT (9 1)", "POINT (2 0)"],
+        ["POLYGON ((0 0, 1 0, 1 1, 0 0))", None, "POLYGON ((5 5, 6 5, 6 6, 5 5))", "POLYGON EMPTY"],
+        ["MULTIPOINT (5 5, 1 1)", None, "MULTIPOINT (5 5, 6 6)", "MULTIPOINT (1 0)"],
+    ):
+        for encode in (ga.as_geoarrow, ga.as_wkb):
+            table = pa.table({"g": encode(places), "n": [1, 2, 3, None]})
+            chunked = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+            wanted = [(0, "in"), (1, "large"), (1, "missing"), (2, "large")]
+            if "EMPTY" not in places[3]:  # type: ignore[operator]
+                wanted.append((3, "in"))
+            for given in (table, chunked, table.slice(0)):
+                found = matcher.match_batch(given).to_pydict()
+                assert list(zip(found["event"], found["subscription"], strict=True)) == wanted
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
+def test_a_table_of_rows_without_columns(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("always", "TRUE")
+    matcher.subscribe("missing", "n IS NULL")
+    found = matcher.match_batch(pa.table({"x": [1, 2, 3]}).select([]))
+    assert found["event"].to_pylist() == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
+def test_a_column_of_another_extension_type_that_nobody_asks_about(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("s", "n > 1")
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((3, 2, 2)))
+    found = matcher.match_batch(pa.table({"x": tensors, "n": [1, 2, 3]}))
+    assert found["event"].to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", *PAPERS])
+def test_a_table_with_two_columns_of_one_name(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("s", "n > 1")
+    table = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
+    with pytest.raises(ModelError, match="one name"):
+        matcher.match_batch(table)
+
+
+# -------------------------------------------------------------------------------------------- many
+
+
+@pytest.mark.parametrize("index", PAPERS)
+def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
+    rng = random.Random(index)
+    areas = [place for place in LATTICE if shapely.get_dimensions(place) == 2]
+    texts = [
+        f"{function}(g, {place.wkt})" for function, place in itertools.product(EXCLUSIVE, areas)
+    ]
+    texts += [f"n > {k} AND s <> '{k % 3}'" for k in range(40)]
+    conditions = {text: parse(text) for text in texts}
+    events: list[dict[str, Any]] = [
+        {"g": rng.choice(LATTICE), "n": rng.randrange(40), "s": str(rng.randrange(4))}
+        for _ in range(6)
+    ]
+    wanted = [{text for text in texts if evaluate(conditions[text], e) is True} for e in events]
+    matcher = Matcher(index=index)
+    kept: dict[str, str] = {}
+    for step in range(12):
+        fresh = {f"{step}-{k}": rng.choice(texts) for k in range(250)}
+        fresh |= {id: rng.choice(texts) for id in rng.sample(sorted(kept), len(kept) // 10)}
+        rows = [{"id": id, "expression": text} for id, text in fresh.items()]
+        assert matcher.subscribe_many(rows, replace=True) == len(fresh)
+        kept |= fresh
+        for id in rng.sample(sorted(kept), len(kept) // 8):
+            assert matcher.unsubscribe(id)
+            del kept[id]
+        which = step % len(events)
+        found = [id for id, text in kept.items() if text in wanted[which]]
+        assert matcher.match(events[which]) == sorted(found)
+    assert len(matcher) == len(kept) > 1_000

@@ -214,3 +214,56 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
             return OVERLAPS
         clear = False
     return CLEAR if clear else UNDECIDED
+
+
+@inlined
+def by_crossings(edges, near, window, x, y, first, points, width, height):
+    """What the boundary does to a ring first:first + points of x and y, within a window.
+
+    window : a box that holds every common point of the two. near : scratch, one item an edge.
+    width, height : of an extent of both. Returns OVERLAPS where edges cross, CLEAR where the
+    boundaries have no common point, or UNDECIDED.
+    """
+    count = 0
+    for e in range(edges.shape[0]):
+        near[count] = e
+        count += not (
+            (min(edges[e, _AX], edges[e, _BX]) > window[2])
+            | (max(edges[e, _AX], edges[e, _BX]) < window[0])
+            | (min(edges[e, _AY], edges[e, _BY]) > window[3])
+            | (max(edges[e, _AY], edges[e, _BY]) < window[1])
+        )
+    clear = True
+    for p in range(first, first + points - 1):
+        x0, x1 = ordered(x[p], x[p + 1])
+        if x0 > window[2] or x1 < window[0]:
+            continue
+        y0, y1 = ordered(y[p], y[p + 1])
+        if y0 > window[3] or y1 < window[1]:
+            continue
+        vx = x[p + 1] - x[p]
+        vy = y[p + 1] - y[p]
+        own_error = _ROUNDING * (abs(vx) * height + abs(vy) * width) + _TINY
+        for z in range(count):
+            e = near[z]
+            ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
+            if min(ax, bx) > x1 or max(ax, bx) < x0 or min(ay, by) > y1 or max(ay, by) < y0:
+                continue
+            ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
+            one = ux * (y[p] - ay) - uy * (x[p] - ax)
+            other = ux * (y[p + 1] - ay) - uy * (x[p + 1] - ax)
+            if (one > error and other > error) or (one < -error and other < -error):
+                continue
+            own_one = vx * (ay - y[p]) - vy * (ax - x[p])
+            own_other = vx * (by - y[p]) - vy * (bx - x[p])
+            if (own_one > own_error and own_other > own_error) or (
+                own_one < -own_error and own_other < -own_error
+            ):
+                continue
+            if ((one > error and other < -error) or (one < -error and other > error)) and (
+                (own_one > own_error and own_other < -own_error)
+                or (own_one < -own_error and own_other > own_error)
+            ):
+                return OVERLAPS
+            clear = False
+    return CLEAR if clear else UNDECIDED

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from fencepost.kernels.area_edges import (
     CLEAR,
     UNDECIDED,
+    by_crossings,
     by_sides,
     edges_of,
     is_in,
@@ -40,6 +41,7 @@ from fencepost.kernels.matrices import (
     EQUALS,
     INSIDE,
     MEETS,
+    OVERLAPS,
     relation_of_matrix,
 )
 from fencepost.kernels.rasters import (
@@ -106,8 +108,9 @@ def walk(regions, tree, g, a, h, room, out, found):
     all. Returns where the owners end; one comes as often as it has regions that are met.
     """
     if g.shapes[a]["dimension"] == AREAS:
-        found = _walk_area(regions, tree, g, a, h, room, out, found)
-        return _large_area(regions, tree, g, a, h, room, out, found)
+        edges = edges_of(g, a, regions.extent[tree])
+        found = _walk_area(regions, tree, g, a, edges, h, room, out, found)
+        return _large_area(regions, tree, g, a, edges, h, room, out, found)
     found = _walk_thin(regions, tree, g, a, h, room, out, found)
     return _large_thin(regions, tree, g, a, h, room, out, found)
 
@@ -116,7 +119,7 @@ def walk(regions, tree, g, a, h, room, out, found):
 
 
 @kernel
-def _walk_area(regions, tree, g, a, h, room, out, found):
+def _walk_area(regions, tree, g, a, edges, h, room, out, found):
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
     count = np.int64(forest.trees[tree + 1]["value"]) - first
@@ -125,7 +128,6 @@ def _walk_area(regions, tree, g, a, h, room, out, found):
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
     boxes = forest.boxes
-    edges = edges_of(g, a, regions.extent[tree])
     slabs = slabs_of(g, a, edges)
     near = np.empty(16 * edges.shape[0] + 256, np.int32)  # edges near each block that waits
     for k in range(edges.shape[0]):
@@ -248,29 +250,43 @@ def _copy(owners, before, start, stop, out, found):
     return found + total
 
 
+def _by_boxes(facts: int) -> int:
+    if facts & 1:
+        return 1 << DISJOINT
+    relations = 0xFF
+    if not facts & 2:
+        relations &= _NOT_WITHIN
+    if not facts & 4:
+        relations &= ~(1 << INSIDE)
+    if not facts & 8:
+        relations &= _NOT_AROUND
+    if not facts & 16:
+        relations &= ~(1 << CONTAINS)
+    return relations
+
+
+# The relations that A can have to B, by whether their boxes are apart (1), A's is in B's (2) and
+# touches none of its sides (4), and B's is in A's (8) and touches none (16).
+_BY_BOXES = np.array([_by_boxes(facts) for facts in range(32)], np.uint8)
+
+
 @inlined
 def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
-    """The relations that shape a can have to an area with a box."""
+    """The relations that shape a can have to an area with a box; without branches."""
     ax0 = shapes[a]["x0"]
     ay0 = shapes[a]["y0"]
     ax1 = shapes[a]["x1"]
     ay1 = shapes[a]["y1"]
-    if ax0 > x1 or x0 > ax1 or ay0 > y1 or y0 > ay1:
-        return 1 << DISJOINT
-    possible = 0xFF
-    if ax0 < x0 or ay0 < y0 or ax1 > x1 or ay1 > y1:
-        possible &= _NOT_WITHIN
-    elif ax0 == x0 or ay0 == y0 or ax1 == x1 or ay1 == y1:
-        possible &= ~(1 << INSIDE)
-    if x0 < ax0 or y0 < ay0 or x1 > ax1 or y1 > ay1:
-        possible &= _NOT_AROUND
-    elif x0 == ax0 or y0 == ay0 or x1 == ax1 or y1 == ay1:
-        possible &= ~(1 << CONTAINS)
-    return possible
+    apart = (ax0 > x1) | (x0 > ax1) | (ay0 > y1) | (y0 > ay1)
+    within = (ax0 >= x0) & (ay0 >= y0) & (ax1 <= x1) & (ay1 <= y1)
+    around = (x0 >= ax0) & (y0 >= ay0) & (x1 <= ax1) & (y1 <= ay1)
+    freely = (ax0 > x0) & (ay0 > y0) & (ax1 < x1) & (ay1 < y1)
+    widely = (x0 > ax0) & (y0 > ay0) & (x1 < ax1) & (y1 < ay1)
+    return np.int64(_BY_BOXES[apart | within << 1 | freely << 2 | around << 3 | widely << 4])
 
 
 @kernel
-def _large_area(regions, tree, g, a, h, room, out, found):
+def _large_area(regions, tree, g, a, edges, h, room, out, found):
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
@@ -278,6 +294,7 @@ def _large_area(regions, tree, g, a, h, room, out, found):
     own_fine = np.empty((3, SIDE), np.uint64)
     own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
     raster(g, a, regions.extent[tree], own_fine, own_coarse, room.stack)
+    near = np.empty(edges.shape[0] + 1, np.int32)
     for k in range(start, stop):
         mask = np.int64(regions.large[k]["areas_mask"])
         possible = _possible_by_boxes(
@@ -295,13 +312,38 @@ def _large_area(regions, tree, g, a, h, room, out, found):
             if possible & mask and possible & ~mask:
                 possible &= POSSIBLE[beyond | facts(own_fine, regions.fine, k, 0, SIDE)]
                 if possible & mask and possible & ~mask:
-                    shape = np.int64(regions.large[k]["shape"])
                     window = common_boundary(own_fine, regions.fine, k, regions.extent[tree])
-                    possible = 1 << area_relation(g, a, h, shape, window, room)
+                    possible &= _by_boundaries(
+                        regions, tree, k, g, a, edges, near, h, window, possible
+                    )
+                    if possible & mask and possible & ~mask:
+                        shape = np.int64(regions.large[k]["shape"])
+                        possible = 1 << area_relation(g, a, h, shape, window, room)
         if possible & mask:
             out[found] = regions.large_owner[k]
             found += 1
     return found
+
+
+@inlined
+def _by_boundaries(regions, tree, k, g, a, edges, near, h, window, possible):
+    """Those of the possible relations to large region k that its ring's crossings leave."""
+    points = np.int64(regions.large[k]["points"])
+    shape = np.int64(regions.large[k]["shape"])
+    if points == 0 or h.shapes[shape + 1]["chain"] - h.shapes[shape]["chain"] > 1:
+        return possible
+    extent = regions.extent[tree]
+    width = max(g.shapes[a]["x1"], extent[2]) - min(g.shapes[a]["x0"], extent[0])
+    height = max(g.shapes[a]["y1"], extent[3]) - min(g.shapes[a]["y0"], extent[1])
+    first = np.int64(regions.large[k]["first"])
+    code = by_crossings(edges, near, window, h.x, h.y, first, points, width, height)
+    if code == OVERLAPS:
+        return 1 << OVERLAPS
+    # Without contact, connected areas are apart or one is inside the other.
+    chain, stop = chains_of(g, a)
+    if code == CLEAR and g.chains[chain]["part"] == g.chains[stop - 1]["part"]:
+        return possible & (1 << DISJOINT | 1 << INSIDE | 1 << CONTAINS)
+    return possible
 
 
 # --------------------------------------------------------------------- events of points and lines

@@ -33,6 +33,7 @@ PUBLIC_NAMES = [
     "relate",
     "relate_one_to_many",
     "relate_pairs",
+    "simplify",
 ]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fencepost.match.explain import Explanation
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
+    from fencepost.match.simplify import simplify
 
 __all__ = [
     "DeliveryError",
@@ -41,6 +42,7 @@ __all__ = [
     "relate",
     "relate_one_to_many",
     "relate_pairs",
+    "simplify",
 ]
 
 _LOADED_WHEN_USED = {
@@ -49,6 +51,7 @@ _LOADED_WHEN_USED = {
     "relate": "fencepost.match.relate",
     "relate_one_to_many": "fencepost.match.relate",
     "relate_pairs": "fencepost.match.relate",
+    "simplify": "fencepost.match.simplify",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass

@@ -313,6 +313,12 @@ class TestRefusals:
             ["explain", "{}"],
             ["explain", "{}", "storm", "--expression", "a = 1"],
             ["explain", "{}", "--index", index],
+            ["explain", "--expression", "a = 1"],
+            ["explain", "--simplify"],
+            ["explain", "--simplify", "--index", index],
+            ["explain", "--simplify", "{}", "storm", "--index", index],
+            ["explain", "--simplify", "storm", "--expression", "a = 1"],
+            ["explain", "--simplify", "storm", "--row", 0, "--index", index],
         ]
         for arguments in usages:
             assert run(*arguments).exit_code == 2, arguments
@@ -349,6 +355,9 @@ class TestRefusals:
             (["explain", "events.ndjson", "--row", "9", "-e", "a = 1"], "no event 9"),
             (["explain", "calm.ndjson", "-e", "a = 1"], "no event"),
             (["explain", "bad.ndjson", "-e", "a = 1"], "cannot be used"),
+            (["explain", "--simplify", "no", "--index", "hail.index"], "'no'"),
+            (["explain", "--simplify", "no", "--subscriptions", "hail.csv"], "'no' in hail.csv"),
+            (["explain", "--simplify", "-e", "a == 1"], "a == 1"),
         ],
         ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
     )
@@ -405,6 +414,33 @@ class TestExplain:
     def test_text_that_is_no_utf8(self) -> None:
         result = run("explain", '{"a": "\\ud800"}', "-e", "a = 'x'")
         assert result.exit_code == 4
+
+
+class TestSimplify:
+    def test_an_expression(self) -> None:
+        result = run("explain", "--simplify", "-e", "wind > 30 AND wind > 20 OR wind > 40")
+        assert result.exit_code == 0
+        assert result.stdout.splitlines() == [
+            "wind > 30",
+            "filters: 2 -> 1; constraints: 3 -> 1",
+            "rule 2 drops wind > 20: wind > 30 implies it",
+            "rule 3 drops wind > 40: wind > 30 covers it",
+        ]
+
+    def test_a_subscription(self, index: Path) -> None:
+        for place in (["--subscriptions", "hail.csv"], ["--index", index]):
+            result = run("explain", "--simplify", "storm", *place)
+            assert result.exit_code == 0
+            assert result.stdout.splitlines()[-1] == "filters: 1 -> 1; constraints: 2 -> 2"
+
+    def test_json(self) -> None:
+        text = "wind > 30 AND wind < 20 AND a = 'ü'"
+        answer = json.loads(run("explain", "--simplify", "-e", text, "--json").stdout)
+        assert (answer["expression"], answer["never_matches"]) == ("FALSE", True)
+        assert answer["filters"] == {"before": 1, "after": 0}
+        assert answer["constraints"] == {"before": 3, "after": 0}
+        why = "wind > 30 and wind < 20 cannot both hold"
+        assert answer["dropped"] == [{"rule": 1, "what": text, "why": why}]
 
 
 class TestStats:

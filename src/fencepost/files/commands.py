@@ -215,9 +215,9 @@ def match(
 
 def explain(
     event: Annotated[
-        str,
+        str | None,
         typer.Argument(help="JSON in quotes, a file of events, or - for JSON on standard input."),
-    ],
+    ] = None,
     id: Annotated[str | None, typer.Argument(help="Of the subscription.")] = None,
     index: Index = None,
     subscriptions: Subscriptions = None,
@@ -227,6 +227,13 @@ def explain(
     row: Annotated[
         int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
     ] = None,
+    simplify: Annotated[
+        bool,
+        typer.Option(
+            "--simplify",
+            help="Show what the subscription can do without, whatever the event; give no EVENT.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show why an event matches a subscription or not, condition by condition.
@@ -235,17 +242,33 @@ def explain(
     unknown, and what the event had to compare with. It is unknown where an
     attribute is missing, of another type, or a geometry that is not valid.
 
+    With --simplify, show the expression without conditions that others
+    imply, alternatives that others cover and those that nothing satisfies,
+    and for each of these the reason. It matches the same events.
+
     [bold]Examples[/bold]
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
       fencepost explain '{"wind": 20}' --expression "wind > 30"
+      fencepost explain --simplify storm-7 --index hail.index
+      fencepost explain --simplify --expression "wind > 30 AND wind > 20"
 
     [bold]Exit codes[/bold]
-      0 it matches, 4 it does not, 1 refused, 2 wrong usage
+      0 it matches (with --simplify: done), 4 it does not, 1 refused, 2 wrong
+      usage
     """
     _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
+    if simplify:
+        if row is not None or id is not None:
+            raise typer.BadParameter("--simplify takes no event: give the ID, or --expression")
+        id, event = event, None
+    elif event is None:
+        raise typer.BadParameter("give an EVENT, or --simplify")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
+    if event is None:
+        _show_simplified(id, index, subscriptions, expression, as_json)
+        return
     from fencepost.files.single import explained, one_event
 
     given = one_event(event, row)
@@ -259,6 +282,22 @@ def explain(
             "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"])
         )
     raise typer.Exit(0 if matches else NO_MATCH)
+
+
+def _show_simplified(
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+    as_json: bool,
+) -> None:
+    from fencepost.files.single import simplified
+
+    simplification = simplified(id, index, subscriptions, expression)
+    if as_json:
+        print_json(**simplification.as_dict())
+    else:
+        print_line(str(simplification))
 
 
 def stats(

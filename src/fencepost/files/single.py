@@ -13,6 +13,7 @@ from fencepost.files.letters import DeadLetter
 from fencepost.files.subscriptions import read_subscriptions
 from fencepost.match.explain import Explanation
 from fencepost.match.matcher import Matcher
+from fencepost.match.simplify import Simplification, simplify
 
 _OWN = "expression"
 
@@ -64,6 +65,24 @@ def explained(
     expression: str | None,
 ) -> tuple[Explanation, bool]:
     """Why an event matches, and whether the subscription has expired."""
+    matcher, name = _found(id, index, subscriptions, expression)
+    return matcher.explain(event, name), name not in matcher
+
+
+def simplified(
+    id: str | None, index: Path | None, subscriptions: str | None, expression: str | None
+) -> Simplification:
+    """What a subscription or an expression can do without."""
+    if expression is not None:
+        return simplify(expression)
+    matcher, name = _found(id, index, subscriptions, expression)
+    return simplify(matcher.expression(name))
+
+
+def _found(
+    id: str | None, index: Path | None, subscriptions: str | None, expression: str | None
+) -> tuple[Matcher, str]:
+    """A matcher that holds the subscription, and its id."""
     if index is not None:
         matcher = Matcher.open(index)
     else:
@@ -72,8 +91,7 @@ def explained(
             matcher.subscribe(_OWN, expression)
         elif subscriptions is not None and id is not None:
             _subscribe_one(matcher, subscriptions, id)
-    name = _OWN if id is None else id
-    return matcher.explain(event, name), name not in matcher
+    return matcher, _OWN if id is None else id
 
 
 def _subscribe_one(matcher: Matcher, path: str, id: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from fencepost.kernels import matching
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
 from fencepost.language.ast import Compare
+from fencepost.plan.conditions import number_of_pair
 from fencepost.plan.relate import FUNCTIONS
 
 _NEAR = tuple(ast.Near)
@@ -49,7 +49,8 @@ def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
         return ast.Comparison(Compare.EQ, own, ast.String(_strings(segment, item)[0].decode()))
     if kind == matching.RANGE:
         own = _property(columns, Storage.NUMBER, column)
-        return ast.Comparison(Compare.EQ, own, ast.Number(_number(check["low"], check["low_rest"])))
+        number = number_of_pair((float(check["low"]), float(check["low_rest"])))
+        return ast.Comparison(Compare.EQ, own, number)
     if kind == matching.BOOLEAN:
         own = _property(columns, Storage.TRUTH, column)
         value = bool(check["flags"] & matching.ALLOWS_TRUE)
@@ -70,11 +71,6 @@ def _strings(segment: Segment, number: int) -> list[bytes]:
     items = arrays.set_items[arrays.set_start[number] : arrays.set_start[number + 1]]
     start = arrays.vocabulary.start
     return [bytes(arrays.vocabulary.bytes[start[k] : start[k + 1]]) for k in items.tolist()]
-
-
-def _number(first: float, rest: float) -> int | float:
-    exact = Fraction(float(first)) + Fraction(float(rest))
-    return int(exact) if rest else float(first)
 
 
 def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:

@@ -54,7 +54,7 @@ class Explanation:
 
     def lines(self, depth: int = 0) -> Iterator[str]:
         """The explanation as indented lines."""
-        text = self.condition if len(self.condition) <= _LONG else self.condition[:_LONG] + "..."
+        text = shortened(self.condition)
         compared = f"  ({self.compared})" if self.compared else ""
         yield f"{'  ' * depth}{_WORDS[self.outcome]:<8}{text}{compared}"
         for part in self.parts:
@@ -84,6 +84,11 @@ def written(condition: ast.Condition) -> str:
         return json.dumps(render_json(condition))
 
 
+def shortened(text: str) -> str:
+    """A text that may be long, for a line among others."""
+    return text if len(text) <= _LONG else text[:_LONG] + "..."
+
+
 def _compared(condition: ast.Condition, event: EventValues) -> str:
     seen = [f"{name} is {_shown(event.get(name))}" for name in _names(condition)]
     if isinstance(condition, ast.SpatialCondition):
@@ -107,4 +112,4 @@ def _shown(value: object) -> str:
         text = repr(value) if not hasattr(value, "wkt") else str(value.wkt)
     except ValueError:  # an integer of thousands of digits
         return f"a {type(value).__name__} too long to show"
-    return text if len(text) <= _LONG else text[:_LONG] + "..."
+    return shortened(text)

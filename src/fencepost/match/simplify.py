@@ -1,0 +1,185 @@
+"""`simplify`: an expression in, the same without what it can do without, and why, out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fencepost.language.parse import parse
+from fencepost.language.render import render_json
+from fencepost.match.explain import shortened, written
+from fencepost.plan import simplify as plan
+from fencepost.plan.checks import Filter, Kind
+from fencepost.plan.conditions import condition_of_filter
+from fencepost.plan.normal import filters
+from fencepost.plan.rewrite import rewritten
+
+NEVER = "FALSE"
+
+
+_REASONS = {
+    (1, 1): "{} never holds",
+    (1, 2): "{} and {} cannot both hold",
+    (2, 1): "{} implies it",
+    (3, 1): "{} covers it",
+}
+
+_OF = {
+    Kind.NUMBER: "of a number",
+    Kind.STRING: "of a string",
+    Kind.BOOLEAN: "of a boolean",
+    Kind.CLOCK: "of a time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedPart:
+    """A part of an expression that it can do without.
+
+    Attributes
+    ----------
+    rule : int
+        1: a filter that nothing satisfies; 2: a condition that another of its filter implies;
+        3: a filter that another covers.
+    what : str
+        The part, in CQL2.
+    because : tuple of str
+        The conditions that make it needless.
+    """
+
+    rule: int
+    what: str
+    because: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return _REASONS[self.rule, len(self.because)].format(*self.because)
+
+    def line(self) -> str:
+        """What was dropped and why, with long conditions cut."""
+        short = DroppedPart(self.rule, shortened(self.what), tuple(map(shortened, self.because)))
+        return f"rule {self.rule} drops {short.what}: {short.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Simplification:
+    """An expression that matches what another matches, and what was dropped.
+
+    Attributes
+    ----------
+    expression : str
+        In CQL2: filters joined with OR, each of conditions joined with AND. As it was given, if
+        nothing was dropped; FALSE if nothing can match.
+    dropped : tuple of DroppedPart
+    filters_before, filters_after : int
+        How many alternatives there are, multiplied out.
+    constraints_before, constraints_after : int
+        How many conditions there are in all of them.
+    """
+
+    expression: str
+    dropped: tuple[DroppedPart, ...]
+    filters_before: int
+    filters_after: int
+    constraints_before: int
+    constraints_after: int
+
+    @property
+    def never_matches(self) -> bool:
+        """Whether no event can match."""
+        return self.filters_after == 0
+
+    def as_dict(self) -> dict[str, object]:
+        """The simplification for JSON."""
+        return {
+            "expression": self.expression,
+            "never_matches": self.never_matches,
+            "filters": {"before": self.filters_before, "after": self.filters_after},
+            "constraints": {"before": self.constraints_before, "after": self.constraints_after},
+            "dropped": [
+                {"rule": part.rule, "what": part.what, "why": part.why} for part in self.dropped
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The simplification as lines: the expression, the numbers, and what was dropped."""
+        yield self.expression
+        yield (
+            f"filters: {self.filters_before:,} -> {self.filters_after:,}; "
+            f"constraints: {self.constraints_before:,} -> {self.constraints_after:,}"
+        )
+        if self.never_matches:
+            yield "no event can match"
+        for part in self.dropped:
+            yield part.line()
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def simplify(expression: str | Mapping[str, object]) -> Simplification:
+    """An expression without what it can do without: it matches the same events.
+
+    Parameters
+    ----------
+    expression : str or mapping
+        CQL2 text or JSON.
+
+    Returns
+    -------
+    Simplification
+
+    Raises
+    ------
+    LanguageError
+        Where the expression cannot be read, or multiplies out to too many alternatives.
+
+    Notes
+    -----
+    The three rules are those of Konstantinidis, Carzaniga and Wolf (section 4.2), with relations
+    to areas reasoned about by the composition table of the eight relations. They find what follows
+    from two conditions about one attribute; filters of more than 64 conditions are left as they
+    are.
+
+    Examples
+    --------
+    >>> print(simplify("wind > 10 AND wind <> 0 OR wind > 20"))
+    wind > 10
+    filters: 2 -> 1; constraints: 3 -> 1
+    rule 2 drops wind <> 0: wind > 10 implies it
+    rule 3 drops wind > 20: wind > 10 covers it
+    """
+    condition = parse(expression)
+    given = filters(condition)
+    result = plan.simplify(given)
+    if not result.filters:
+        text = NEVER
+    elif result.dropped:
+        text = written(rewritten(condition, given, result))
+    else:
+        text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
+    return Simplification(
+        text,
+        tuple(_dropped(part) for part in result.dropped),
+        len(given),
+        len(result.filters),
+        sum(map(len, given)),
+        sum(map(len, result.filters)),
+    )
+
+
+def _dropped(part: plan.Dropped) -> DroppedPart:
+    if part.rule == 3:
+        return DroppedPart(3, _text(part.terms), (_text(part.because),))
+    because = [_text((term,)) for term in part.because]
+    kinds = [term.check.column.kind for term in part.because]
+    if len(set(kinds)) == 2 and Kind.MISSING not in kinds:
+        # They look alike, as in t > '2024-05-01', which takes strings and times.
+        because = [f"{text} ({_OF[kind]})" for text, kind in zip(because, kinds, strict=True)]
+    return DroppedPart(part.rule, _text(part.terms), tuple(because))
+
+
+def _text(terms: Filter) -> str:
+    return written(condition_of_filter(terms))

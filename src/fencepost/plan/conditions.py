@@ -1,0 +1,220 @@
+"""Terms and filters back into conditions of the language: the way from `normal.py` back.
+
+A time that is not given as a string (`Kind.CLOCK`) has no condition of its own: in t > '2024-05-01'
+strings are compared as strings, and times as times. Such a term is written with the text that
+`spelling` gives for its time, or as a comparison with the time, which also takes strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import TypeAlias
+
+from fencepost.language import ast
+from fencepost.language.ast import Compare, Temporal
+from fencepost.model.times import DAY
+from fencepost.plan.checks import (
+    BooleanCheck,
+    Filter,
+    Kind,
+    LikeCheck,
+    ListCheck,
+    MemberCheck,
+    NearCheck,
+    NullCheck,
+    OrderCheck,
+    RangeCheck,
+    RelateCheck,
+    Term,
+)
+from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START, Pair
+
+Spelling = Callable[[Pair], ast.Value]
+_Span: TypeAlias = ast.Property | ast.Time | ast.Interval
+
+_OPPOSITE = {
+    Compare.EQ: Compare.NE,
+    Compare.NE: Compare.EQ,
+    Compare.LT: Compare.GE,
+    Compare.GE: Compare.LT,
+    Compare.GT: Compare.LE,
+    Compare.LE: Compare.GT,
+}
+_MIRRORED = {
+    Compare.LT: Compare.GT,
+    Compare.GT: Compare.LT,
+    Compare.LE: Compare.GE,
+    Compare.GE: Compare.LE,
+}
+_LARGEST_WHOLE = 2**53
+_ALL_TIME = ast.Interval(None, None)
+
+
+def time_of_pair(pair: Pair) -> ast.Time:
+    """The literal of an instant; a date where it is the start of a day."""
+    nanoseconds = int(_exact(pair))
+    return ast.Time(nanoseconds, nanoseconds % DAY == 0)
+
+
+def number_of_pair(pair: Pair) -> ast.Number:
+    """The literal of a number, whole where it is."""
+    whole = not pair[0] % 1 and abs(pair[0]) <= _LARGEST_WHOLE
+    return ast.Number(int(_exact(pair)) if whole or pair[1] else pair[0])
+
+
+def _exact(pair: Pair) -> Fraction:
+    return Fraction(pair[0]) + Fraction(pair[1])
+
+
+def any_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
+    """A disjunction; of nothing it is FALSE."""
+    parts = tuple(dict.fromkeys(conditions))
+    if not parts:
+        return ast.Boolean(False)
+    return parts[0] if len(parts) == 1 else ast.Or(parts)
+
+
+def all_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
+    """A conjunction; of nothing it is TRUE."""
+    parts: dict[ast.Condition, None] = {}
+    for one in conditions:
+        parts.update(dict.fromkeys(one.parts if isinstance(one, ast.And) else (one,)))
+    if not parts:
+        return ast.Boolean(True)
+    return next(iter(parts)) if len(parts) == 1 else ast.And(tuple(parts))
+
+
+def condition_of_filter(terms: Filter, spelling: Spelling = time_of_pair) -> ast.Condition:
+    """The conjunction of the terms of a filter."""
+    return all_of(condition_of_term(term, spelling) for term in terms)
+
+
+def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Condition:
+    """The condition that a term stands for."""
+    check = term.check
+    if isinstance(check, RangeCheck):
+        return _range(check, term.negated, spelling)
+    if isinstance(check, BooleanCheck):
+        return _boolean(check, term.negated)
+    source: ast.Value = check.column.source  # type: ignore[assignment]
+    match check:
+        case MemberCheck(_, strings) if len(strings) == 1:
+            op = Compare.NE if term.negated else Compare.EQ
+            return ast.Comparison(op, source, ast.String(strings[0]))
+        case OrderCheck(_, op, bound):
+            chosen = _OPPOSITE[op] if term.negated else op
+            return ast.Comparison(chosen, source, ast.String(bound))
+    condition: ast.Condition
+    match check:
+        case MemberCheck(_, strings):
+            condition = ast.In(source, tuple(ast.String(text) for text in strings))
+        case LikeCheck(_, pattern):
+            condition = ast.Like(source, ast.String(pattern))
+        case NullCheck():
+            condition = ast.IsNull(_attribute(source))
+        case RelateCheck(_, function, geometry):
+            condition = ast.SpatialCondition(function, _attribute(source), geometry)
+        case NearCheck(_, near, geometry, distance):
+            condition = ast.NearCondition(near, _attribute(source), geometry, distance)
+        case ListCheck(_, array, items):
+            condition = ast.ArrayCondition(array, _attribute(source), items)
+    return ast.Not(condition) if term.negated else condition
+
+
+def _attribute(source: ast.Value) -> ast.Property:
+    assert isinstance(source, ast.Property)
+    return source
+
+
+def _boolean(check: BooleanCheck, negated: bool) -> ast.Condition:
+    allowed = check.allows_false != negated, check.allows_true != negated
+    source = check.column.source
+    if check.column.kind is Kind.TRUTH:
+        condition: ast.Condition = source  # type: ignore[assignment]
+        asked = {(False, True): condition, (True, False): ast.Not(condition)}
+        return asked[allowed]
+    if allowed == (False, True) and isinstance(source, ast.Property):
+        return ast.Truth(source)
+    op, bound = {
+        (False, True): (Compare.EQ, True),
+        (True, False): (Compare.EQ, False),
+        (True, True): (Compare.GE, False),
+        (False, False): (Compare.LT, False),
+    }[allowed]
+    return ast.Comparison(op, source, ast.Boolean(bound))  # type: ignore[arg-type]
+
+
+# ----------------------------------------------------------------------------- numbers and times
+
+
+def _range(check: RangeCheck, negated: bool, spelling: Spelling) -> ast.Condition:
+    bounds = _bounds(check)
+    if len(bounds) == 1 and negated:
+        bounds, negated = [(_OPPOSITE[bounds[0][0]], bounds[0][1])], False
+    condition = all_of(_bounded(check, op, bound, spelling) for op, bound in bounds)
+    return ast.Not(condition) if negated else condition
+
+
+def _bounds(check: RangeCheck) -> list[tuple[Compare, Pair]]:
+    if check.low == check.high and check.low_closed and check.high_closed:
+        return [(Compare.EQ, check.low)]
+    bounds = []
+    if check.low != UNBOUNDED_START or not check.low_closed:
+        bounds.append((Compare.GE if check.low_closed else Compare.GT, check.low))
+    if check.high != UNBOUNDED_END or not check.high_closed:
+        bounds.append((Compare.LE if check.high_closed else Compare.LT, check.high))
+    return bounds or [(Compare.GE, UNBOUNDED_START)]
+
+
+def _bounded(check: RangeCheck, op: Compare, bound: Pair, spelling: Spelling) -> ast.Condition:
+    kind = check.column.kind
+    source: ast.Value = check.column.source  # type: ignore[assignment]
+    if kind in (Kind.SPAN_START, Kind.SPAN_END):
+        assert isinstance(source, _Span)
+        return _end_of_span(source, kind, op, bound)
+    if kind is Kind.NUMBER:
+        return ast.Comparison(op, source, number_of_pair(bound))
+    write = spelling if kind is Kind.CLOCK else time_of_pair
+    return ast.Comparison(op, source, write(bound))
+
+
+# How an end is told to be beyond a bound (a start later, an end earlier) or at it, beside the
+# bound itself; and beside all time, for a bound that is infinite, where two functions together
+# leave the other end of the span free.
+_BEYOND_AND_AT: dict[tuple[Kind, Pair | None], tuple[set[Temporal], set[Temporal]]] = {
+    (Kind.SPAN_START, None): ({Temporal.T_AFTER}, {Temporal.T_METBY}),
+    (Kind.SPAN_START, UNBOUNDED_START): (
+        {Temporal.T_DURING, Temporal.T_FINISHES},
+        {Temporal.T_STARTS, Temporal.T_EQUALS},
+    ),
+    (Kind.SPAN_START, UNBOUNDED_END): (set(), {Temporal.T_METBY}),
+    (Kind.SPAN_END, None): ({Temporal.T_BEFORE}, {Temporal.T_MEETS}),
+    (Kind.SPAN_END, UNBOUNDED_START): (set(), {Temporal.T_MEETS}),
+    (Kind.SPAN_END, UNBOUNDED_END): (
+        {Temporal.T_DURING, Temporal.T_STARTS},
+        {Temporal.T_FINISHES, Temporal.T_EQUALS},
+    ),
+}
+
+
+def _end_of_span(span: _Span, kind: Kind, op: Compare, bound: Pair) -> ast.Condition:
+    """A bound on the start or the end of a span."""
+    infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
+    other: _Span = _ALL_TIME if infinite else time_of_pair(bound)
+    beyond, at = _BEYOND_AND_AT[kind, bound if infinite else None]
+    if kind is Kind.SPAN_END:
+        op = _MIRRORED.get(op, op)
+    functions, negated = {
+        Compare.GT: (beyond, False),
+        Compare.GE: (beyond | at, False),
+        Compare.EQ: (at, False),
+        Compare.NE: (at, True),
+        Compare.LT: (beyond | at, True),
+        Compare.LE: (beyond, True),
+    }[op]
+    if negated and not functions:  # true of every span, but of nothing else
+        functions, negated = {Temporal.T_INTERSECTS}, False
+    chosen = [one for one in Temporal if one in functions]
+    condition = any_of(ast.TemporalCondition(one, span, other) for one in chosen)
+    return ast.Not(condition) if negated else condition

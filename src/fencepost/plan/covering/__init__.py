@@ -1,0 +1,1 @@
+"""Which terms and which filters imply which: what the simplifier goes by."""

@@ -1,0 +1,173 @@
+"""The simplifier: what a predicate can do without.
+
+Konstantinidis, Carzaniga and Wolf, section 4.2. A predicate is a disjunction of filters, and a
+filter a conjunction of terms (`checks.py`). Rule 1 drops a filter with two terms that conflict, or
+one that nothing satisfies; rule 2 a term that another of its filter implies; rule 3 a filter that
+another filter covers. What matches stays the same.
+
+Covering and conflict are those of `covering/`: of scalars as well as of regions, and only between
+terms about one attribute. The rules find what follows from two terms at a time, not from three.
+Filters of more than `MOST_TERMS` terms are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fencepost.plan.checks import Filter, Term
+from fencepost.plan.covering.areas import CONFLICTS, COVERS
+from fencepost.plan.covering.coverers import covered
+from fencepost.plan.covering.filters import FilterRows
+from fencepost.plan.covering.terms import TermTable
+
+MOST_TERMS = 64
+_TERMS = 1 << 14  # that are compared with the others of their filters at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What was dropped and why.
+
+    Attributes
+    ----------
+    rule : int
+        1, 2 or 3.
+    filter : int
+        The filter, by its place among those given.
+    terms : Filter
+        What was dropped: a term of it, or all.
+    because : Filter
+        Rule 1: the terms that conflict (one, if nothing satisfies it). Rule 2: the term that
+        implies the one dropped. Rule 3: the filter that covers this one.
+    """
+
+    rule: int
+    filter: int
+    terms: Filter
+    because: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Simplified:
+    """Filters that match what those given match.
+
+    Attributes
+    ----------
+    filters : tuple of Filter
+        None where nothing can match.
+    places : tuple of int
+        Which of those given each is, with terms left out.
+    dropped : tuple of Dropped
+        By filter.
+    """
+
+    filters: tuple[Filter, ...]
+    places: tuple[int, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def simplify(filters: Sequence[Filter]) -> Simplified:
+    """The filters without what they can do without."""
+    always = next((k for k, terms in enumerate(filters) if not terms), None)
+    if always is not None:
+        rest = [Dropped(3, k, terms, ()) for k, terms in enumerate(filters) if k != always]
+        return Simplified(((),), (always,), tuple(rest))
+    work = _Work(filters)
+    work.drop_impossible()
+    work.drop_implied_terms()
+    work.drop_covered()
+    return work.result()
+
+
+class _Work:
+    """Filters as they get fewer: the terms that are left of each, by number."""
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self.filters = filters
+        self.dropped: list[Dropped] = []
+        numbers: dict[Term, int] = {}
+        self.left: dict[int, list[int]] = {}
+        for place, terms in enumerate(filters):
+            if len(terms) <= MOST_TERMS:
+                self.left[place] = left = []
+                for term in terms:
+                    number = numbers.setdefault(term, len(numbers))
+                    if number in left:
+                        self.dropped.append(Dropped(2, place, (term,), (term,)))
+                    else:
+                        left.append(number)
+        self.terms = list(numbers)
+        self.table = TermTable(self.terms)
+
+    def written(self, numbers: Sequence[int]) -> Filter:
+        return tuple(self.terms[number] for number in numbers)
+
+    def _pairs_within(self, ask: int) -> dict[int, list[tuple[int, int]]]:
+        """The pairs of terms of one filter that have the answer yes, by filter."""
+        places = np.array(list(self.left), np.int64)
+        rows = FilterRows(list(self.left.values()), self.table)
+        row = np.repeat(np.arange(len(rows)), rows.size)
+        found: dict[int, list[tuple[int, int]]] = {}
+        for low in range(0, len(row), _TERMS):
+            terms = rows.terms[low : low + _TERMS]
+            other, k = rows.comparable(terms, row[low : low + _TERMS])
+            yes = self.table.ask(ask, terms[k], other)
+            place = places[row[low + k[yes]]]
+            pairs = zip(terms[k[yes]].tolist(), other[yes].tolist(), strict=True)
+            for one, pair in zip(place.tolist(), pairs, strict=True):
+                found.setdefault(one, []).append(pair)
+        return found
+
+    def drop_impossible(self) -> None:
+        """Rule 1."""
+        for place, pairs in self._pairs_within(CONFLICTS).items():
+            alone = [pair for pair in pairs if pair[0] == pair[1]]
+            because = alone[0][:1] if alone else pairs[0]
+            self.dropped.append(Dropped(1, place, self.filters[place], self.written(because)))
+            del self.left[place]
+
+    def drop_implied_terms(self) -> None:
+        """Rule 2, from the last term on: of those that imply each other the first stays."""
+        for place, pairs in self._pairs_within(COVERS).items():
+            because: dict[int, int] = {}
+            for term in reversed(self.left[place]):
+                for first, second in pairs:
+                    if first == term != second and second not in because:
+                        because[term] = second
+                        break
+            for term in because:
+                why = _end_of_chain(because, term)
+                self.dropped.append(Dropped(2, place, self.written([term]), self.written([why])))
+            self.left[place] = [term for term in self.left[place] if term not in because]
+
+    def drop_covered(self) -> None:
+        """Rule 3."""
+        places = list(self.left)
+        rows = FilterRows(list(self.left.values()), self.table)
+        because = covered(rows)
+        for row in because:
+            why = self.left[places[_end_of_chain(because, row)]]
+            terms = self.filters[places[row]]
+            self.dropped.append(Dropped(3, places[row], terms, self.written(why)))
+        for row in because:
+            del self.left[places[row]]
+
+    def result(self) -> Simplified:
+        """What is left; filters of too many terms with it."""
+        gone = {one.filter for one in self.dropped if one.rule != 2}
+        places = [k for k in range(len(self.filters)) if k not in gone]
+        filters = [
+            self.written(self.left[k]) if k in self.left else self.filters[k] for k in places
+        ]
+        dropped = sorted(self.dropped, key=lambda one: (one.filter, one.rule))
+        return Simplified(tuple(filters), tuple(places), tuple(dropped))
+
+
+def _end_of_chain(because: dict[int, int], number: int) -> int:
+    """What stays that made this needless, directly or through others."""
+    while number in because:
+        number = because[number]
+    return number

@@ -1,0 +1,359 @@
+"""The simplifier: the three rules, the same droppings as by trying all pairs, the same matches."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+import shapely
+from numpy.typing import NDArray
+from shapely import affinity
+from shapely.geometry import LineString, Point
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.language import ast
+from fencepost.language.ast import Spatial
+from fencepost.language.parse import parse
+from fencepost.match.reference.evaluate import matches
+from fencepost.plan.checks import Filter
+from fencepost.plan.covering import coverers
+from fencepost.plan.covering import filters as filter_rows
+from fencepost.plan.covering.areas import CONFLICTS, COVERS
+from fencepost.plan.covering.terms import TermTable, conflicts, covers
+from fencepost.plan.normal import filters
+from fencepost.plan.simplify import MOST_TERMS, Simplified, simplify
+from tests.geometry_families import FAMILIES
+from tests.match.strategies import DAYS, STRANGE
+
+A, INNER, FAR = "BBOX(0, 0, 4, 4)", "BBOX(1, 1, 3, 3)", "BBOX(7, 7, 9, 9)"
+
+
+def of(text: str) -> Simplified:
+    return simplify(filters(parse(text)))
+
+
+def rules(text: str) -> list[int]:
+    """The rules that drop something, in the order of the filters."""
+    return [one.rule for one in of(text).dropped]
+
+
+# ------------------------------------------------------------------------------------- by example
+
+
+@pytest.mark.parametrize(
+    ("text", "same_as"),
+    [
+        # Rule 1: a filter with terms that conflict.
+        ("n > 5 AND n < 3", "FALSE"),
+        ("n > 5 AND n < 3 OR m = 1", "m = 1"),
+        ("n BETWEEN 5 AND 3", "FALSE"),
+        ("n = 1 AND n <> 1 AND m = 1", "FALSE"),
+        ("s = 'a' AND s LIKE 'b%' OR b", "b"),
+        ("b AND NOT b", "FALSE"),
+        ("b < FALSE", "FALSE"),
+        ("n IS NULL AND n > 3", "FALSE"),
+        ("n = 1 AND n = 'a'", "FALSE"),
+        (f"EH_INSIDE(g, {A}) AND EH_INSIDE(g, {FAR})", "FALSE"),
+        (f"S_DISJOINT(g, {A}) AND S_WITHIN(g, {INNER})", "FALSE"),
+        ("S_DWITHIN(g, POINT(1 1), 2) AND S_BEYOND(g, POINT(1 1), 3)", "FALSE"),
+        ("A_CONTAINS(l, ('a', 'b')) AND A_CONTAINEDBY(l, ('a'))", "FALSE"),
+        # Rule 2: a term that another implies.
+        ("n > 10 AND n <> 0", "n > 10"),
+        ("n > 5 AND n > 7 AND n > 6", "n > 7"),
+        ("n >= 5 AND NOT (n < 5)", "n >= 5"),
+        ("n IS NOT NULL AND n > 3", "n > 3"),
+        ("s LIKE 'ab%' AND s LIKE 'a%' AND s > '0'", "s LIKE 'ab%'"),
+        ("s IN ('a', 'b') AND s = 'a'", "s = 'a'"),
+        (f"S_INTERSECTS(g, {A}) AND EH_INSIDE(g, {INNER})", f"EH_INSIDE(g, {INNER})"),
+        (f"EH_DISJOINT(g, {A}) AND EH_INSIDE(g, {FAR})", f"EH_INSIDE(g, {FAR})"),
+        ("A_CONTAINS(l, ('a')) AND A_CONTAINS(l, ('a', 'b'))", "A_CONTAINS(l, ('a', 'b'))"),
+        # Rule 3: a filter that another covers.
+        ("n > 5 OR n > 7", "n > 5"),
+        ("n > 7 OR n > 5", "n > 5"),
+        ("n <> 3 OR n > 5 OR n < 2 OR n = 7", "n <> 3"),
+        (
+            "NOT T_METBY(i, DATE('2020-01-02')) OR NOT T_AFTER(i, INTERVAL('..', '..'))",
+            "NOT T_AFTER(i, INTERVAL('..', '..'))",
+        ),
+        ("n > 5 OR n > 5 AND m = 1", "n > 5"),
+        ("n > 5 AND m < 3 OR n > 7 AND m < 2 AND b", "n > 5 AND m < 3"),
+        ("TRUE OR n > 5 OR b", "TRUE"),
+        ("n IN (1, 2) OR n > 0", "n > 0"),
+        ("s IN ('a', 'b') OR s = 'a' OR s LIKE 'a'", "s IN ('a', 'b')"),
+        ("s LIKE 'a%' OR s LIKE 'ab%' OR s IN ('a', 'ac')", "s LIKE 'a%'"),
+        ("s < 'm' OR s = 'b' OR s < 'k' OR s LIKE 'c%'", "s < 'm'"),
+        ("s <> 'a' OR s = 'b' OR s LIKE 'c%'", "s <> 'a'"),
+        ("b OR b AND n > 5", "b"),
+        ("n IS NOT NULL OR n > 5 OR n < 3", "n IS NOT NULL"),
+        (
+            "S_DWITHIN(g, POINT(1 1), 5) OR S_DWITHIN(g, POINT(1 1), 4)",
+            "S_DWITHIN(g, POINT(1 1), 5)",
+        ),
+        ("A_CONTAINS(l, ('a')) OR A_CONTAINS(l, ('b', 'a'))", "A_CONTAINS(l, ('a'))"),
+        (f"S_INTERSECTS(g, {A}) OR EH_INSIDE(g, {INNER})", f"S_INTERSECTS(g, {A})"),
+        (f"EH_INSIDE(g, {FAR}) OR EH_DISJOINT(g, {A})", f"EH_DISJOINT(g, {A})"),
+        (f"NOT S_WITHIN(g, {A}) OR EH_OVERLAP(g, {FAR})", f"NOT S_WITHIN(g, {A})"),
+        (
+            f"EH_INSIDE(g, {FAR}) AND n > 3 OR EH_DISJOINT(g, {A}) AND n > 2",
+            f"EH_DISJOINT(g, {A}) AND n > 2",
+        ),
+        ("EH_MEET(g, POINT(1 1)) OR S_INTERSECTS(g, POINT(1 1))", "S_INTERSECTS(g, POINT(1 1))"),
+        # All of them.
+        ("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b", "n > 6"),
+        # None: different attributes, or nothing that follows.
+        ("n > 10 AND m <> 0", "n > 10 AND m <> 0"),
+        ("n > 10 OR m > 12", "n > 10 OR m > 12"),
+        ("n < 5 AND n > 3", "n < 5 AND n > 3"),
+        (
+            f"EH_COVEREDBY(g, {A}) AND EH_DISJOINT(g, BBOX(3, 3, 6, 6))",
+            f"EH_COVEREDBY(g, {A}) AND EH_DISJOINT(g, BBOX(3, 3, 6, 6))",
+        ),
+    ],
+)
+def test_what_is_left(text: str, same_as: str) -> None:
+    assert list(of(text).filters) == filters(parse(same_as))
+
+
+def test_the_reasons() -> None:
+    given = filters(parse("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b"))
+    (low, high), (six, two), eight = given[0], given[1], given[2]
+    assert [(one.rule, one.filter, one.terms, one.because) for one in simplify(given).dropped] == [
+        (1, 0, (low, high), (low, high)),
+        (2, 1, (two,), (six,)),
+        (3, 2, eight, (six,)),
+    ]
+    assert simplify(given).places == (1,)
+
+
+def test_of_two_that_are_equal_one_stays() -> None:
+    one, other = filters(parse("n > 5 AND m > 3 OR n > 5 AND m > 4"))
+    assert simplify([one, one, one]).filters == (one,)
+    assert simplify([one, one[::-1]]).filters == (one,)
+    assert simplify([(*one, *one)]).filters == (one,)
+    assert simplify([(*one, *one)]).dropped[0].rule == 2
+    assert simplify([other, one, other]).places == (1,)
+
+
+def test_of_those_that_cover_each_other_the_first_stays() -> None:
+    first, second = parse("NOT (n < 4)"), parse("n >= 4")
+    assert simplify(filters(ast.Or((first, second)))).filters == tuple(filters(first))
+    assert simplify(filters(ast.Or((second, first)))).filters == tuple(filters(second))
+    assert simplify(filters(ast.And((first, second)))).filters == tuple(filters(first))
+    assert simplify(filters(ast.And((second, first)))).filters == tuple(filters(second))
+    square, again = (
+        "POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))",
+        "POLYGON((1 1, 0 1, 0 0.5, 0 0, 1 0, 1 1))",
+    )
+    both = of(f"EH_MEET(g, {square}) OR EH_MEET(g, {again}) OR S_TOUCHES(g, {square})")
+    assert both.places == (0,)
+
+
+def test_nothing_and_everything() -> None:
+    assert simplify([]) == Simplified((), (), ())
+    (some,) = filters(parse("n > 5"))
+    assert simplify([some, (), some, ()]).filters == ((),)
+
+
+def test_a_filter_of_too_many_terms_is_left_as_it_is() -> None:
+    text = " AND ".join(f"n > {k}" for k in range(MOST_TERMS + 1))
+    assert of(text).dropped == ()
+    assert of(f"{text} OR TRUE").filters == ((),)
+    assert rules(" AND ".join(f"n > {k}" for k in range(MOST_TERMS))) == [2] * (MOST_TERMS - 1)
+
+
+# ------------------------------------------------------------------------------ against brute force
+
+SIMPLE = [
+    *("n > {k}", "n < {k}", "n = {k}", "n <> {k}", "NOT (n < {k})", "NOT (n > {k})"),
+    *("m >= {k}", "m <> {k}", "n + m > {k}", "n < m"),
+    *("s = '{w}'", "s <> '{w}'", "s IN ('{w}', 'b')", "s LIKE '{w}%'", "s LIKE '%{w}'"),
+    *("NOT s LIKE '{w}%'", "s < '{w}'", "s >= '{w}'", "CASEI(s) = '{w}'", "s NOT IN ('{w}', 'b')"),
+    *("b", "NOT b", "b >= FALSE", "n IS NULL", "n IS NOT NULL", "s IS NOT NULL", "g IS NULL"),
+    *("t > DATE('{d}')", "t <= DATE('{d}')", "T_AFTER(t, DATE('{d}'))", "T_MEETS(i, DATE('{d}'))"),
+    *("A_CONTAINS(l, ('{w}'))", "A_CONTAINS(l, ('{w}', 'b'))", "NOT A_CONTAINS(l, ('{w}'))"),
+    *("A_OVERLAPS(l, ('{w}', 'b', '!'))", "A_CONTAINEDBY(l, ('{w}', 'b'))", "A_EQUALS(l, ('{w}'))"),
+    *("S_DWITHIN(g, {p}, {k})", "S_BEYOND(g, {p}, {k})", "S_SAMEPLACE(g, {p}, {k})"),
+]
+
+
+class World:
+    """Terms that have to do with each other, what covers what, and events that satisfy some.
+
+    The terms are about few attributes and about geometries that share coordinates. Whether an
+    event satisfies a term is the reference's word on the condition that the term was made from.
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        places = self._places(rng)
+        texts = [self._text(rng, [place.wkt for place in places]) for _ in range(120)]
+        made = {}
+        for text in texts:
+            ((found,),) = filters(parse(text))
+            made[found] = text
+        self.terms = list(made)
+        rows = np.arange(len(self.terms))
+        first, second = np.repeat(rows, len(rows)), np.tile(rows, len(rows))
+        table = TermTable(self.terms)
+        square = len(rows), len(rows)
+        self.covers = table.ask(COVERS, first, second).reshape(square)
+        self.conflicts = table.ask(CONFLICTS, first, second).reshape(square)
+        events = [self._event(rng, places) for _ in range(60)]
+        conditions = [parse(text) for text in made.values()]
+        self.truth = np.array([[matches(one, event) for event in events] for one in conditions])
+
+    @staticmethod
+    def _places(rng: random.Random) -> list[BaseGeometry]:
+        family = FAMILIES[rng.choice(("lattice", "tilings", "rewritten"))]
+        made: list[BaseGeometry] = []
+        while len(made) < 8:
+            made += [one for one in family(rng) if one.geom_type != "LinearRing"]
+        return made + [affinity.translate(one, 100, 100) for one in made[:3]]
+
+    @staticmethod
+    def _text(rng: random.Random, places: Sequence[str]) -> str:
+        if rng.random() < 0.5:
+            function = rng.choice(list(Spatial)).name
+            negation = rng.choice(("", "", "NOT "))
+            return f"{negation}{function}({rng.choice('ggh')}, {rng.choice(places)})"
+        return rng.choice(SIMPLE).format(
+            k=rng.randint(0, 5),
+            w=rng.choice(("a", "ab", "b", "B", "!", "a b")),
+            d=rng.choice(DAYS[:4]),
+            p=rng.choice(places),
+        )
+
+    @staticmethod
+    def _event(rng: random.Random, places: Sequence[BaseGeometry]) -> dict[str, object]:
+        def place() -> BaseGeometry:
+            one = rng.choice(places)
+            corner = Point(rng.choice(shapely.get_coordinates(one).tolist()))
+            near = [one, corner, one.representative_point(), shapely.boundary(one), one.envelope]
+            near += [LineString([corner, one.representative_point()]), corner.buffer(0.5, 1)]
+            return rng.choice([shape for shape in near if not shape.is_empty and shape.is_valid])
+
+        event: dict[str, object] = {
+            **{name: rng.choice((*range(7), 2.5, -1)) for name in "nm"},
+            "s": rng.choice(("a", "ab", "b", "abc", "B", "", "zb", "a b", "!")),
+            "b": rng.choice((True, False)),
+            "t": rng.choice((*DAYS, dt.date(2020, 1, 2))),
+            "i": {"interval": sorted(rng.sample(DAYS, 2))},
+            "l": rng.choice((["a"], ["a", "b"], [], ["B"], ["!"], "a b", "b", "ab", [1, "a"])),
+            "g": place(),
+            "h": place(),
+        }
+        for name in rng.sample(list(event), rng.choice((0, 0, 1, 2))):
+            event[name] = rng.choice(STRANGE)
+        return event
+
+    def filters(self, rng: random.Random, count: int) -> list[tuple[int, ...]]:
+        """Filters as tuples of term numbers, many of them about one column."""
+        numbers = range(len(self.terms))
+        made = []
+        for _ in range(count):
+            column = self.terms[rng.choice(numbers)].check.column
+            alike = [k for k in numbers if self.terms[k].check.column == column]
+            size = rng.choice((1, 2, 2, 2, 3, 4))
+            pool = alike if rng.random() < 0.3 and len(alike) >= size else numbers
+            made.append(tuple(rng.sample(pool, size)))
+        return made
+
+    def matched(self, some: Iterable[Iterable[int]]) -> NDArray[np.bool_]:
+        """Which events satisfy one of the filters."""
+        found = np.zeros(self.truth.shape[1], bool)
+        for one in some:
+            found |= self.truth[list(one)].all(axis=0)
+        return found
+
+
+worlds = cache(World)
+SEEDS = range(6)
+
+
+def with_terms(world: World, some: Iterable[Iterable[int]]) -> list[Filter]:
+    return [tuple(world.terms[term] for term in one) for one in some]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_matches_stays_the_same(seed: int) -> None:
+    world = worlds(seed)
+    rng = random.Random(seed)
+    numbers = {term: number for number, term in enumerate(world.terms)}
+    changed = matched = 0
+    for _ in range(100):
+        given = world.filters(rng, rng.choice((1, 2, 4, 8, 20)))
+        result = simplify(with_terms(world, given))
+        left = [[numbers[term] for term in terms] for terms in result.filters]
+        assert (world.matched(left) == world.matched(given)).all()
+        changed += left != [list(one) for one in given]
+        matched += bool(world.matched(given).any())
+    assert changed > 30
+    assert matched > 30
+
+
+@pytest.mark.parametrize("blocks", [(64, 4), (3, 2)], ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_is_dropped_as_by_trying_all_pairs(
+    seed: int, blocks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coverers, "_FIRST_BLOCK", blocks[0])
+    monkeypatch.setattr(coverers, "_GROWTH", blocks[1])
+    monkeypatch.setattr(coverers, "_ROWS", 7)
+    monkeypatch.setattr(filter_rows, "_CELLS", 50)
+    world = worlds(seed)
+    rng = random.Random(seed)
+    dropped = {1: 0, 2: 0, 3: 0}
+    for count in (5, 20, 60, 100):
+        given = world.filters(rng, count)
+        result = simplify(with_terms(world, given))
+        left, kept = dropped_by_trying_all(world, given)
+        assert result.places == tuple(kept)
+        assert list(result.filters) == with_terms(world, (left[k] for k in kept))
+        for one in result.dropped:
+            dropped[one.rule] += 1
+    assert min(dropped.values()) > 10, dropped
+
+
+def dropped_by_trying_all(
+    world: World, given: Sequence[tuple[int, ...]]
+) -> tuple[dict[int, list[int]], list[int]]:
+    """The three rules, written down: what is left of each filter, and which are kept."""
+    left: dict[int, list[int]] = {}
+    for k, terms in enumerate(given):
+        if not any(world.conflicts[one, other] for one in terms for other in terms):
+            left[k] = list(terms)
+            for term in reversed(terms):
+                if any(world.covers[term, other] for other in left[k] if other != term):
+                    left[k].remove(term)
+    kept = list(left)
+    for k in reversed(list(left)):
+        if any(covers_filter(world, left[other], left[k]) for other in kept if other != k):
+            kept.remove(k)
+    return left, kept
+
+
+def covers_filter(world: World, first: Iterable[int], second: Iterable[int]) -> bool:
+    return all(any(world.covers[one, other] for other in second) for one in first)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_reason_holds(seed: int) -> None:
+    world = worlds(seed)
+    given = with_terms(world, world.filters(random.Random(seed), 80))
+    result = simplify(given)
+    for one in result.dropped:
+        if one.rule == 1:
+            assert one.terms == given[one.filter]
+            assert {*one.because} <= {*one.terms}
+            assert conflicts(one.because[0], one.because[-1])
+        elif one.rule == 2:
+            assert {*one.terms, *one.because} <= {*given[one.filter]}
+            assert covers(one.terms[0], one.because[0])
+        else:
+            assert one.terms == given[one.filter]
+            assert one.because in result.filters
+            assert all(any(covers(a, b) for b in one.terms) for a in one.because)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,18 +48,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FENCEPOST_DATA", str(tmp_path / "maps"))
 
 
-@pytest.fixture
-def simplifier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simplifier that drops a filter that comes twice, where there is no better one."""
-    if find_spec("fencepost.plan.simplify") is not None:
-        return
-    module = ModuleType("fencepost.plan.simplify")
-    module.simplify = lambda filters: SimpleNamespace(  # type: ignore[attr-defined]
-        filters=list(dict.fromkeys(filters))
-    )
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-
-
 def measure(name: str) -> report.Report:
     with Progress(name, quiet=True) as progress:
         return run(name, quick=True, seed=1, source=None, progress=progress)
@@ -71,7 +56,6 @@ def measure(name: str) -> report.Report:
 # ------------------------------------------------------------------------------------- the figures
 
 
-@pytest.mark.usefixtures("simplifier")
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     found = measure(name)
@@ -94,7 +78,6 @@ def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     assert "<svg" in paths[3].read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("simplifier")
 def test_methods_of_a_figure_are_all_timed() -> None:
     times = measure("large").values["times"]
     assert set(times) == set("ABC")

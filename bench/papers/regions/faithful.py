@@ -22,11 +22,13 @@ Rows = NDArray[np.int64]
 LIST = "Algorithm 1, list"
 TREE = "Algorithm 1, CR-tree"
 RSTAR = "Algorithm 1, CR-tree R*"
+PACKED = "Algorithm 1, CR-tree packed"
 # How constraints can be kept, by name. Another kind of CR-tree is one line here.
 TREES: dict[str, dict[str, Any]] = {
     LIST: {"indexed": False},
     TREE: {"split": "quadratic"},
     RSTAR: {"split": "rstar"},
+    PACKED: {"packed": True},
 }
 
 
@@ -34,10 +36,16 @@ class Constraints:
     """A workload in a list or a CR-tree; without a density relations are exact."""
 
     def __init__(
-        self, workload: Workload, regions: Shapes, density: float | None, **kind: Any
+        self,
+        workload: Workload,
+        regions: Shapes,
+        density: float | None,
+        *,
+        packed: bool = False,
+        **kind: Any,
     ) -> None:
         self._tree = CRTree(density=density, **kind)
-        self._tree.add_many(regions, 1 << workload.relations.astype(np.int64))
+        self._tree.add_many(regions, 1 << workload.relations.astype(np.int64), packed=packed)
 
     def match(self, message: Shapes) -> Rows:
         """The constraints that a message, laid out, satisfies."""

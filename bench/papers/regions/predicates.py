@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from bench.papers.regions.workloads import Workload
 from fencepost.language.ast import Geometry, Property, Spatial
 from fencepost.model.relation import RELATIONS
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
+from fencepost.plan.simplify import simplify
 
 ATTRIBUTE = "area"
 # The eight exclusive relations, by code: the last eight functions, in the order of the codes.
@@ -68,7 +68,6 @@ def term(region: BaseGeometry, code: int) -> Term:
 
 def simplified(filters: Sequence[Sequence[Filter]]) -> list[list[Filter]]:
     """Each predicate's filters after simplification."""
-    simplify = import_module("fencepost.plan.simplify").simplify
     return [list(simplify(own).filters) for own in filters]
 
 

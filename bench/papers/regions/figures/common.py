@@ -32,6 +32,7 @@ COLOURS = {
     faithful.LIST: "#7b2d8b",
     faithful.TREE: "#c2185b",
     faithful.RSTAR: "#e57399",
+    faithful.PACKED: "#8e5a68",
     "Algorithm 1, SFF": "#c2185b",
     "Algorithm 1, SFF, simplified": "#e57399",
 }

@@ -35,7 +35,7 @@ from bench.timing import Timing, alternate, figure
 
 POINTS = 10_000
 PREDICATES = 25
-FIRST = (faithful.LIST, faithful.TREE, faithful.RSTAR, *SHAPELY, ours.KERNEL, ours.WITH_LAYOUT)
+FIRST = (*faithful.TREES, *SHAPELY, ours.KERNEL, ours.WITH_LAYOUT)
 SECOND = (
     "Algorithm 1, SFF",
     "Algorithm 1, SFF, simplified",

@@ -248,7 +248,7 @@ def _sort_by_bits(results, start, stop, seen):
 @kernel
 def _candidates(segment, events, string_id, e, room, out):
     """The filters that event e may satisfy."""
-    count = 0
+    count = np.int64(0)  # not a literal, for which `walk` would be compiled once more
     for t in range(segment.region_column.shape[0]):
         row = events.geometry[segment.region_column[t], e]
         if row >= 0 and not segment.region_direct[t]:

@@ -178,6 +178,21 @@ def test_an_event_of_very_many_edges() -> None:
     assert case.check([comb, Polygon(star_coordinates(rng, 5000, (10, 10), 9.0))]) > 0
 
 
+def test_regions_of_many_vertices() -> None:
+    rng = np.random.default_rng(12)
+    rough = [
+        Polygon(star_coordinates(rng, int(n), tuple(40 * rng.random(2)), 3 * rng.random() + 0.1))
+        for n in rng.integers(30, 600, 300)
+    ]
+    rough += list(with_holes(rng, np.array(rough[:40], object), 3))
+    rough += list(in_parts(rng, np.array(rough[:40], object), 3))
+    case = Case(rng, rough)
+    events: list[BaseGeometry] = [*stars(rng, 20, 8.0, 40.0), *rough[:20], *rough[-60::8]]
+    events += list(in_parts(rng, np.array(stars(rng, 6, 8.0, 40.0), object), 3))
+    events += [g.buffer(0.05) for g in rough[:6]]
+    assert case.check(events) > 1000
+
+
 def test_holes_and_parts_of_events_and_regions() -> None:
     rng = np.random.default_rng(7)
     first, second = mixed_pairs(rng, 150, 12)

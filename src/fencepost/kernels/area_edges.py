@@ -14,7 +14,16 @@ from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import OVERLAPS
 from fencepost.kernels.orient import orient
 from fencepost.kernels.rtree import WIDTH
-from fencepost.kernels.trees import chains_of, covers_point, ordered, points_of
+from fencepost.kernels.trees import (
+    chains_of,
+    children,
+    covers_point,
+    ordered,
+    points_of,
+    root,
+    segments_apart,
+)
+from fencepost.kernels.trees import edges as edges_below
 
 _ROUNDING = 4e-16  # exceeds 3 units in the last place, and what is lost in the bound itself
 _TINY = 1e-300  # exceeds what can be lost to underflow
@@ -23,21 +32,20 @@ _EDGE_FIELDS = 8
 CLEAR, UNDECIDED = -1, -2  # beside the relations
 _SLABS = 64
 _MOST_IN_SLABS = 1024
-_MOST_SIDES = 512  # vertices times edges; with more, the exact relation's trees do better
+_MOST_SIDES = 40  # vertices of a region; with more, its tree does better
 
 
 @kernel
-def edges_of(g, a, extent):
-    """The edges of an area: ends, direction, and the error bound of side tests of points that
-    lie in the extent of the area and the regions together.
+def edges_of(g, a, width, height):
+    """The edges of an area: ends, direction, and the error bound of side tests.
+
+    width, height : of an extent that holds the area and every point to be tested.
     """
     first, stop = chains_of(g, a)
     total = 0
     for chain in range(first, stop):
         low, high = points_of(g, chain)
         total += high - 1 - low
-    width = max(g.shapes[a]["x1"], extent[2]) - min(g.shapes[a]["x0"], extent[0])
-    height = max(g.shapes[a]["y1"], extent[3]) - min(g.shapes[a]["y0"], extent[1])
     edges = np.empty((total, _EDGE_FIELDS))
     e = 0
     for chain in range(first, stop):
@@ -107,13 +115,7 @@ def passes(boxes, record, k, edges, e):
     y1 = boxes[record, 3, k]
     if _ends_in(edges, e, x0, y0, x1, y1):
         return False
-    ux, uy = edges[e, _UX], edges[e, _UY]
-    left = ux * ((y1 if ux > 0.0 else y0) - edges[e, _AY]) - uy * (
-        (x0 if uy > 0.0 else x1) - edges[e, _AX]
-    )
-    right = ux * ((y0 if ux > 0.0 else y1) - edges[e, _AY]) - uy * (
-        (x1 if uy > 0.0 else x0) - edges[e, _AX]
-    )
+    left, right = _furthest(edges, e, x0, y0, x1, y1)
     return left > edges[e, _ERROR] and right < -edges[e, _ERROR]
 
 
@@ -192,7 +194,7 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
     first, points : the region's vertices, in x and y. Returns OVERLAPS; or CLEAR where no edge
     touches the region, which is connected; or UNDECIDED.
     """
-    if points == 0 or points * (high - low) > _MOST_SIDES:
+    if points == 0 or points > _MOST_SIDES:
         return UNDECIDED
     clear = True
     for z in range(low, high):
@@ -216,54 +218,109 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
     return CLEAR if clear else UNDECIDED
 
 
-@inlined
-def by_crossings(edges, near, window, x, y, first, points, width, height):
-    """What the boundary does to a ring first:first + points of x and y, within a window.
+@kernel
+def by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
+    """What the edges near[low:high] do to the boundary of an area, within a window.
 
-    window : a box that holds every common point of the two. near : scratch, one item an edge.
-    width, height : of an extent of both. Returns OVERLAPS where edges cross, CLEAR where the
-    boundaries have no common point, or UNDECIDED.
+    window : x0, y0, x1, y1 of a box that holds every common point of the two boundaries.
+    width, height : of an extent of both areas. stack : scratch of `STACK` uint32.
+    Returns OVERLAPS where edges cross, CLEAR where they have no common point, or UNDECIDED.
     """
-    count = 0
-    for e in range(edges.shape[0]):
-        near[count] = e
-        count += not (
-            (min(edges[e, _AX], edges[e, _BX]) > window[2])
-            | (max(edges[e, _AX], edges[e, _BX]) < window[0])
-            | (min(edges[e, _AY], edges[e, _BY]) > window[3])
-            | (max(edges[e, _AY], edges[e, _BY]) < window[1])
-        )
     clear = True
-    for p in range(first, first + points - 1):
-        x0, x1 = ordered(x[p], x[p + 1])
-        if x0 > window[2] or x1 < window[0]:
+    stack[0] = root(h, shape)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = np.int64(stack[top])
+        if not _some_may_touch(edges, near, low, high, h.nodes, node, window):
             continue
-        y0, y1 = ordered(y[p], y[p + 1])
-        if y0 > window[3] or y1 < window[1]:
+        if h.nodes[node]["children"] > 0:
+            for child in range(*children(h, node)):
+                stack[top] = child
+                top += 1
             continue
-        vx = x[p + 1] - x[p]
-        vy = y[p + 1] - y[p]
-        own_error = _ROUNDING * (abs(vx) * height + abs(vy) * width) + _TINY
-        for z in range(count):
-            e = near[z]
-            ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
-            if min(ax, bx) > x1 or max(ax, bx) < x0 or min(ay, by) > y1 or max(ay, by) < y0:
-                continue
-            ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
-            one = ux * (y[p] - ay) - uy * (x[p] - ax)
-            other = ux * (y[p + 1] - ay) - uy * (x[p + 1] - ax)
-            if (one > error and other > error) or (one < -error and other < -error):
-                continue
-            own_one = vx * (ay - y[p]) - vy * (ax - x[p])
-            own_other = vx * (by - y[p]) - vy * (bx - x[p])
-            if (own_one > own_error and own_other > own_error) or (
-                own_one < -own_error and own_other < -own_error
+        for p in range(*edges_below(h, node)):
+            px, py, qx, qy = h.x[p], h.y[p], h.x[p + 1], h.y[p + 1]
+            if (
+                (px > window[2] and qx > window[2])
+                or (px < window[0] and qx < window[0])
+                or (py > window[3] and qy > window[3])
+                or (py < window[1] and qy < window[1])
             ):
                 continue
-            if ((one > error and other < -error) or (one < -error and other > error)) and (
-                (own_one > own_error and own_other < -own_error)
-                or (own_one < -own_error and own_other > own_error)
-            ):
-                return OVERLAPS
-            clear = False
+            for z in range(low, high):
+                contact = _contact(edges, near[z], px, py, qx, qy, width, height)
+                if contact == OVERLAPS:
+                    return OVERLAPS
+                if contact == UNDECIDED:
+                    clear = False
     return CLEAR if clear else UNDECIDED
+
+
+@inlined
+def may_touch_box(edges, e, box):
+    """Whether an edge may touch a box x0, y0, x1, y1, which may be endless."""
+    return not (
+        (min(edges[e, _AX], edges[e, _BX]) > box[2])
+        | (max(edges[e, _AX], edges[e, _BX]) < box[0])
+        | (min(edges[e, _AY], edges[e, _BY]) > box[3])
+        | (max(edges[e, _AY], edges[e, _BY]) < box[1])
+    )
+
+
+@inlined
+def _some_may_touch(edges, near, low, high, nodes, node, window):
+    """Whether any of the edges may touch what of a node's box is in a window."""
+    x0 = max(nodes[node]["x0"], window[0])
+    y0 = max(nodes[node]["y0"], window[1])
+    x1 = min(nodes[node]["x1"], window[2])
+    y1 = min(nodes[node]["y1"], window[3])
+    if x0 > x1 or y0 > y1:
+        return False
+    for z in range(low, high):
+        e = near[z]
+        if may_touch_box(edges, e, (x0, y0, x1, y1)):
+            left, right = _furthest(edges, e, x0, y0, x1, y1)
+            if not (left < -edges[e, _ERROR] or right > edges[e, _ERROR]):
+                return True
+    return False
+
+
+@inlined
+def _furthest(edges, e, x0, y0, x1, y1):
+    """The sides of a box's corners that lie furthest to the left of an edge's line and right."""
+    ux, uy = edges[e, _UX], edges[e, _UY]
+    left = ux * ((y1 if ux > 0.0 else y0) - edges[e, _AY]) - uy * (
+        (x0 if uy > 0.0 else x1) - edges[e, _AX]
+    )
+    right = ux * ((y0 if ux > 0.0 else y1) - edges[e, _AY]) - uy * (
+        (x1 if uy > 0.0 else x0) - edges[e, _AX]
+    )
+    return left, right
+
+
+@inlined
+def _contact(edges, e, px, py, qx, qy, width, height):
+    """Whether an edge crosses another segment (OVERLAPS), does not meet it (CLEAR), or cannot be
+    told.
+    """
+    ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
+    if segments_apart(ax, ay, bx, by, px, py, qx, qy):
+        return CLEAR
+    ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
+    p_side = ux * (py - ay) - uy * (px - ax)
+    q_side = ux * (qy - ay) - uy * (qx - ax)
+    if (p_side > error and q_side > error) or (p_side < -error and q_side < -error):
+        return CLEAR
+    vx = qx - px
+    vy = qy - py
+    own_error = _ROUNDING * (abs(vx) * height + abs(vy) * width) + _TINY
+    a_side = vx * (ay - py) - vy * (ax - px)
+    b_side = vx * (by - py) - vy * (bx - px)
+    if (a_side > own_error and b_side > own_error) or (a_side < -own_error and b_side < -own_error):
+        return CLEAR
+    if ((p_side > error and q_side < -error) or (p_side < -error and q_side > error)) and (
+        (a_side > own_error and b_side < -own_error) or (a_side < -own_error and b_side > own_error)
+    ):
+        return OVERLAPS
+    return UNDECIDED

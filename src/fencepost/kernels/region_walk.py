@@ -26,6 +26,7 @@ from fencepost.kernels.area_edges import (
     by_sides,
     edges_of,
     is_in,
+    may_touch_box,
     passes,
     sides_of_boxes,
     slabs_of,
@@ -108,9 +109,10 @@ def walk(regions, tree, g, a, h, room, out, found):
     all. Returns where the owners end; one comes as often as it has regions that are met.
     """
     if g.shapes[a]["dimension"] == AREAS:
-        edges = edges_of(g, a, regions.extent[tree])
-        found = _walk_area(regions, tree, g, a, edges, h, room, out, found)
-        return _large_area(regions, tree, g, a, edges, h, room, out, found)
+        edges = edges_of(g, a, *_extent_with(regions.extent[tree], g.shapes, a))
+        slabs = slabs_of(g, a, edges)
+        found = _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found)
+        return _large_area(regions, tree, g, a, edges, slabs, h, room, out, found)
     found = _walk_thin(regions, tree, g, a, h, room, out, found)
     return _large_thin(regions, tree, g, a, h, room, out, found)
 
@@ -119,7 +121,7 @@ def walk(regions, tree, g, a, h, room, out, found):
 
 
 @kernel
-def _walk_area(regions, tree, g, a, edges, h, room, out, found):
+def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
     count = np.int64(forest.trees[tree + 1]["value"]) - first
@@ -128,7 +130,7 @@ def _walk_area(regions, tree, g, a, edges, h, room, out, found):
     first_level = np.int64(forest.trees[tree]["level"])
     top_level = np.int64(forest.trees[tree + 1]["level"]) - first_level - 1
     boxes = forest.boxes
-    slabs = slabs_of(g, a, edges)
+    width, height = _extent_with(regions.extent[tree], g.shapes, a)
     near = np.empty(16 * edges.shape[0] + 256, np.int32)  # edges near each block that waits
     for k in range(edges.shape[0]):
         near[k] = k
@@ -193,8 +195,14 @@ def _walk_area(regions, tree, g, a, edges, h, room, out, found):
                             )
                             code = CONTAINS if contained else DISJOINT
                         elif code == UNDECIDED:
+                            if 2 * high - low > near.shape[0]:
+                                near = _grown(near, 2 * high - low)
+                            end = _narrow(near, low, high, touching, k, high)
                             shape = np.int64(regions.entries[entry]["shape"])
-                            code = area_relation(g, a, h, shape, EVERYWHERE, room)
+                            code = _by_boundaries(
+                                g, a, edges, slabs, near, high, end, EVERYWHERE, width, height,
+                                h, shape, possible, room,
+                            )  # fmt: skip
                         possible = 1 << code
                 if possible & mask:
                     out[found] = forest.values[entry]
@@ -222,6 +230,15 @@ def _walk_area(regions, tree, g, a, edges, h, room, out, found):
             else:
                 found = _copy(regions.apart_owner, regions.apart_before, start, stop, out, found)
     return found
+
+
+@inlined
+def _extent_with(extent, shapes, a):
+    """Width and height of an extent that is widened to hold shape a."""
+    return (
+        max(shapes[a]["x1"], extent[2]) - min(shapes[a]["x0"], extent[0]),
+        max(shapes[a]["y1"], extent[3]) - min(shapes[a]["y0"], extent[1]),
+    )
 
 
 @inlined
@@ -286,7 +303,7 @@ def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
 
 
 @kernel
-def _large_area(regions, tree, g, a, edges, h, room, out, found):
+def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
@@ -294,6 +311,7 @@ def _large_area(regions, tree, g, a, edges, h, room, out, found):
     own_fine = np.empty((3, SIDE), np.uint64)
     own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
     raster(g, a, regions.extent[tree], own_fine, own_coarse, room.stack)
+    width, height = _extent_with(regions.extent[tree], g.shapes, a)
     near = np.empty(edges.shape[0] + 1, np.int32)
     for k in range(start, stop):
         mask = np.int64(regions.large[k]["areas_mask"])
@@ -313,37 +331,55 @@ def _large_area(regions, tree, g, a, edges, h, room, out, found):
                 possible &= POSSIBLE[beyond | facts(own_fine, regions.fine, k, 0, SIDE)]
                 if possible & mask and possible & ~mask:
                     window = common_boundary(own_fine, regions.fine, k, regions.extent[tree])
-                    possible &= _by_boundaries(
-                        regions, tree, k, g, a, edges, near, h, window, possible
-                    )
-                    if possible & mask and possible & ~mask:
-                        shape = np.int64(regions.large[k]["shape"])
-                        possible = 1 << area_relation(g, a, h, shape, window, room)
+                    end = 0
+                    for e in range(edges.shape[0]):
+                        near[end] = e
+                        end += may_touch_box(edges, e, window)
+                    shape = np.int64(regions.large[k]["shape"])
+                    possible = 1 << _by_boundaries(
+                        g, a, edges, slabs, near, 0, end, window, width, height,
+                        h, shape, possible, room,
+                    )  # fmt: skip
         if possible & mask:
             out[found] = regions.large_owner[k]
             found += 1
     return found
 
 
-@inlined
-def _by_boundaries(regions, tree, k, g, a, edges, near, h, window, possible):
-    """Those of the possible relations to large region k that its ring's crossings leave."""
-    points = np.int64(regions.large[k]["points"])
-    shape = np.int64(regions.large[k]["shape"])
-    if points == 0 or h.shapes[shape + 1]["chain"] - h.shapes[shape]["chain"] > 1:
-        return possible
-    extent = regions.extent[tree]
-    width = max(g.shapes[a]["x1"], extent[2]) - min(g.shapes[a]["x0"], extent[0])
-    height = max(g.shapes[a]["y1"], extent[3]) - min(g.shapes[a]["y0"], extent[1])
-    first = np.int64(regions.large[k]["first"])
-    code = by_crossings(edges, near, window, h.x, h.y, first, points, width, height)
+@kernel
+def _by_boundaries(
+    g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, room
+):
+    """The relation of an area to a region, where only the edges near[low:high] may meet it, and
+    only in a window.
+    """
+    code = by_crossings(edges, near, low, high, window, h, shape, width, height, room.stack)
     if code == OVERLAPS:
-        return 1 << OVERLAPS
-    # Without contact, connected areas are apart or one is inside the other.
-    chain, stop = chains_of(g, a)
-    if code == CLEAR and g.chains[chain]["part"] == g.chains[stop - 1]["part"]:
-        return possible & (1 << DISJOINT | 1 << INSIDE | 1 << CONTAINS)
-    return possible
+        return OVERLAPS
+    # Without contact a connected region is inside the event or apart from its boundary, and then
+    # a connected event is inside the region or they are disjoint.
+    if code == CLEAR and _is_connected(h, shape):
+        chain, _ = chains_of(h, shape)
+        k, _ = points_of(h, chain)
+        if is_in(g, a, edges, slabs, h.x[k], h.y[k], room.stack):
+            return CONTAINS
+        if not possible >> INSIDE & 1 and not possible >> OVERLAPS & 1:
+            return DISJOINT
+        if _is_connected(g, a):
+            if not possible >> INSIDE & 1:
+                return DISJOINT
+            chain, _ = chains_of(g, a)
+            k, _ = points_of(g, chain)
+            where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+            return INSIDE if where == INTERIOR else DISJOINT
+    return area_relation(g, a, h, shape, window, room)
+
+
+@inlined
+def _is_connected(g, shape):
+    """Whether an area has one part."""
+    first, stop = chains_of(g, shape)
+    return g.chains[first]["part"] == g.chains[stop - 1]["part"]
 
 
 # --------------------------------------------------------------------- events of points and lines

@@ -356,30 +356,31 @@ def _by_boundaries(
     code = by_crossings(edges, near, low, high, window, h, shape, width, height, room.stack)
     if code == OVERLAPS:
         return OVERLAPS
-    # Without contact a connected region is inside the event or apart from its boundary, and then
-    # a connected event is inside the region or they are disjoint.
-    if code == CLEAR and _is_connected(h, shape):
-        chain, _ = chains_of(h, shape)
-        k, _ = points_of(h, chain)
-        if is_in(g, a, edges, slabs, h.x[k], h.y[k], room.stack):
+    # Without contact, of two areas of one ring each one is inside the other, or they are disjoint.
+    if code == CLEAR and _is_one_ring(g, a) and _is_one_ring(h, shape):
+        if _is_first_in(g, a, edges, slabs, h, shape, room.stack):
             return CONTAINS
-        if not possible >> INSIDE & 1 and not possible >> OVERLAPS & 1:
+        if not possible >> INSIDE & 1:
             return DISJOINT
-        if _is_connected(g, a):
-            if not possible >> INSIDE & 1:
-                return DISJOINT
-            chain, _ = chains_of(g, a)
-            k, _ = points_of(g, chain)
-            where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
-            return INSIDE if where == INTERIOR else DISJOINT
+        chain, _ = chains_of(g, a)
+        k, _ = points_of(g, chain)
+        where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+        return INSIDE if where == INTERIOR else DISJOINT
     return area_relation(g, a, h, shape, window, room)
 
 
 @inlined
-def _is_connected(g, shape):
-    """Whether an area has one part."""
+def _is_one_ring(g, shape):
     first, stop = chains_of(g, shape)
-    return g.chains[first]["part"] == g.chains[stop - 1]["part"]
+    return stop - first == 1
+
+
+@inlined
+def _is_first_in(g, a, edges, slabs, h, shape, stack):
+    """Whether the first point of a shape, not on an area's boundary, lies in the area."""
+    chain, _ = chains_of(h, shape)
+    k, _ = points_of(h, chain)
+    return is_in(g, a, edges, slabs, h.x[k], h.y[k], stack)
 
 
 # --------------------------------------------------------------------- events of points and lines

@@ -22,7 +22,7 @@ from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import EVERYWHERE, area_relation
+from fencepost.kernels.relate_areas import area_relation
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
@@ -430,7 +430,7 @@ def _relate(segment, check, events, e, room):
         if boxes_apart(g.shapes, a, h.shapes, b):
             code = DISJOINT
         elif a_dimension == AREAS:
-            code = area_relation(g, a, h, b, EVERYWHERE, room)
+            code = area_relation(g, a, h, b, room)
         elif a_dimension == POINTS and _is_single(g, a):
             code = _point_in_area(g, a, h, b, room.stack)
         else:

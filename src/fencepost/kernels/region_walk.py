@@ -58,7 +58,7 @@ from fencepost.kernels.rasters import (
     raster,
 )
 from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import EVERYWHERE, area_relation
+from fencepost.kernels.relate_areas import area_relation
 from fencepost.kernels.rtree import SEARCH_STACK, WIDTH, WIDTH_BITS, RTreeArrays, meeting
 from fencepost.kernels.shapes import AREAS, POINTS, Floats, Positions
 from fencepost.kernels.trees import chains_of, covers_point, points_of
@@ -96,6 +96,7 @@ class RegionArrays(NamedTuple):
     fine: NDArray[np.uint64]  # (large, 3, SIDE)
 
 
+_EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)  # a window
 _NOT_WITHIN = 0xFF & ~(1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS)
 _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
 _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
@@ -200,7 +201,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
                             end = _narrow(near, low, high, touching, k, high)
                             shape = np.int64(regions.entries[entry]["shape"])
                             code = _by_boundaries(
-                                g, a, edges, slabs, near, high, end, EVERYWHERE, width, height,
+                                g, a, edges, slabs, near, high, end, _EVERYWHERE, width, height,
                                 h, shape, possible, room,
                             )  # fmt: skip
                         possible = 1 << code
@@ -366,7 +367,7 @@ def _by_boundaries(
         k, _ = points_of(g, chain)
         where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
         return INSIDE if where == INTERIOR else DISJOINT
-    return area_relation(g, a, h, shape, window, room)
+    return area_relation(g, a, h, shape, room)
 
 
 @inlined

@@ -95,8 +95,6 @@ def _matrix_of(facts: int) -> int:
     return m
 
 
-EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)  # a window
-
 # What the facts about two areas mean, by their number.
 RELATION_OF_FACTS = np.array([_relation_of(facts) for facts in range(128)], np.uint8)
 MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64)
@@ -111,7 +109,7 @@ def relate_areas(g, h, first, second, whole, room, out):
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, EVERYWHERE, room)
+        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, room)
 
 
 @inlined
@@ -125,16 +123,13 @@ def _decided(facts):
 
 
 @kernel
-def area_relation(g, a, h, b, window, room):
-    """The relation of two areas, for kernels that do not relate areas only.
-
-    window : x0, y0, x1, y1 of a box that holds every common point of their boundaries.
-    """
-    return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, window, room)])
+def area_relation(g, a, h, b, room):
+    """The relation of two areas, for kernels that do not relate areas only."""
+    return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, room)])
 
 
 @inlined
-def area_facts(g, a, h, b, whole, window, room):
+def area_facts(g, a, h, b, whole, room):
     """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
     a_first, a_stop = chains_of(g, a)
     b_first, b_stop = chains_of(h, b)
@@ -153,13 +148,13 @@ def area_facts(g, a, h, b, whole, window, room):
             top -= 2
             i = pairs[top]
             j = pairs[top + 1]
-            if boxes_apart(g.nodes, i, h.nodes, j) or _misses(g.nodes, i, window):
+            if boxes_apart(g.nodes, i, h.nodes, j):
                 continue
             opened = open_pair(g, i, h, j, pairs, top)
             if opened > top:
                 top = opened
                 continue
-            found = _leaves(g, a, i, h, b, j, whole, window)
+            found = _leaves(g, a, i, h, b, j, whole)
             if found:
                 touched[chain_of(g, i) - a_first] = 1
                 touched[a_chains + chain_of(h, j) - b_first] = 1
@@ -189,23 +184,12 @@ def _is_inside(g, shape, x, y, stack):
 
 
 @inlined
-def _misses(boxes, k, window):
-    """Whether the box of record k has no point in common with another."""
-    return (
-        boxes[k]["x0"] > window[2]
-        or boxes[k]["x1"] < window[0]
-        or boxes[k]["y0"] > window[3]
-        or boxes[k]["y1"] < window[1]
-    )
-
-
-@inlined
-def _leaves(g, a, i, h, b, j, whole, window):
+def _leaves(g, a, i, h, b, j, whole):
     """What the edges below two leaves do to each other."""
-    x0 = max(h.nodes[j]["x0"], window[0])
-    y0 = max(h.nodes[j]["y0"], window[1])
-    x1 = min(h.nodes[j]["x1"], window[2])
-    y1 = min(h.nodes[j]["y1"], window[3])
+    x0 = h.nodes[j]["x0"]
+    y0 = h.nodes[j]["y0"]
+    x1 = h.nodes[j]["x1"]
+    y1 = h.nodes[j]["y1"]
     facts = 0
     for p in range(*edges(g, i)):
         px0, px1 = ordered(g.x[p], g.x[p + 1])

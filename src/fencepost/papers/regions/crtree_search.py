@@ -21,7 +21,7 @@ from fencepost.kernels.compiling import kernel
 from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import CONTAINS, DISJOINT, relation_of_matrix
 from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import EVERYWHERE, area_relation
+from fencepost.kernels.relate_areas import area_relation
 from fencepost.kernels.shapes import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
 from fencepost.kernels.trees import Scratch, chains_of, children, covers_point, edges, root
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
@@ -219,7 +219,7 @@ def _relation(constraints, c, g, a, message, room):
         return np.int64(
             sampled_relation(g, a, message.length, h, b, own, message.density, room.sampled)
         )
-    return area_relation(g, a, h, b, EVERYWHERE, room.exact)
+    return area_relation(g, a, h, b, room.exact)
 
 
 @kernel

@@ -33,6 +33,7 @@ CLEAR, UNDECIDED = -1, -2  # beside the relations
 _SLABS = 64
 _MOST_IN_SLABS = 1024
 _MOST_SIDES = 40  # vertices of a region; with more, its tree does better
+_MOST_TESTS = 2048  # vertices times edges; with more, two trees do better
 
 
 @kernel
@@ -194,7 +195,7 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
     first, points : the region's vertices, in x and y. Returns OVERLAPS; or CLEAR where no edge
     touches the region, which is connected; or UNDECIDED.
     """
-    if points == 0 or points > _MOST_SIDES:
+    if points == 0 or points > _MOST_SIDES or points * (high - low) > _MOST_TESTS:
         return UNDECIDED
     clear = True
     for z in range(low, high):

@@ -96,6 +96,7 @@ class RegionArrays(NamedTuple):
     fine: NDArray[np.uint64]  # (large, 3, SIDE)
 
 
+_MOST_NEAR = 64  # edges; with more, the trees of both shapes do better
 _EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)  # a window
 _NOT_WITHIN = 0xFF & ~(1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS)
 _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
@@ -354,6 +355,8 @@ def _by_boundaries(
     """The relation of an area to a region, where only the edges near[low:high] may meet it, and
     only in a window.
     """
+    if high - low > _MOST_NEAR:
+        return area_relation(g, a, h, shape, room)
     code = by_crossings(edges, near, low, high, window, h, shape, width, height, room.stack)
     if code == OVERLAPS:
         return OVERLAPS

@@ -20,6 +20,7 @@ help:  ## Show this list
 setup: $(READY)  ## Create .venv with pinned versions
 
 demo: $(READY)  ## Run the demonstration; writes demo-out/
+	@$(BIN)/fencepost warmup
 	@$(BIN)/fencepost demo
 
 test: $(READY)  ## Compile the kernels, then run the tests

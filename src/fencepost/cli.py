@@ -153,9 +153,7 @@ def demo(
       fencepost demo --out /tmp/demo --seed 7
     """
     from fencepost import demo as demonstration
-    from fencepost.kernels import warmup as kernels
 
-    _run_steps("Compiling (once)", kernels.steps())
     demonstration.run(out, seed)
 
 

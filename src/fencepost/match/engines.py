@@ -7,6 +7,7 @@ in `paper_index`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol, TypeAlias
@@ -58,18 +59,18 @@ class Engine(Protocol):
         """Numbers about the engine itself."""
 
 
-class _OfShelves:
+class _OfShelves(ABC):
     """What engines have in common that look at the shelves alone, and keep nothing."""
 
     def __init__(self, shelves: Shelves, clock: Clock) -> None:
         self._shelves = shelves
         self._clock = clock
 
+    @abstractmethod
     def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
-        raise NotImplementedError
 
-    def changed(self, changes: Changes) -> None:
+    def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
         """Nothing to do."""
 
     def stats(self) -> Mapping[str, int]:

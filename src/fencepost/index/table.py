@@ -54,8 +54,8 @@ def string_key(text: str) -> bytes:
 
 
 def word_key(word: str) -> bytes:
-    """How a word of a text stands in a vocabulary, apart from strings."""
-    return b"w" + word.encode("utf-8", "surrogatepass")
+    """How a word of a text stands in a vocabulary: as the string in a list that equals it."""
+    return b"s" + word.encode("utf-8", "surrogatepass")
 
 
 @dataclass(slots=True)

@@ -212,3 +212,21 @@ def plant(boxes, firsts, counts, node_starts, nodes):
                 _put(nodes, start, above, block, x0, y0, x1, y1)
             below, first, count = nodes, start, above
             start += above
+
+
+@kernel
+def distinct(start, tokens, seen, out_start):
+    """Drop repeated tokens of each row start[k]:start[k + 1], in place; the rows' new starts.
+
+    seen : int64, one a token, all -1.
+    """
+    write = 0
+    for row in range(start.shape[0] - 1):
+        out_start[row] = write
+        for k in range(start[row], start[row + 1]):
+            token = tokens[k]
+            if seen[token] != row:
+                seen[token] = row
+                tokens[write] = token
+                write += 1
+    out_start[start.shape[0] - 1] = write

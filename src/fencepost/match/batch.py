@@ -147,7 +147,7 @@ def _result(
 
 def names_of(shelves: tuple[Shelf, ...], column: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the names of subscriptions, whose rows count through all shelves."""
-    chunks = [chunk for shelf in shelves for chunk in shelf.names.column(column).chunks]
+    chunks = [chunk for shelf in shelves for chunk in shelf.column(column).chunks]
     taken = pa.chunked_array(chunks, pa.string()).take(pa.array(rows))
     return pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], pa.string())
 

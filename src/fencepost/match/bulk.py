@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,20 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index import posts
 from fencepost.index.columns import Columns
+from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.index.segment import NEVER, build
-from fencepost.index.table import TableArrays, encode_keys, string_key, word_key
+from fencepost.index.table import ITEMS, TEXT, TableArrays, encode_keys, string_key, word_key
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.catalogue import SCHEMA, Shelf
+from fencepost.match.catalogue import Shelf
+from fencepost.match.keyword_columns import Ragged, read_lists
 from fencepost.model.geometry import Shapes
 from fencepost.model.tokens import keywords as words_of
 from fencepost.plan import relate, values
 from fencepost.plan.checks import Column, Kind
 
-_LISTS = (list, tuple, set, frozenset, np.ndarray)
+_PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _KNOWN = {function.name: function for function in Spatial}
 
 
@@ -49,39 +53,50 @@ class ColumnSubscriptions:
         self._shapes: list[Shapes] = []
         self._sets: list[list[int]] = []
         self._strings: dict[bytes, int] = {}
-        for attribute, pair in _items("regions", regions):
-            self._add_regions(attribute, *_pair(f"regions[{attribute!r}]", pair, "relations"))
+        self._posts: list[PostRows] = []
+        asked = [
+            (attribute, *_pair(f"regions[{attribute!r}]", pair, "relations"))
+            for attribute, pair in _items("regions", regions)
+        ]
+        words = _items("keywords", keywords)
+        # Words and contact with a box, and nothing else, need no checks.
+        if len(words) == 1 and not within and not equals and _are_contacts(asked):
+            self._add_posts(words[0][0], words[0][1], asked)
+            return
+        for attribute, geometries, relations in asked:
+            self._add_regions(attribute, geometries, relations)
         for attribute, pair in _items("within", within):
             self._add_within(attribute, *_pair(f"within[{attribute!r}]", pair, "distances"))
         for attribute, given in _items("equals", equals):
             self._add_equals(attribute, given)
-        for attribute, lists in _items("keywords", keywords):
+        for attribute, lists in words:
             self._add_keywords(attribute, lists)
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> pa.Array:
         """The ids, row by row."""
-        found: list[str] = self._names.column("id").to_pylist()
-        return found
+        return self._names.column("id").chunk(0)
 
     def shelf(self) -> Shelf:
         """The subscriptions as a segment with its names."""
         checks = np.concatenate([np.empty(0, CHECK), *self._checks])
         owners = np.concatenate([np.empty(0, np.int64), *self._owners])
         order = np.lexsort((checks["kind"], owners))
-        ends = np.searchsorted(owners[order], np.arange(self._count + 1))
+        # What is posted is no filter besides.
+        filters = np.arange(0 if self._posts else self._count)
+        ends = np.searchsorted(owners[order], np.arange(len(filters) + 1))
         text, start = encode_keys(list(self._strings))
         sizes = np.array([0, *map(len, self._sets)], np.int64)
         table = TableArrays(
             checks[order],
             ends.astype(np.int64),
-            np.arange(self._count),
+            filters,
             np.cumsum(sizes),
             np.array([item for one in self._sets for item in one], np.int64),
             text,
             start,
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
-            posts.rows([]),
+            posts.join(self._posts) if self._posts else posts.rows([]),
         )
         expires = np.full(self._count, NEVER, np.int64)
         return Shelf(build(table, expires), self._names)
@@ -182,30 +197,71 @@ class ColumnSubscriptions:
                 f"{listed[bad]!r:.60} in row {bad}"
             )
 
-    def _add_keywords(self, attribute: str, lists: Sequence[Sequence[str]]) -> None:
-        self._rows(f"keywords[{attribute!r}]", lists)
-        listed = lists.to_pylist() if hasattr(lists, "to_pylist") else lists
-        owners, base = [], len(self._sets)
-        for row, items in enumerate(listed):
-            if items is None or (isinstance(items, _LISTS) and len(items) == 0):
-                continue
-            if not isinstance(items, _LISTS) or not all(isinstance(item, str) for item in items):
-                raise ModelError(
-                    f"keywords[{attribute!r}] takes lists of strings; row {row} is {items!r:.60}"
-                )
-            owners.append(row)
-            for item in items:
-                _writable(f"keywords[{attribute!r}]", row, item)
-            self._sets.append(
-                [self._string(b"s" + string_key(item)) for item in dict.fromkeys(items)]
-            )
-            self._sets.append([self._string(word_key(word)) for word in words_of(items)])
-        checks = self._new(
-            matching.LIST, Column(Kind.LIST, Property(attribute)), np.array(owners, np.int64)
-        )
+    def _add_keywords(self, attribute: str, lists: Any) -> None:
+        items, words = self._read_keywords(attribute, lists)
+        owners = np.flatnonzero(np.diff(items.start))
+        base = len(self._sets)
+        for row in owners.tolist():
+            for own in (items, words):
+                self._sets.append(own.items[own.start[row] : own.start[row + 1]].tolist())
+        checks = self._new(matching.LIST, Column(Kind.LIST, Property(attribute)), owners)
         checks["item"] = np.arange(base, len(self._sets), 2)
         checks["function"] = matching.CONTAINS
         checks["flags"] = matching.TOKENS
+
+    def _read_keywords(self, attribute: str, lists: Any) -> tuple[Ragged, Ragged]:
+        """Of each row the strings that a list must have, and those that a text must have."""
+        what = f"keywords[{attribute!r}]"
+        self._rows(what, lists)
+        numbers, given = read_lists(what, lists)
+        own = [self._string(string_key("s" + keyword)) for keyword in given]
+        split = [
+            [number]
+            if _PLAIN_WORD.fullmatch(keyword)
+            else [self._string(word_key(word)) for word in words_of((keyword,))]
+            for number, keyword in zip(own, given, strict=True)
+        ]
+        start = np.cumsum([0, *map(len, split)], dtype=np.int64)
+        words = Ragged(start, np.fromiter(chain.from_iterable(split), np.int64, start[-1]))
+        items = Ragged(numbers.start, np.array(own, np.int64)[numbers.items])
+        return items, numbers.map(words, len(self._strings))
+
+    def _add_posts(
+        self, attribute: str, lists: Any, asked: list[tuple[str, object, object]]
+    ) -> None:
+        """Post the rows under their words, each with its box."""
+        items, words = self._read_keywords(attribute, lists)
+        column = self._columns.number(Column(Kind.LIST, Property(attribute)))
+        geometry_column = -1
+        boxes = np.broadcast_to(np.array(EVERYWHERE), (self._count, 4))
+        for where, given, _ in asked:
+            boxes = _checked_boxes(given)
+            self._rows(f"regions[{where!r}]", boxes)
+            geometry_column = self._columns.number(Column(Kind.GEOMETRY, Property(where)))
+        without = np.flatnonzero(np.diff(items.start) == 0)
+        same = _same_rows(items, words, len(self._strings))
+        same[without] = False
+        differ = np.setdiff1d(np.flatnonzero(~same), without)
+        for accepts, rows, source in (
+            (ITEMS | TEXT, np.flatnonzero(same), items),
+            (ITEMS, differ, items),
+            (TEXT, differ, words),
+            (0, without, items),
+        ):
+            if not len(rows):
+                continue
+            chosen = source.take(rows) if len(rows) < self._count else source
+            form = Form(column if accepts else -1, geometry_column, accepts, True)
+            self._posts.append(
+                PostRows(
+                    (form,),
+                    np.zeros(len(rows), np.int64),
+                    rows,
+                    boxes[rows] if len(rows) < self._count else np.ascontiguousarray(boxes),
+                    chosen.start,
+                    chosen.items,
+                )
+            )
 
     def _text(self, attribute: str, row: int, text: Any) -> int:
         plain = str.__str__(text)
@@ -214,6 +270,47 @@ class ColumnSubscriptions:
 
     def _string(self, key: bytes) -> int:
         return self._strings.setdefault(key, len(self._strings))
+
+
+def _are_contacts(asked: list[tuple[str, object, object]]) -> bool:
+    """Whether no more is asked of places than contact with one box each."""
+    return not asked or (
+        len(asked) == 1
+        and isinstance(asked[0][1], np.ndarray)
+        and asked[0][1].ndim == 2
+        and asked[0][1].dtype.kind in "fiu"
+        and isinstance(asked[0][2], str)
+        and asked[0][2].upper() == Spatial.S_INTERSECTS.name
+    )
+
+
+def _checked_boxes(given: Any) -> NDArray[np.float64]:
+    """Boxes as an (n, 4) array; raises the error of geometries where one is bad."""
+    if given.shape[1] == 4 and not np.ma.isMaskedArray(given):
+        boxes = given.astype(np.float64)
+        if (
+            np.isfinite(boxes).all()
+            and (boxes[:, 0] < boxes[:, 2]).all()
+            and (boxes[:, 1] < boxes[:, 3]).all()
+        ):
+            return np.ascontiguousarray(boxes)
+    Shapes.read_all(given)
+    raise AssertionError("boxes that cannot be used were read as geometries")
+
+
+def _same_rows(some: Ragged, others: Ragged, most: int) -> NDArray[np.bool_]:
+    """Which rows of distinct numbers hold the same ones."""
+    sizes = np.diff(some.start)
+    same: NDArray[np.bool_] = sizes == np.diff(others.start)
+    if same.all() and np.array_equal(some.items, others.items):
+        return same
+    rows = np.flatnonzero(same)
+    keys = [
+        np.sort(np.repeat(rows, sizes[rows]) * most + own.take(rows).items)
+        for own in (some, others)
+    ]
+    same[keys[0][keys[0] != keys[1]] // most] = False
+    return same
 
 
 def _items(what: str, given: Mapping[Any, Any] | None) -> list[tuple[str, Any]]:
@@ -255,7 +352,10 @@ def _is_plain_number(value: object) -> bool:
 def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
     def column(given: Any, what: str) -> pa.Array:
         try:
-            array = pa.array(given, pa.string())
+            if isinstance(given, pa.ChunkedArray):
+                given = given.combine_chunks()
+            plain = isinstance(given, pa.Array) and given.type == pa.string()
+            array = given if plain else pa.array(given, pa.string())
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise ModelError(f"{what} must be strings: {error}") from error
         if array.null_count or pc.any(pc.equal(array, "")).as_py():
@@ -263,11 +363,15 @@ def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
         return array
 
     names = column(ids, "ids")
-    owners = names if subscribers is None else column(subscribers, "subscribers")
-    if len(owners) != len(names):
-        raise ModelError(f"there are {len(names):,} ids but {len(owners):,} subscribers")
+    given = {"id": names}
+    if subscribers is not None:
+        given["subscriber"] = column(subscribers, "subscribers")
+        if len(given["subscriber"]) != len(names):
+            raise ModelError(
+                f"there are {len(names):,} ids but {len(given['subscriber']):,} subscribers"
+            )
     if pc.count_distinct(names).as_py() < len(names):
         counts = pc.value_counts(names)
         twice = next(c["values"].as_py() for c in counts if c["counts"].as_py() > 1)
         raise ModelError(f"ids must differ; saw {twice!r:.60} more than once")
-    return pa.table([names, owners, pa.nulls(len(names), pa.string())], schema=SCHEMA)
+    return pa.table(given)

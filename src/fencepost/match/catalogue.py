@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.index.segment import NEVER, Segment
+from fencepost.match.strings import Strings
 from fencepost.model.times import instant_of, parse_instant
 from fencepost.plan.checks import Filter
 
@@ -31,13 +32,17 @@ class Subscription:
 
 @dataclass(slots=True)
 class Shelf:
-    """A segment and the names of its subscriptions, row by row."""
+    """A segment and the names of its subscriptions, row by row.
+
+    Where no subscription has a subscriber other than its id, or none an expression, the table of
+    names need not have that column.
+    """
 
     segment: Segment
     names: pa.Table
     serial: int = 0
-    _ids: list[str] | None = None
-    _subscribers: list[str] | None = None
+    _ids: Strings | None = None
+    _subscribers: Strings | None = None
 
     def without(self, rows: list[int]) -> Shelf:
         """The same shelf with some rows removed; this one stays as it is."""
@@ -46,18 +51,30 @@ class Shelf:
         segment = Segment(self.segment.arrays._replace(alive=alive))
         return Shelf(segment, self.names, self.serial, self._ids, self._subscribers)
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The "id" or the "subscriber" of each row."""
+        return self.names.column(name if name in self.names.column_names else "id")
+
+    def expression(self, row: int) -> str | None:
+        """The expression of a row, if it was given as one."""
+        if "expression" not in self.names.column_names:
+            return None
+        given: str | None = self.names.column("expression")[row].as_py()
+        return given
+
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> Strings:
         """The ids, row by row."""
         if self._ids is None:
-            self._ids = self.names.column("id").to_pylist()
+            self._ids = Strings(self.column("id"))
         return self._ids
 
     @property
-    def subscribers(self) -> list[str]:
+    def subscribers(self) -> Strings:
         """The subscribers, row by row."""
         if self._subscribers is None:
-            self._subscribers = self.names.column("subscriber").to_pylist()
+            own = "subscriber" in self.names.column_names
+            self._subscribers = Strings(self.column("subscriber")) if own else self.ids
         return self._subscribers
 
     @property
@@ -69,10 +86,24 @@ class Shelf:
         """The rows that are neither removed nor expired."""
         return np.flatnonzero((self.alive > 0) & (self.segment.arrays.expires > now))
 
-    def living_ids(self, now: int) -> Iterator[str]:
+    def living_ids(self, now: int) -> list[str]:
         """The ids of those rows."""
-        ids = self.ids
-        return (ids[row] for row in self.living(now))
+        ids: list[str] = self.column("id").take(pa.array(self.living(now))).to_pylist()
+        return ids
+
+
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
+    """Names of several shelves as one table; a column that some lack is filled."""
+    given = list(tables)
+    asked = {name for table in given for name in table.column_names}
+    schema = pa.schema([field for field in SCHEMA if field.name in asked])
+    full = []
+    for table in given:
+        columns = {name: table.column(name) for name in table.column_names}
+        columns.setdefault("subscriber", columns["id"])
+        columns.setdefault("expression", pa.nulls(len(table), pa.string()))
+        full.append(pa.table([columns[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(full).combine_chunks()
 
 
 def names_table(subscriptions: list[Subscription]) -> pa.Table:

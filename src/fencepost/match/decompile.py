@@ -30,11 +30,13 @@ def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
     arrays = segment.arrays
     entries = segment.entries_of(row)
     if len(entries):
-        parts = _posted(arrays, entries, columns)
-        return parts[0] if len(parts) == 1 else ast.And(tuple(parts))
+        return _all_of(_posted(arrays, entries, columns))
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
-    parts = [_part(segment, check, columns) for check in arrays.checks[low:high]]
+    return _all_of([_part(segment, check, columns) for check in arrays.checks[low:high]])
+
+
+def _all_of(parts: list[ast.Condition]) -> ast.Condition:
     if not parts:
         return ast.Boolean(True)
     return parts[0] if len(parts) == 1 else ast.And(tuple(parts))

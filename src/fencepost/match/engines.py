@@ -34,7 +34,7 @@ from fencepost.plan.evaluate import EventValues
 Clock: TypeAlias = Callable[[], int]
 Events: TypeAlias = pa.Table | Sequence[EventValues]
 Pairs: TypeAlias = NDArray[np.int64]
-Changes: TypeAlias = Mapping[str, tuple[Filter, ...] | None]
+Changes: TypeAlias = Iterable[tuple[str, tuple[Filter, ...] | None]]
 
 
 class Engine(Protocol):
@@ -131,7 +131,7 @@ class ReferenceEngine(_OfShelves):
 
 def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     """The condition of a subscription on a shelf."""
-    given = shelf.names.column("expression")[row].as_py()
+    given = shelf.expression(row)
     return condition_of(shelf.segment, row, columns) if given is None else parse(given)
 
 

@@ -229,26 +229,26 @@ class Matcher:
             compiled = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals
             )
-            taken = [id for id in compiled.ids if id in self._shelves]
-            if taken:
-                raise ModelError(in_use(taken[0]) + f" ({len(taken):,} such rows)")
+            taken = self._shelves.first_taken(compiled.ids)
+            if taken is not None:
+                raise ModelError(in_use(taken))
             shelf = compiled.shelf()
             self._columns.adopt(columns)
             self._shelves.push(shelf)
-            self._engine.changed(dict.fromkeys(compiled.ids))
+            self._engine.changed((id.as_py(), None) for id in compiled.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
         with self._shelves.lock:
             was_there = self._shelves.remove(id)
             if was_there:
-                self._engine.changed({id: None})
+                self._engine.changed([(id, None)])
         return was_there
 
     def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
-            self._engine.changed({one.id: one.filters for one in subscriptions})
+            self._engine.changed((one.id, one.filters) for one in subscriptions)
 
     def _compiled(
         self, id: object, expression: object, subscriber: object, expires: object

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.merge import merge
 from fencepost.index.segment import build
 from fencepost.index.table import FilterTable
-from fencepost.match.catalogue import Shelf, Subscription, names_table
+from fencepost.match.catalogue import Shelf, Subscription, joined, names_table
 
 Place = tuple[int, int]  # the serial number of a shelf, and a row
 
@@ -33,7 +34,6 @@ class Shelves:
         self._shelves: tuple[Shelf, ...] = ()
         self._waiting: dict[str, Subscription] = {}
         self._replaced: dict[str, Place] = {}  # of those waiting, the rows they take the place of
-        self._places: dict[str, Place] | None = {}
         self._serial = 0
 
     def snapshot(self) -> tuple[Shelf, ...]:
@@ -47,7 +47,6 @@ class Shelves:
         """Take shelves as they are, as the only ones."""
         with self.lock:
             self._shelves = tuple(self._numbered(shelf) for shelf in shelves)
-            self._places = None
 
     def push(self, shelf: Shelf) -> None:
         """Add a shelf of subscriptions whose ids are not in use."""
@@ -62,9 +61,9 @@ class Shelves:
                 id = subscription.id
                 if id in self and not replace:
                     raise ModelError(in_use(id))
-                place = self._where().get(id)
+                place = self._place(id)
                 if place is not None:
-                    self._replaced[id] = place
+                    self._replaced[id] = place[0].serial, place[1]
                 self._waiting[id] = subscription
 
     def remove(self, id: object) -> bool:
@@ -75,19 +74,28 @@ class Shelves:
             was_there = id in self
             self._waiting.pop(id, None)
             self._replaced.pop(id, None)
-            place = self._where().pop(id, None)
+            place = self._place(id)
             if place is not None:
-                self._shelf(place[0]).segment.remove(place[1])
+                place[0].segment.remove(place[1])
             return was_there
 
     def find(self, id: object) -> tuple[Shelf, int]:
         """The shelf and row of a subscription."""
         with self.lock:
             self._flush()
-            place = self._where().get(id) if isinstance(id, str) else None
+            place = self._place(id) if isinstance(id, str) else None
             if place is None:
                 raise ModelError(f"there is no subscription {id!r:.60}")
-            return self._shelf(place[0]), place[1]
+            return place
+
+    def first_taken(self, ids: pa.Array) -> str | None:
+        """One of these ids that is in use, if any is."""
+        for shelf in self.snapshot():
+            known = pc.is_in(ids, value_set=shelf.ids.array.cast(ids.type))
+            for id in ids.filter(known).to_pylist():
+                if id in self:
+                    return str(id)
+        return None
 
     def __contains__(self, id: str) -> bool:
         with self.lock:
@@ -95,10 +103,10 @@ class Shelves:
             waiting = self._waiting.get(id)
             if waiting is not None:
                 return waiting.expires > now
-            place = self._where().get(id)
+            place = self._place(id)
             if place is None:
                 return False
-            return bool(self._shelf(place[0]).segment.arrays.expires[place[1]] > now)
+            return bool(place[0].segment.arrays.expires[place[1]] > now)
 
     def __len__(self) -> int:
         now = self._clock()
@@ -114,18 +122,13 @@ class Shelves:
         shelf.serial = self._serial
         return shelf
 
-    def _shelf(self, serial: int) -> Shelf:
-        return next(shelf for shelf in self._shelves if shelf.serial == serial)
-
-    def _where(self) -> dict[str, Place]:
-        """Where each subscription is; made when first needed."""
-        if self._places is None:
-            self._places = {}
-            for shelf in self._shelves:
-                ids = shelf.ids
-                for row in np.flatnonzero(shelf.alive).tolist():
-                    self._places[ids[row]] = shelf.serial, row
-        return self._places
+    def _place(self, id: str) -> tuple[Shelf, int] | None:
+        """The shelf and row of a subscription that is not removed, if there is one."""
+        for shelf in reversed(self._shelves):
+            row = shelf.ids.row_of(id)
+            if row >= 0 and shelf.alive[row]:
+                return shelf, row
+        return None
 
     def _flush(self) -> None:
         """Put what waits into a segment of its own, and publish it."""
@@ -153,9 +156,6 @@ class Shelves:
 
     def _publish(self, shelves: list[Shelf]) -> None:
         """Make these the shelves; those of like size are merged, so there are few."""
-        if self._places is not None:
-            newest = shelves[-1]
-            self._places.update({id: (newest.serial, row) for row, id in enumerate(newest.ids)})
         while len(shelves) > 1 and len(shelves[-2].segment) <= 2 * len(shelves[-1].segment):
             merged = self._merged(shelves[-2:])
             shelves[-2:] = [merged] if len(merged.segment) else []
@@ -166,14 +166,8 @@ class Shelves:
         rows = [shelf.living(now) for shelf in shelves]
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
         expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
-        names = pa.concat_tables(s.names.take(r) for s, r in zip(shelves, rows, strict=True))
-        merged = self._numbered(Shelf(build(merge(parts), expires), names.combine_chunks()))
-        if self._places is not None:
-            for shelf, kept in zip(shelves, rows, strict=True):
-                for row in np.setdiff1d(np.flatnonzero(shelf.alive), kept):  # expired
-                    self._places.pop(shelf.ids[row], None)
-            self._places.update({id: (merged.serial, row) for row, id in enumerate(merged.ids)})
-        return merged
+        names = joined(s.names.take(r) for s, r in zip(shelves, rows, strict=True))
+        return self._numbered(Shelf(build(merge(parts), expires), names))
 
 
 def in_use(id: str) -> str:

@@ -2,7 +2,7 @@
 
     manifest.json             format, space, columns, segments
     segment-abc/x.y.npy       each array of the segment, memory-mapped when opened
-    segment-abc/names.arrow   id, subscriber, expression of each subscription
+    segment-abc/names.arrow   id, and where given subscriber and expression, of each subscription
 
 Segments are written first, under names not used before; then the manifest is replaced in one step,
 and what it no longer names is removed. Who has mapped removed files keeps them.
@@ -47,9 +47,9 @@ MANIFEST = "manifest.json"
 
 def expression(shelf: Shelf, row: int, columns: Columns) -> str:
     """The expression of a subscription, as given or put together from its checks."""
-    given = shelf.names.column("expression")[row].as_py()
+    given = shelf.expression(row)
     if given is not None:
-        return str(given)
+        return given
     return written(condition_of(shelf.segment, row, columns))
 
 

@@ -1,0 +1,251 @@
+"""Filters posted under words, against looking at every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fencepost.index import posts
+from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.kernels.matching import ITEMS, TEXT, EventArrays
+from fencepost.kernels.posts import PIECES, find, image, rectangle, search
+from fencepost.kernels.trees import scratch
+from fencepost.match.run import post_scratch
+from fencepost.model.geometry import Shapes
+
+BOTH = 1 << ITEMS | 1 << TEXT
+FORMS = (
+    Form(0, 0, BOTH, True),
+    Form(0, -1, 1 << TEXT, True),
+    Form(1, 1, 1 << ITEMS, True),
+    Form(-1, 0, 0, True),
+    Form(0, 0, BOTH, False),
+    Form(1, -1, BOTH, False),
+)
+
+
+def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -> PostRows:
+    """Rows of every form; many boxes touch or repeat, some words are in nearly all."""
+    form = rng.integers(0, len(FORMS), count)
+    corner = rng.integers(0, 12, (count, 2)) * side
+    boxes = np.concatenate((corner, corner + rng.integers(1, 5, (count, 2)) * side), axis=1)
+    boxes[[FORMS[k].geometry_column < 0 for k in form]] = EVERYWHERE
+    tokens = [
+        []
+        if FORMS[k].list_column < 0
+        else np.unique(np.minimum(rng.geometric(0.2, rng.integers(0, 5)) - 1, words - 1)).tolist()
+        for k in form
+    ]
+    return posts.rows(
+        [(FORMS[form[k]], k, tuple(boxes[k].tolist()), tokens[k]) for k in range(count)]
+    )
+
+
+def events_of(
+    geometries: list[Any], kinds: NDArray[np.uint8], lists: list[list[list[int]]]
+) -> tuple[EventArrays, NDArray[np.int64]]:
+    """Events with one geometry for both columns, and two lists of words."""
+    count = len(geometries)
+    flat = [token for column in lists for own in column for token in own]
+    stops = np.cumsum([len(own) for column in lists for own in column]).reshape(2, count)
+    starts = stops - np.array([[len(own) for own in column] for column in lists])
+    shapes = Shapes.read_all(geometries)
+    nothing = np.empty((0, count))
+    return EventArrays(
+        nothing,
+        nothing,
+        np.empty((0, count), np.int8),
+        np.empty((0, count), np.uint8),
+        np.empty((0, count), np.int64),
+        np.empty((0, count), np.int64),
+        np.tile(np.arange(count), (2, 1)),
+        kinds,
+        starts.astype(np.int64),
+        stops.astype(np.int64),
+        np.zeros(len(flat) + 1, np.int64),
+        np.empty(0, np.uint8),
+        shapes.arrays,
+    ), np.array(flat, np.int64)
+
+
+def found_by(
+    built: Any, words: int, events: EventArrays, items: NDArray[np.int64], e: int
+) -> tuple[list[int], list[int]]:
+    rows = len(built.owner)
+    own = post_scratch(words // 64 + 1, len(items) + 1, 8 * (len(items) + 1), rows)
+    results, candidates = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
+    direct, others = find(
+        built, events, items, e, scratch(4), own, results, np.int64(0), candidates, np.int64(0)
+    )
+    assert not own.bits.any()
+    assert not own.marks.any()
+    return sorted(results[:direct].tolist()), sorted(candidates[:others].tolist())
+
+
+def expected(
+    rows: PostRows, geometry: Any, kinds: NDArray[np.uint8], lists: list[list[int]]
+) -> tuple[list[int], list[int], list[int]]:
+    """The same, row by row, asking Shapely for contact with the boxes; and without asking."""
+    direct: list[int] = []
+    others: list[int] = []
+    anywhere: list[int] = []
+    for k in range(len(rows.form)):
+        form = rows.forms[rows.form[k]]
+        tokens = set(rows.tokens[rows.token_start[k] : rows.token_start[k + 1]].tolist())
+        if form.list_column >= 0:
+            if not form.accepts >> kinds[form.list_column] & 1:
+                continue
+            if not tokens <= set(lists[form.list_column]):
+                continue
+        anywhere.append(int(rows.owner[k]))
+        box = rows.boxes[k]
+        own = geometry if form.direct else shapely.box(*geometry.bounds)
+        if np.isfinite(box).all() and not shapely.intersects(own, shapely.box(*box)):
+            continue
+        (direct if form.direct else others).append(int(rows.owner[k]))
+    return direct, others, anywhere
+
+
+def random_geometry(rng: np.random.Generator, side: float) -> Any:
+    x, y = (rng.integers(-1, 14, 2) * side).tolist()
+    w, h = (rng.integers(1, 6, 2) * side).tolist()
+    return [
+        shapely.Point(x, y),
+        shapely.box(x, y, x + w, y + h),
+        shapely.Polygon([(x, y), (x + w, y), (x, y + h)]),
+        shapely.LineString([(x, y), (x + w, y + h)]),
+        shapely.MultiPoint([(x, y), (x + w, y + h)]),
+        shapely.box(x, y, x + 3 * w, y + 3 * h).difference(
+            shapely.box(x + w, y + h, x + 2 * w, y + 2 * h)
+        ),
+    ][rng.integers(0, 6)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    ("count", "length", "side"), [(40, 4, 1.0), (700, 6, 0.1), (700, 80, 1e100)]
+)
+def test_what_is_found_is_what_every_row_says(
+    seed: int, count: int, length: int, side: float
+) -> None:
+    rng = np.random.default_rng([seed, count, length])
+    words = 100
+    rows = random_rows(rng, count, words, side)
+    built = posts.build(rows, words)
+    for _ in range(12):
+        geometry = random_geometry(rng, side)
+        kinds = rng.integers(0, 3, (2, 1)).astype(np.uint8)
+        lists = [
+            [np.unique(rng.integers(0, words if length > 10 else 12, length)).tolist()]
+            for _ in range(2)
+        ]
+        events, items = events_of([geometry], kinds, lists)
+        seen = found_by(built, words, events, items, 0)
+        direct, others, at_most = expected(rows, geometry, kinds[:, 0], [own[0] for own in lists])
+        assert seen[0] == direct
+        # Of filters with more checks, boxes only rule some out.
+        assert set(others) <= set(seen[1]) <= set(at_most)
+        assert len(set(seen[1])) == len(seen[1])
+
+
+def test_rows_come_back_from_their_entries() -> None:
+    rng = np.random.default_rng(5)
+    rows = random_rows(rng, 500, 50, 1.0)
+    kept = np.flatnonzero([rows.forms[k].direct for k in rows.form])
+    back = posts.rows_of(posts.build(rows, 50), 50)
+
+    def as_set(some: PostRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
+        return {
+            (
+                some.forms[some.form[k]],
+                int(some.owner[k]),
+                tuple(some.boxes[k]),
+                tuple(sorted(some.tokens[some.token_start[k] : some.token_start[k + 1]].tolist())),
+            )
+            for k in which
+        }
+
+    assert len(back.form) == len(kept)
+    assert as_set(back, np.arange(len(back.form))) == as_set(rows, kept)
+
+
+def test_the_entry_of_a_row_names_its_group_and_word() -> None:
+    rows = random_rows(np.random.default_rng(6), 200, 50, 1.0)
+    built = posts.build(rows, 50)
+    for entry in range(len(built.exact)):
+        group, word = posts.entry_of(built, entry)
+        row = int(built.owner[entry])
+        tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
+        form = rows.forms[rows.form[row]]
+        assert (int(group["list_column"]), int(group["accepts"])) == (
+            form.list_column,
+            form.accepts,
+        )
+        assert word in tokens if tokens else word is None
+
+
+def test_no_rows_at_all() -> None:
+    built = posts.build(posts.rows([]), 0)
+    events, items = events_of([shapely.Point(0, 0)], np.full((2, 1), TEXT, np.uint8), [[[]], [[]]])
+    assert found_by(built, 0, events, items, 0) == ([], [])
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, width=64), min_size=2, max_size=40),
+    st.lists(st.floats(allow_nan=False), min_size=2, max_size=20),
+)
+def test_the_map_of_coordinates_never_decreases(
+    drawn_from: list[float], values: list[float]
+) -> None:
+    knots = np.zeros((2, PIECES + 1))
+    boxes = np.resize(np.array(drawn_from), (len(drawn_from), 4))
+    posts._draw_map(boxes, np.arange(len(boxes)), knots)
+    images = [image(knots[0], value) for value in sorted(values)]
+    assert images == sorted(images)
+    assert all(0 <= one < 2**16 for one in images)
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 17, 32, 33, 256, 257, 5000])
+def test_search_finds_the_boxes_that_meet(count: int) -> None:
+    rng = np.random.default_rng(count)
+    corner = rng.integers(0, 300, (count, 2))
+    boxes = np.concatenate((corner, corner + rng.integers(0, 30, (count, 2))), axis=1)
+    rows = posts.rows([(Form(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)])
+    built = posts.build(rows, 0)
+    stack, out = scratch(1).stack, np.empty(count, np.uint32)
+    if not count:
+        assert len(built.lists) == 0
+        return
+    own = np.empty((count, 4), np.int64)
+    for entry in range(count):
+        own[entry] = [image(built.knots[0, k % 2], built.exact[entry, k]) for k in range(4)]
+    node = np.int64(built.lists["node"][0])
+    for _ in range(30):
+        a, b = rng.integers(-5, 65_000, 2).tolist()
+        c, d = a + int(rng.integers(0, 30_000)), b + int(rng.integers(0, 30_000))
+        found = search(
+            built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(count)
+        )
+        meet = (own[:, 0] <= c) & (own[:, 1] <= d) & (own[:, 2] >= a) & (own[:, 3] >= b)
+        assert sorted(out[:found].tolist()) == np.flatnonzero(meet).tolist()
+        patience = int(meet.sum()) - 1
+        if patience >= 0 and count > 32:
+            seen = search(
+                built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(patience)
+            )
+            assert seen > patience
+
+
+def test_a_rectangle_is_laid_out_as_any_other() -> None:
+    box = np.array([1.0, 2.0, 4.0, 8.0])
+    own, read = rectangle(box), Shapes.read_all([shapely.box(*box)]).arrays
+    assert (own.x.min(), own.y.min(), own.x.max(), own.y.max()) == (1, 2, 4, 8)
+    for side in ("x0", "y0", "x1", "y1", "chain", "node", "dimension"):
+        assert own.shapes[side].tolist() == read.shapes[side].tolist()
+    assert len(own.nodes) == len(read.nodes)

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost.papers.spatiotextual.ordering import put_in_order
+from fencepost.papers.spatiotextual.ordering import ORDERS, Order, put_in_order
 from tests.papers.spatiotextual.plainly import Post, flat, some_posts
 
 
-def ordered(
-    posts: list[Post], order: str, cells: int = 1, seed: int = 0
-) -> list[list[int]]:
+def ordered(posts: list[Post], order: Order, cells: int = 1, seed: int = 0) -> list[list[int]]:
     boxes, start, tokens = flat(posts)
     put_in_order(order, boxes, start, tokens, 100, cells, seed)
     return [part.tolist() for part in np.split(tokens, start[1:-1])]
@@ -26,8 +24,8 @@ def posts_of(seed: str, count: int = 300) -> list[Post]:
     return [Post(post.box, post.tokens or frozenset({0})) for post in made]
 
 
-@pytest.mark.parametrize("order", ["random", "df", "idf", "locality"])
-def test_no_token_is_lost(order: str) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_no_token_is_lost(order: Order) -> None:
     posts = posts_of("lost")
     found = ordered(posts, order, 16)
     assert [sorted(own) for own in found] == [sorted(post.tokens) for post in posts]
@@ -59,7 +57,7 @@ def test_df_takes_the_most_frequent_of_those_left() -> None:
 
 def test_df_shares_tokens_and_idf_does_not() -> None:
     posts = posts_of("shared")
-    used = {order: len({own[0] for own in ordered(posts, order)}) for order in ("df", "idf")}
+    used = {order: len({own[0] for own in ordered(posts, order)}) for order in ORDERS[1:3]}
     assert used["df"] < used["idf"]
 
 
@@ -79,7 +77,9 @@ def test_locality_counts_in_the_cell_of_the_centre() -> None:
 
     cells = [cell(k) for k in range(len(posts))]
     assert len(set(cells)) > 5
-    local = Counter((c, token) for c, post in zip(cells, posts, strict=True) for token in post.tokens)
+    local = Counter(
+        (c, token) for c, post in zip(cells, posts, strict=True) for token in post.tokens
+    )
     for c, own in zip(cells, ordered(posts, "locality", 9), strict=True):
         assert own == sorted(own, key=lambda token: (local[c, token], df[token], token))
 

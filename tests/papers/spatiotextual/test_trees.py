@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import IndexingError
-from fencepost.papers.spatiotextual.ordering import ORDERS
-from fencepost.papers.spatiotextual.trees import KINDS, Kind, Order, SpatioTextualIndex, build
+from fencepost.papers.spatiotextual.ordering import ORDERS, Order
+from fencepost.papers.spatiotextual.trees import KINDS, Kind, SpatioTextualIndex, build
 from tests.match.strategies import examples
 from tests.papers.spatiotextual.plainly import (
     EVERYWHERE,
@@ -25,7 +25,7 @@ from tests.papers.spatiotextual.plainly import (
     some_posts,
 )
 
-NARROW = {"least": 2, "most": 4}  # many levels of few subscriptions
+NARROW: dict[str, Any] = {"least": 2, "most": 4}  # many levels of few subscriptions
 BOXES = st.tuples(*[st.integers(0, 5)] * 4).map(
     lambda s: (min(s[0], s[2]), min(s[1], s[3]), max(s[0], s[2]), max(s[1], s[3]))
 ) | st.sampled_from([EVERYWHERE, (2, -np.inf, 2, np.inf), (3.0, 3.0, 3.0, 3.0)])
@@ -174,7 +174,7 @@ def test_property_1_on_a_larger_tree() -> None:
 def test_lemma_2_candidates_of_the_rt_plus_tree_are_those_of_the_rt_tree(order: Order) -> None:
     rng = random.Random(f"lemma 2, {order}")
     subscriptions = some_posts(rng, 400, 30, 5, 30)
-    rt, rt_plus = (build(kind, *flat(subscriptions), order=order, **NARROW) for kind in ("rt", "rt+"))  # type: ignore[arg-type]
+    rt, rt_plus = (build(kind, *flat(subscriptions), order=order, **NARROW) for kind in KINDS[:2])
     fewer = 0
     for step in range(40):
         message = some_posts(rng, 1, 32, 8, 30)[0]
@@ -193,10 +193,8 @@ def test_lemma_2_candidates_of_the_rt_plus_tree_are_those_of_the_rt_tree(order: 
     assert fewer > 0
 
 
-def plain_candidates(
-    index: SpatioTextualIndex, tree: int, message: Post, leads: bool
-) -> set[int]:
-    """The nodes whose box meets the message's and whose tokens have one in common, from the root."""
+def plain_candidates(index: SpatioTextualIndex, tree: int, message: Post, leads: bool) -> set[int]:
+    """The nodes whose box meets the message's and whose tokens have one in common, downwards."""
     arrays = index._parts[tree].arrays
     nodes = arrays.nodes
     places = int(nodes.high[-1])
@@ -237,10 +235,10 @@ def test_what_cannot_be_built() -> None:
         ({"cells": 0}, "a cell or more"),
     ):
         with pytest.raises(IndexingError, match=message):
-            build("rt", *one, **changed)  # type: ignore[arg-type]
+            build("rt", *one, **changed)
     with pytest.raises(IndexingError, match="no index is called"):
         build("r", *one)  # type: ignore[arg-type]
-    for given, message in (
+    for arrays, message in (
         (([[1, 0, 0, 1]], [0, 1], [3]), "x0 <= x1"),
         (([[np.nan, 0, 0, 1]], [0, 1], [3]), "x0 <= x1"),
         (([0, 0, 1, 1], [0, 1], [3]), r"\(n, 4\)"),
@@ -250,7 +248,7 @@ def test_what_cannot_be_built() -> None:
         (([[0, 0, 1, 1]], [0, 70_000], np.arange(70_000)), "up to 65,534 tokens"),
     ):
         with pytest.raises(IndexingError, match=message):
-            build("rt++", *given)  # type: ignore[arg-type]
+            build("rt++", *arrays)
 
 
 @pytest.mark.parametrize("kind", KINDS)

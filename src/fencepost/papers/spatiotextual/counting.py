@@ -28,7 +28,6 @@ from fencepost.papers.spatiotextual.packing import NodeArrays
 from fencepost.papers.spatiotextual.search import SCANNED, ask, is_asked, meets, read_tokens, sort
 from fencepost.papers.spatiotextual.token_tables import EMPTY, ListTables, find
 
-
 _MOST_WAITING = 1024  # more than any search can hold: 63 at each level and one
 
 
@@ -147,7 +146,9 @@ def _own_lists(tables, node, own, count, slices, used):
 def _push(nodes, node, x0, y0, x1, y1, above, used, stack, waiting):
     """Let a node's children that meet a box wait, with its slices."""
     places = np.int64(nodes.high[-1])
-    for child in range(np.int64(nodes.first[node]) - places, np.int64(nodes.first[node + 1]) - places):
+    for child in range(
+        np.int64(nodes.first[node]) - places, np.int64(nodes.first[node + 1]) - places
+    ):
         stack[waiting, 0] = child
         stack[waiting, 1] = above
         stack[waiting, 2] = used
@@ -163,7 +164,8 @@ def _leaf(tree, leaf, base, x0, y0, x1, y1, room, count, out, found):
     """
     low = np.int64(tree.nodes.low[leaf])
     high = np.int64(tree.nodes.high[leaf])
-    levels = max(np.int64(tree.nodes.level[-1]), 1)
+    height = np.int64(tree.nodes.level[-1])
+    levels = height if height > 0 else 1
     open_ends = False
     for place in range(low, high):
         open_ends |= (room.counts[place - base] == levels - 1) & (tree.lengths[place] >= levels)

@@ -16,6 +16,7 @@ locality    the same, by how frequent they are in the cell of a grid that holds 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
@@ -23,11 +24,12 @@ from fencepost.kernels.compiling import kernel
 from fencepost.kernels.shapes import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.packing import centres
 
-ORDERS = ("random", "df", "idf", "locality")
+Order = Literal["random", "df", "idf", "locality"]
+ORDERS: tuple[Order, ...] = ("random", "df", "idf", "locality")
 
 
 def put_in_order(
-    order: str, boxes: Floats, start: Ints, tokens: Positions, top: int, cells: int, seed: int
+    order: Order, boxes: Floats, start: Ints, tokens: Positions, top: int, cells: int, seed: int
 ) -> None:
     """Change the order of each subscription's tokens, tokens[start[k]:start[k + 1]], one at least.
 

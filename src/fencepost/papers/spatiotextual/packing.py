@@ -49,6 +49,15 @@ def _on_curve(x, y, keys):
         keys[k] = curve_place(x[k], y[k])
 
 
+@kernel
+def gather_tokens(start, tokens, order, to_start, to):
+    """Copy the tokens of order[k], tokens[start[order[k]]:...], to to[to_start[k]:...]."""
+    for k in range(order.shape[0]):
+        low = start[order[k]]
+        for j in range(to_start[k + 1] - to_start[k]):
+            to[to_start[k] + j] = tokens[low + j]
+
+
 def centres(boxes: Floats) -> tuple[Floats, Floats]:
     """The centres of boxes as shares of their extent; NaN where a box is infinite."""
     # Halved before they are added or subtracted: far coordinates must not overflow.
@@ -62,13 +71,15 @@ def _shares_of(values: Floats) -> Floats:
     if not len(finite):
         return np.full(len(values), np.nan)
     low, high = finite.min() / 2, finite.max() / 2
-    shares: Floats = np.where(np.isfinite(values), (values / 2 - low) / max(high - low, 5e-324), np.nan)
+    shares: Floats = np.where(
+        np.isfinite(values), (values / 2 - low) / max(high - low, 5e-324), np.nan
+    )
     return np.clip(shares, 0.0, 1.0)
 
 
 def pack(boxes: Floats, most: int) -> NodeArrays:
     """The nodes over boxes, at least one, that are in the order of their places."""
-    below = low = high = np.empty(0)
+    low = high = np.empty(0, np.int64)
     levels: list[tuple[Floats, Ints, Ints, Ints]] = []
     below, begin = boxes, 0
     while True:

@@ -74,9 +74,7 @@ def read_tokens(messages, m, some_without, top, own):
 @inlined
 def meets(boxes, k, x0, y0, x1, y1):
     """Whether box k meets a box, both closed."""
-    return (
-        (boxes[k, 0] <= x1) & (boxes[k, 1] <= y1) & (boxes[k, 2] >= x0) & (boxes[k, 3] >= y0)
-    )
+    return (boxes[k, 0] <= x1) & (boxes[k, 1] <= y1) & (boxes[k, 2] >= x0) & (boxes[k, 3] >= y0)
 
 
 @kernel
@@ -88,7 +86,7 @@ def candidates(nodes, tables, x0, y0, x1, y1, own, count, queue):
     one = np.uint64(1)
     places = np.int64(nodes.high[-1])
     queue[0] = nodes.level.shape[0] - 1
-    tail = 1
+    tail = np.int64(1)
     head = 0
     while head < tail:
         node = np.int64(queue[head])
@@ -99,7 +97,9 @@ def candidates(nodes, tables, x0, y0, x1, y1, own, count, queue):
         size = np.int64(nodes.first[node + 1]) - places - first
         met = np.uint64(0)
         for k in range(size):
-            met |= np.uint64(meets(nodes.boxes, np.uint32(first + k), x0, y0, x1, y1)) << np.uint64(k)
+            met |= np.uint64(meets(nodes.boxes, np.uint32(first + k), x0, y0, x1, y1)) << np.uint64(
+                k
+            )
         low = tables.start[node]
         high = tables.start[node + 1]
         if low < high and met != 0:

@@ -157,8 +157,9 @@ def list_tables(nodes: NodeArrays, token_start: Ints, tokens: Positions, top: in
 @inlined
 def _kept(nodes, k, token_start, place):
     """Which tokens of a place node k keeps: from, to."""
-    height = np.int64(nodes.level[-1])
-    turn = max(height, 1) - np.int64(nodes.level[k]) - 1  # 0 for the first token
+    turn = np.int64(nodes.level[-1]) - np.int64(nodes.level[k]) - 1  # 0 for the first token
+    if nodes.level[-1] == 0:
+        turn = np.int64(0)
     low = token_start[place] + turn
     high = token_start[place + 1]
     if nodes.level[k] > 0:
@@ -183,7 +184,7 @@ def _count_kept(nodes, token_start, tokens, seen, distinct):
 
 @kernel
 def _fill_lists(nodes, token_start, tokens, start, keys, ends, members):
-    used = 0
+    used = np.int64(0)
     for k in range(start.shape[0] - 1):
         for place in range(nodes.low[k], nodes.high[k]):
             low, high = _kept(nodes, k, token_start, place)

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fencepost.errors import IndexingError
-from fencepost.kernels.compiling import kernel
 from fencepost.kernels.shapes import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.counting import (
     KeywordLists,
@@ -37,8 +36,8 @@ from fencepost.papers.spatiotextual.counting import (
     match_keywords,
     match_lists,
 )
-from fencepost.papers.spatiotextual.ordering import ORDERS, put_in_order
-from fencepost.papers.spatiotextual.packing import pack, places
+from fencepost.papers.spatiotextual.ordering import ORDERS, Order, put_in_order
+from fencepost.papers.spatiotextual.packing import gather_tokens, pack, places
 from fencepost.papers.spatiotextual.search import (
     MaskTree,
     MessageArrays,
@@ -54,10 +53,9 @@ from fencepost.papers.spatiotextual.token_tables import (
 )
 
 Kind = Literal["rt", "rt+", "rt++", "keyword-first", "spatial-first", "ir-tree"]
-Order = Literal["random", "df", "idf", "locality"]
 Found = tuple[Positions, Ints]
 
-KINDS = ("rt", "rt+", "rt++", "keyword-first", "spatial-first", "ir-tree")
+KINDS: tuple[Kind, ...] = ("rt", "rt+", "rt++", "keyword-first", "spatial-first", "ir-tree")
 _MOST_TOKENS = 2**16 - 2  # of one subscription: they are counted in 16 bits
 _TOP_TOKEN = 2**28
 _FIRST_ROOM = 1 << 16
@@ -95,9 +93,7 @@ def build(
     seed : int
         Of the order "random".
     """
-    index = SpatioTextualIndex(
-        kind, order=order, cells=cells, least=least, most=most, seed=seed
-    )
+    index = SpatioTextualIndex(kind, order=order, cells=cells, least=least, most=most, seed=seed)
     count = len(np.asarray(boxes))
     index._take(_source(np.arange(count), boxes, token_start, tokens))
     return index
@@ -161,7 +157,7 @@ class SpatioTextualIndex:
         if row in self:
             raise IndexingError(f"there is a subscription {row} already; remove it first")
         own = np.asarray(tokens, np.uint32).reshape(-1)
-        _source([row], [box], [0, len(own)], own)  # refuses what cannot be
+        _source([row], np.reshape(box, (1, -1)), [0, len(own)], own)  # refuses what cannot be
         self._waiting[row] = np.array(box, np.float64), own
 
     def remove(self, row: int) -> None:
@@ -376,15 +372,16 @@ class _MaskPart(_Part):
         known = messages.tokens[messages.tokens < self._top - 1] + 1
         own = np.concatenate(([0], known)).astype(np.uint32)
         room = self._room(len(own))
+        x0, y0, x1, y1 = messages.boxes[0]
         total = candidates(
-            self.arrays.nodes, self.arrays.tables, *messages.boxes[0], own, len(own), room.queue
+            self.arrays.nodes, self.arrays.tables, x0, y0, x1, y1, own, len(own), room.queue
         )
         return room.queue[:total].astype(np.int64)
 
     def _pairs(self) -> tuple[Ints, Positions]:
         tree: MaskTree = self.arrays
         if not len(tree.lengths):
-            sizes = np.diff(tree.token_start.astype(np.int64)) + 1
+            sizes: Ints = np.diff(tree.token_start.astype(np.int64)) + 1
             place = np.repeat(np.arange(len(self)), sizes)
             tokens = np.empty(len(place), np.uint32)
             first = np.cumsum(sizes) - sizes
@@ -476,9 +473,7 @@ _FAMILIES: dict[str, Callable[[Source, _Options], _Part]] = {
 }
 
 
-def _source(
-    rows: ArrayLike, boxes: ArrayLike, token_start: ArrayLike, tokens: ArrayLike
-) -> Source:
+def _source(rows: ArrayLike, boxes: ArrayLike, token_start: ArrayLike, tokens: ArrayLike) -> Source:
     """Subscriptions, checked; one without tokens is given `EVERY`."""
     boxes = np.asarray(boxes, np.float64)
     start = np.asarray(token_start, np.int64)
@@ -501,7 +496,9 @@ def _source(
             f"tokens are numbered from 0 on, below {_TOP_TOKEN:,}; got {given.max():,}"
         )
     without = np.flatnonzero(sizes == 0)
-    shifted = np.insert(given + np.uint32(1), start[without], 0) if len(without) else given + np.uint32(1)
+    shifted = (
+        np.insert(given + np.uint32(1), start[without], 0) if len(without) else given + np.uint32(1)
+    )
     sizes[without] = 1
     ends = np.zeros(len(start), np.int64)
     np.cumsum(sizes, out=ends[1:])
@@ -554,18 +551,10 @@ def _placed(source: Source, options: _Options) -> Source:
     start = np.zeros(len(order) + 1, np.int64)
     np.cumsum(np.diff(source.start)[order], out=start[1:])
     tokens = np.empty(len(source.tokens), np.uint32)
-    _gather(source.start, source.tokens, order, start, tokens)
+    gather_tokens(source.start, source.tokens, order, start, tokens)
     top = int(tokens.max()) + 1
     put_in_order(options.order, boxes, start, tokens, top, options.cells, options.seed)
     return Source(source.rows[order], boxes, start, tokens)
-
-
-@kernel
-def _gather(start, tokens, order, to_start, to):
-    for k in range(order.shape[0]):
-        low = start[order[k]]
-        for j in range(to_start[k + 1] - to_start[k]):
-            to[to_start[k] + j] = tokens[low + j]
 
 
 def _without_first(source: Source) -> tuple[Ints, Positions]:
@@ -598,5 +587,3 @@ def _flat(arrays: tuple[Any, ...]) -> list[NDArray[Any]]:
     for one in arrays:
         found += [one] if isinstance(one, np.ndarray) else _flat(one)
     return found
-
-

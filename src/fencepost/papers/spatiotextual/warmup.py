@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.warmup import Step
-from fencepost.papers.spatiotextual.trees import Kind, Order, build
+from fencepost.papers.spatiotextual.ordering import Order
+from fencepost.papers.spatiotextual.trees import Kind, build
 
 
 def steps() -> list[Step]:

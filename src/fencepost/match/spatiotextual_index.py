@@ -14,6 +14,7 @@ the tree has decided.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import inf, nextafter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from fencepost.plan.evaluate import EventValues, literal_key
 Box = tuple[float, float, float, float]
 Attributes = tuple[str | None, str | None]  # a list or text, and a geometry
 
-_EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
+_EVERYWHERE: Box = (-inf, -inf, inf, inf)
 _NOWHERE = np.zeros((1, 4))  # where an event is for a tree that does not ask
 _APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
 
@@ -227,6 +228,9 @@ def _box_needed(term: Term) -> Box | None:
     x0, y0, x1, y1 = check.geometry.value.bounds
     if not reach:
         return x0, y0, x1, y1
-    low = np.nextafter([x0 - reach, y0 - reach], -np.inf)
-    high = np.nextafter([x1 + reach, y1 + reach], np.inf)
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+    return (
+        nextafter(x0 - reach, -inf),
+        nextafter(y0 - reach, -inf),
+        nextafter(x1 + reach, inf),
+        nextafter(y1 + reach, inf),
+    )

@@ -381,7 +381,8 @@ class _MaskPart(_Part):
     def _pairs(self) -> tuple[Ints, Positions]:
         tree: MaskTree = self.arrays
         if not len(tree.lengths):
-            sizes: Ints = np.diff(tree.token_start.astype(np.int64)) + 1
+            start: Ints = tree.token_start.astype(np.int64)
+            sizes = 1 + start[1:] - start[:-1]
             place = np.repeat(np.arange(len(self)), sizes)
             tokens = np.empty(len(place), np.uint32)
             first = np.cumsum(sizes) - sizes

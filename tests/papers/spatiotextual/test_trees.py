@@ -16,7 +16,6 @@ from fencepost.papers.spatiotextual.trees import KINDS, Kind, SpatioTextualIndex
 from tests.match.strategies import examples
 from tests.papers.spatiotextual.plainly import (
     EVERYWHERE,
-    Box,
     Post,
     by_message,
     flat,
@@ -261,11 +260,23 @@ def test_rows_that_are_there_or_not(kind: Kind) -> None:
     index.add(5, (0, 0, 1, 1), [2])
     with pytest.raises(IndexingError, match="already"):
         index.add(5, (0, 0, 1, 1), [2])
+    for box, tokens in (
+        ((1, 0, 0, 1), [2]),
+        ((0, 0, 1, np.nan), [2]),
+        ((0, 0, 1), [2]),
+        ((0, 0, 1, 1), 2),
+        ((0, 0, 1, 1), [2**28]),
+        ((0, 0, 1, 1), np.arange(70_000)),
+    ):
+        with pytest.raises(IndexingError, match=r"x0, y0, x1, y1|numbered from 0 on"):
+            index.add(6, box, tokens)
+    with pytest.raises(IndexingError, match="from 0 to"):
+        index.add(-1, (0, 0, 1, 1), [2])
     index.remove(5)
     index.remove(0)
     index.add(0, (2, 2, 3, 3), [])
-    box: Box = (2, 2, 2, 2)
-    assert by_message(index.match_many(*flat([Post(box, frozenset())]))) == [[0]]
+    message = Post((2, 2, 2, 2), frozenset())
+    assert by_message(index.match_many(*flat([message]))) == [[0]]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -58,6 +58,9 @@ Found = tuple[Positions, Ints]
 KINDS: tuple[Kind, ...] = ("rt", "rt+", "rt++", "keyword-first", "spatial-first", "ir-tree")
 _MOST_TOKENS = 2**16 - 2  # of one subscription: they are counted in 16 bits
 _TOP_TOKEN = 2**28
+_BAD_TOKENS = (
+    f"a subscription has up to {_MOST_TOKENS:,} tokens, numbered from 0 on and below {_TOP_TOKEN:,}"
+)
 _FIRST_ROOM = 1 << 16
 _NOTHING = np.empty(0, np.uint32)
 
@@ -154,11 +157,19 @@ class SpatioTextualIndex:
 
     def add(self, row: int, box: ArrayLike, tokens: ArrayLike) -> None:
         """Add a subscription under a row that is not in use."""
+        if not 0 <= row < 2**32:
+            raise IndexingError(f"rows are numbers from 0 to {2**32 - 1}; got {row}")
         if row in self:
             raise IndexingError(f"there is a subscription {row} already; remove it first")
-        own = np.asarray(tokens, np.uint32).reshape(-1)
-        _source([row], np.reshape(box, (1, -1)), [0, len(own)], own)  # refuses what cannot be
-        self._waiting[row] = np.array(box, np.float64), own
+        own = np.array(tokens, np.uint32)
+        place = np.array(box, np.float64)
+        if place.shape != (4,) or own.ndim != 1:
+            raise IndexingError(f"a box is x0, y0, x1, y1 and tokens are a list; got {box!r:.60}")
+        if not (place[0] <= place[2] and place[1] <= place[3]):
+            raise IndexingError(_bad_box(row, place))
+        if len(own) > _MOST_TOKENS or (len(own) and own.max() >= _TOP_TOKEN):
+            raise IndexingError(_BAD_TOKENS)
+        self._waiting[row] = place, own
 
     def remove(self, row: int) -> None:
         """Take a subscription out."""
@@ -271,7 +282,8 @@ class _Part(ABC):
         rows = self.arrays.rows
         if self._by_row is None:
             self._by_row = np.argsort(rows, kind="stable")
-        at = int(np.searchsorted(rows, row, sorter=self._by_row))
+        # As the type that the rows have, or they would all be converted.
+        at = int(np.searchsorted(rows, np.uint32(row), sorter=self._by_row))
         if at == len(rows):
             return -1
         place = int(self._by_row[at])
@@ -484,18 +496,11 @@ def _source(rows: ArrayLike, boxes: ArrayLike, token_start: ArrayLike, tokens: A
     _check(boxes, start, given, "subscription")
     bad = ~((boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3]))
     if bad.any():
-        k = int(bad.argmax())
-        raise IndexingError(
-            f"the box of subscription {k} is {boxes[k].tolist()}: give x0, y0, x1, y1 with "
-            "x0 <= x1 and y0 <= y1"
-        )
+        row = int(bad.argmax())
+        raise IndexingError(_bad_box(row, boxes[row]))
     sizes = np.diff(start)
-    if sizes.max(initial=0) > _MOST_TOKENS:
-        raise IndexingError(f"a subscription may have up to {_MOST_TOKENS:,} tokens")
-    if given.max(initial=0) >= _TOP_TOKEN:
-        raise IndexingError(
-            f"tokens are numbered from 0 on, below {_TOP_TOKEN:,}; got {given.max():,}"
-        )
+    if sizes.max(initial=0) > _MOST_TOKENS or given.max(initial=0) >= _TOP_TOKEN:
+        raise IndexingError(_BAD_TOKENS)
     without = np.flatnonzero(sizes == 0)
     shifted = (
         np.insert(given + np.uint32(1), start[without], 0) if len(without) else given + np.uint32(1)
@@ -504,6 +509,13 @@ def _source(rows: ArrayLike, boxes: ArrayLike, token_start: ArrayLike, tokens: A
     ends = np.zeros(len(start), np.int64)
     np.cumsum(sizes, out=ends[1:])
     return Source(np.asarray(rows).astype(np.uint32), boxes, ends, shifted)
+
+
+def _bad_box(row: int, box: Floats) -> str:
+    return (
+        f"the box of subscription {row} is {box.tolist()}: give x0, y0, x1, y1 with x0 <= x1 and "
+        "y0 <= y1"
+    )
 
 
 def _messages(boxes: ArrayLike, token_start: ArrayLike, tokens: ArrayLike) -> MessageArrays:

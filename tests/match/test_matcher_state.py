@@ -61,7 +61,11 @@ class Kept:
 class Sequences(RuleBasedStateMachine):
     """Every call does to the matcher what it does to the model."""
 
-    @initialize(index=st.sampled_from(["auto", "auto", "auto", "reference", "sff", "cr-tree"]))
+    @initialize(
+        index=st.sampled_from(
+            ["auto", "auto", "auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"]
+        )
+    )
     def begin(self, index: str) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)

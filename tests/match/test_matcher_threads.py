@@ -31,7 +31,7 @@ def together(*works: Callable[[], None]) -> None:
         sys.setswitchinterval(switch)
 
 
-@pytest.mark.parametrize("index", ["auto", "cr-tree"])
+@pytest.mark.parametrize("index", ["auto", "cr-tree", "rt++"])
 def test_a_match_sees_only_states_that_existed(index: str) -> None:
     """The third thread moves one subscription through 0, 1, 2 ...: a match sees one of the two
     neighbours of a step, or with replace=True exactly one."""

@@ -114,7 +114,7 @@ def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) ->
         sorted(zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True))
         == wanted
     )
-    for index in ("sff", "cr-tree"):
+    for index in ("sff", "cr-tree", "rt", "rt+", "rt++"):
         table = Matcher.open(tmp_path / "index", index=index).match_batch(frame.toArrow())
         found = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
         assert sorted(found) == wanted, index

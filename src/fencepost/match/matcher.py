@@ -20,16 +20,17 @@ from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry
 from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.match.explain import Explanation, explain
-from fencepost.match.paper_index import ForwardingEngine
+from fencepost.match.paper_index import Table, TableEngine
 from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
+from fencepost.match.spatiotextual_index import SpatioTextualTable
 from fencepost.model.event import attributes
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
 from fencepost.plan.values import is_missing
 
-INDEXES = ("auto", "reference", "sff", "cr-tree")
+INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")
 SPACES = ("planar",)
 DeadLetters = list[tuple[int, str]]
 
@@ -41,9 +42,10 @@ class Matcher:
     ----------
     space : {"planar"}
         What coordinates mean: points of a plane.
-    index : {"auto", "reference", "sff", "cr-tree"}
+    index : {"auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"}
         How subscriptions are found. "sff" is Siena Fast Forwarding, a published system, with
-        regions in a list; "cr-tree" is the same with regions in its CR-tree. "reference"
+        regions in a list; "cr-tree" is the same with regions in its CR-tree. "rt", "rt+" and
+        "rt++" are the trees of another, for keywords and rectangles together. "reference"
         evaluates every expression on every event, slowly and plainly; it is what the others are
         tested against. All give the same answers.
     density : float, optional
@@ -56,7 +58,7 @@ class Matcher:
     -----
     A matcher may be used from many threads. A change is seen by every match that begins after it
     returned. A process that forks may use a matcher in the child if no other thread was using it.
-    With "sff" and "cr-tree" one match runs at a time, the others wait.
+    With an index of a published system one match runs at a time, the others wait.
 
     Examples
     --------
@@ -100,13 +102,16 @@ class Matcher:
             return SegmentEngine(self._shelves, self._clock)
         if self._index == "reference":
             return ReferenceEngine(self._shelves, self._clock)
-        if self._index == "sff":
+        table: Table
+        if self._index in ("rt", "rt+", "rt++"):
+            table = SpatioTextualTable(self._index)  # type: ignore[arg-type]
+        elif self._index == "sff":
             table = ForwardingTable("list")
         elif self._density is None:
             table = ForwardingTable("cr-tree")
         else:
             table = ForwardingTable("cr-tree", "sampled", self._density)
-        return ForwardingEngine(self._shelves, self._clock, table)
+        return TableEngine(self._shelves, self._clock, table)
 
     @property
     def index(self) -> str:
@@ -370,7 +375,7 @@ class Matcher:
     ) -> Matcher:
         """A matcher of the subscriptions that `save` wrote; they are mapped, not read.
 
-        With "sff" or "cr-tree", the first match reads them all and builds that index in memory.
+        With the index of a published system, the first match reads them all, and builds it.
         """
         shelves, columns, space = storage.open(Path(path))
         matcher = cls(space, index, density=density, clock=clock)

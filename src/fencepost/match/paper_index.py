@@ -1,9 +1,9 @@
-"""A published system as the engine of a `Matcher`: Siena Fast Forwarding with regions.
+"""Published systems as engines of a `Matcher`: tables of subscriptions that follow the shelves.
 
-The shelves stay the truth about the subscriptions; the forwarding table follows them. What changed
-waits until the next match, and then goes into the table together. A subscription that expires is
-taken out, too: a subscriber is found by the first of his filters that holds, so the table must hold
-none that does not count.
+The shelves stay the truth about the subscriptions; the table (that of Siena Fast Forwarding, or one
+of Rt-trees) follows them. What changed waits until the next match, and then goes into the table
+together. A subscription that expires is taken out, too: a subscriber is found by the first of his
+filters that holds, so the table must hold none that does not count.
 
 The table is changed by matching, if only in its counters, so that one match runs at a time: the
 lock is that of the shelves.
@@ -12,7 +12,8 @@ lock is that of the shelves.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Shelf
 from fencepost.match.engines import Changes, Clock, Events, Pairs, condition_on, python_rows
 from fencepost.match.shelves import Shelves
-from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
@@ -28,8 +28,29 @@ from fencepost.plan.normal import filters
 _LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
 
 
-class ForwardingEngine:
-    """Finds subscriptions by a forwarding table, whose interfaces are the subscribers.
+class Table(Protocol):
+    """Subscriptions as a published system keeps them; its interfaces are the subscribers."""
+
+    def __contains__(self, subscription: Hashable) -> bool: ...
+
+    def add(self, subscription: Hashable, interface: str, filters: Sequence[Filter]) -> None:
+        """Add a subscription that is not there."""
+
+    def remove(self, subscription: Hashable) -> None:
+        """Take out a subscription that is there."""
+
+    def match(self, event: EventValues) -> set[Any]:
+        """Every subscription of which a filter holds."""
+
+    def match_interfaces(self, event: EventValues) -> set[str]:
+        """Every interface of which a filter holds."""
+
+    def stats(self) -> Mapping[str, int]:
+        """Numbers about the table."""
+
+
+class TableEngine:
+    """Finds subscriptions by the table of a published system.
 
     Parameters
     ----------
@@ -37,11 +58,11 @@ class ForwardingEngine:
         Whatever is on them already is taken over.
     clock : callable
         The present, by which subscriptions expire.
-    table : ForwardingTable
+    table : Table
         An empty one.
     """
 
-    def __init__(self, shelves: Shelves, clock: Clock, table: ForwardingTable) -> None:
+    def __init__(self, shelves: Shelves, clock: Clock, table: Table) -> None:
         self._shelves = shelves
         self._clock = clock
         self._table = table
@@ -81,10 +102,10 @@ class ForwardingEngine:
         return np.array(found, np.int64).reshape(-1, 2)
 
     def stats(self) -> Mapping[str, int]:
-        """How many distinct constraints the table keeps."""
+        """Numbers about the table."""
         with self._shelves.lock:
             self._catch_up()
-            return {"constraints": self._table.constraint_count}
+            return self._table.stats()
 
     def _catch_up(self) -> None:
         """Make the table hold what the shelves hold now."""

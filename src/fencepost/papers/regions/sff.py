@@ -185,6 +185,10 @@ class ForwardingTable:
         """The number of distinct constraints."""
         return len(self._constraints)
 
+    def stats(self) -> Mapping[str, int]:
+        """How many distinct constraints there are."""
+        return {"constraints": self.constraint_count}
+
     def add(self, subscription: Hashable, interface: str, filters: Sequence[Filter]) -> None:
         """Add a subscription, a disjunction of filters, to an interface.
 

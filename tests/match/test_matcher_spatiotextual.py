@@ -1,0 +1,145 @@
+"""The Rt-trees behind `Matcher`: keywords and places together, and what is left to verify."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.language.parse import parse
+from fencepost.match.matcher import Matcher
+from fencepost.match.reference.evaluate import evaluate
+from tests.match.strategies import examples
+
+TREES = ("rt", "rt+", "rt++")
+
+WORDS = ["a", "b", "A", "a b", "Hail!", "hail", "", "?", "é", "2"]
+LITERALS = [*(f"'{word}'" for word in WORDS), "2", "TRUE", "DATE('2020-01-02')"]
+KEYWORDS = st.lists(st.sampled_from(LITERALS), max_size=3).map(", ".join)
+PLACES = [
+    *("BBOX(0, 0, 2, 2)", "BBOX(1, 1, 5, 4)", "POINT(2 2)", "LINESTRING(0 3, 4 3)"),
+    "POLYGON((0 0, 4 0, 0 4, 0 0))",
+]
+TERMS = st.one_of(
+    st.builds("A_CONTAINS({}, ({}))".format, st.sampled_from("lk"), KEYWORDS),
+    st.builds("A_CONTAINS({}, ({}))".format, st.sampled_from("lk"), KEYWORDS),
+    st.builds("NOT A_CONTAINS(l, ({}))".format, KEYWORDS),
+    st.builds(
+        "{}({}, {})".format,
+        st.sampled_from(["S_INTERSECTS", "S_WITHIN", "EH_MEET", "S_DISJOINT", "NOT S_DISJOINT"]),
+        st.sampled_from("gh"),
+        st.sampled_from(PLACES),
+    ),
+    st.builds(
+        "{}({}, {}, {})".format,
+        st.sampled_from(["S_DWITHIN", "S_BEYOND", "NOT S_BEYOND", "S_SAMEPLACE"]),
+        st.sampled_from("gh"),
+        st.sampled_from(PLACES),
+        st.sampled_from(["0", "1", "1.5"]),
+    ),
+    st.sampled_from(["n > 1", "A_OVERLAPS(l, ('a', 'hail'))", "l IS NULL", "s LIKE 'a%'"]),
+)
+FILTERS = st.lists(TERMS, min_size=1, max_size=4).map(" AND ".join)
+EXPRESSIONS = st.lists(FILTERS, min_size=1, max_size=2).map(" OR ".join)
+LISTS = st.one_of(
+    st.lists(st.sampled_from([*WORDS, 2, True]), max_size=5),
+    st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join),
+    st.sampled_from([None, 5]),
+)
+GEOMETRIES = st.sampled_from(
+    ["POINT (2 2)", "POINT (1 3)", "LINESTRING (-1 1, 6 1)", "POLYGON ((1 1, 3 1, 3 3, 1 1))", None]
+)
+EVENTS = st.fixed_dictionaries(
+    {"l": LISTS, "g": GEOMETRIES},
+    optional={"k": LISTS, "h": GEOMETRIES, "n": st.integers(0, 2), "s": st.sampled_from("ab")},
+)
+
+
+@given(st.lists(EXPRESSIONS, min_size=1, max_size=8), st.lists(EVENTS, min_size=1, max_size=4))
+@examples(200)
+def test_keywords_and_places_match_as_the_oracle_says(
+    expressions: list[str], events: list[dict[str, Any]]
+) -> None:
+    parsed = [parse(expression) for expression in expressions]
+    for index in TREES:
+        matcher = Matcher(index=index)
+        for number, expression in enumerate(expressions):
+            matcher.subscribe(f"s{number}", expression)
+        for event in events:
+            wanted = [f"s{k}" for k, one in enumerate(parsed) if evaluate(one, event) is True]
+            assert matcher.match(event) == wanted, index
+
+
+@pytest.mark.parametrize("index", TREES)
+def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("two", "A_CONTAINS(l, ('Hail storm', 'north'))")
+    matcher.subscribe("one", "A_CONTAINS(l, ('north'))")
+    matcher.subscribe("number", "A_CONTAINS(l, ('north', 7))")
+    assert matcher.match({"l": "North: a storm, with hail"}) == ["one", "two"]
+    assert matcher.match({"l": ["Hail storm", "north"]}) == ["one", "two"]
+    assert matcher.match({"l": ["hail", "storm", "north", 7]}) == ["number", "one"]
+    assert matcher.match({"l": "7 north"}) == ["one"]
+    assert matcher.match({"l": None}) == matcher.match({}) == []
+
+
+@pytest.mark.parametrize("index", TREES)
+def test_trees_are_those_of_the_attributes_in_use(index: str) -> None:
+    matcher = Matcher(index=index)
+    assert matcher.stats()["trees"] == 0
+    matcher.subscribe("a", "A_CONTAINS(l, ('x')) AND S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
+    matcher.subscribe("b", "A_CONTAINS(l, ('y')) AND S_DWITHIN(g, POINT(5 5), 2) AND n > 3")
+    matcher.subscribe("c", "A_CONTAINS(k, ('y')) OR n = 9")
+    assert matcher.stats()["trees"] == 3
+    assert matcher.stats()["entries"] == 4
+    assert matcher.stats()["tree_bytes"] > 0
+    assert matcher.match({"l": ["x", "y"], "g": "POINT (1 1)", "n": 9}) == ["a", "c"]
+    assert matcher.match({"l": ["y"], "g": "POINT (5 7)", "n": 4}) == ["b"]
+    for id in "abc":
+        matcher.unsubscribe(id)
+    assert matcher.stats()["trees"] == matcher.stats()["entries"] == 0
+
+
+def test_words_of_subscriptions_that_are_gone_are_forgotten() -> None:
+    matcher = Matcher(index="rt++")
+    for k in range(200):
+        matcher.subscribe("s", f"A_CONTAINS(l, ('w{k}', 'v{k % 3}'))", replace=True)
+        assert matcher.match({"l": [f"w{k}", "v0", "v1", "v2"]}) == ["s"]
+        assert matcher.match({"l": [f"w{k - 1}", "v0", "v1", "v2"]}) == []
+    words = matcher._engine._table._words  # type: ignore[attr-defined]
+    assert len(words._numbers) == len(words._uses) == 2
+    matcher.unsubscribe("s")
+    assert matcher.match({"l": ["w199", "v1"]}) == []
+    assert not words._numbers
+
+
+@pytest.mark.parametrize("index", TREES)
+def test_thousands_with_keywords_and_boxes(index: str) -> None:
+    rng = np.random.default_rng(8)
+    count = 3_000
+    low = rng.integers(0, 40, (count, 2))
+    boxes = np.column_stack((low, low + rng.integers(1, 6, (count, 2)))).astype(float)
+    words = [rng.choice(30, rng.integers(0, 4), replace=False) for _ in range(count)]
+    keywords = [[f"w{word}" for word in own] for own in words]
+    ids = [f"s{k:04}" for k in range(count)]
+    matcher = Matcher(index=index)
+    matcher.subscribe_columns(ids, regions={"g": (boxes, "S_INTERSECTS")}, keywords={"l": keywords})
+    gone = set(random.Random(index).sample(ids, 700))
+    for step in range(6):
+        x, y = rng.integers(0, 45, 2).tolist()
+        own = {f"w{word}" for word in rng.choice(30, 12, replace=False)}
+        wanted = [
+            id
+            for id, box, needed in zip(ids, boxes, keywords, strict=True)
+            if box[0] <= x <= box[2] and box[1] <= y <= box[3] and own >= set(needed)
+        ]
+        if step == 3:
+            for id in gone:
+                matcher.unsubscribe(id)
+        left = [id for id in wanted if step < 3 or id not in gone]
+        assert matcher.match({"g": f"POINT ({x} {y})", "l": sorted(own)}) == left
+        assert matcher.match({"g": f"POINT ({x} {y})", "l": " ".join(own)}) == left

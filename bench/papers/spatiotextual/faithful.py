@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bench.papers.spatiotextual.methods import WARM_UP, Method, timed
 from bench.papers.spatiotextual.token_sets import TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
-from fencepost.papers.spatiotextual import build
+from fencepost.papers.spatiotextual.trees import Kind, Order, SpatioTextualIndex, build
 
 LEAST, MOST = 25, 50  # entries of a node, as in the paper
 CELLS = 10_000  # of the locality-aware order, as in the paper
-ORDERS = ("random", "df", "idf", "locality")
-NAMES = {
+ORDERS: tuple[Order, ...] = ("random", "df", "idf", "locality")
+NAMES: dict[Kind, str] = {
     "rt": "Rt-tree",
     "rt+": "Rt+-tree",
     "rt++": "Rt++-tree",
@@ -22,7 +20,7 @@ NAMES = {
 }
 
 
-def method(workload: Workload, kind: str, order: str = "locality", name: str = "") -> Method:
+def method(workload: Workload, kind: Kind, order: Order = "locality", name: str = "") -> Method:
     """One of the kinds, built with the paper's parameters."""
     few = workload.subscriptions.first(WARM_UP)
     _build(few, kind, order)  # compiles
@@ -35,7 +33,7 @@ def method(workload: Workload, kind: str, order: str = "locality", name: str = "
     )
 
 
-def _build(given: TokenBoxes, kind: str, order: str) -> Any:
+def _build(given: TokenBoxes, kind: Kind, order: Order) -> SpatioTextualIndex:
     return build(
         kind,
         given.boxes,

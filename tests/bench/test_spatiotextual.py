@@ -146,6 +146,8 @@ def test_the_memory_bound_follows_its_formula() -> None:
     need = 2 * short["tokens"] + 2 * short["answers"]
     assert memory["reads_of_a_short_message"] == pytest.approx(need)
     assert memory["least_us"] == pytest.approx(need * memory["gather_ns"] / 1000)
+    in_steps = memory["least_us"] + 3 * memory["chase_ns"] / 1000
+    assert memory["in_steps_us"] == pytest.approx(in_steps)
     assert memory["waiting_us"] == pytest.approx(need * memory["chase_ns"] / 1000)
 
 
@@ -399,11 +401,10 @@ def test_answers_out_of_order_are_wrong() -> None:
 
 def test_memory_is_measured() -> None:
     memory = latency.measure(1 << 16)
+    assert memory.nbytes == 1 << 16
     assert memory.chase_ns > 0
     assert memory.gather_ns > 0
-    order = np.random.default_rng([0, 15]).permutation(16)
-    assert len(order) == 16  # the least number of lines
-    assert latency.measure(1).nbytes == 1
+    assert latency.reads(13, 2) == 30
 
 
 # ---------------------------------------------------------------------------- claims and the paper

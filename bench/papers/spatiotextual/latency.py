@@ -8,20 +8,21 @@ that the processor fetches many lines at once.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from functools import partial
 
-import numba
 import numpy as np
 
+from bench.compiling import compiled
+from bench.papers.spatiotextual.methods import timed
 from bench.papers.spatiotextual.token_sets import Ints
 
 _LINE = 8  # numbers of 8 bytes in a line of the cache
 _READS = 1_000_000
 _ROUNDS = 5
-Function = TypeVar("Function", bound=Callable[..., Any])
+# A message reads the head of each token's list; then the first line of each list; then, for each
+# answer, its other tokens and its row.
+STEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +38,21 @@ class Memory:
         return asdict(self)
 
     def least_us(self, tokens: float, answers: float) -> float:
-        """Microseconds that a message of so many tokens and answers needs at least.
-
-        For each token the head of its list and the first line of the list; for each answer its
-        other tokens and its row; all of them asked for at once.
-        """
+        """Microseconds a message, if reads never wait for one another, not even across messages."""
         return reads(tokens, answers) * self.gather_ns / 1e3
 
+    def in_steps_us(self, tokens: float, answers: float) -> float:
+        """The same for a message alone: the reads of a step at once, step after step."""
+        return self.least_us(tokens, answers) + STEPS * self.chase_ns / 1e3
+
     def waiting_us(self, tokens: float, answers: float) -> float:
-        """The same where each read waits for the one before."""
+        """The same if each read waits for the one before."""
         return reads(tokens, answers) * self.chase_ns / 1e3
 
 
 def reads(tokens: float, answers: float) -> float:
-    """Lines that a message has to read at least."""
+    """Lines that a message has to read at least: see `STEPS`."""
     return 2 * tokens + 2 * answers
-
-
-def _compiled(function: Function) -> Function:
-    return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
 
 
 def measure(nbytes: int, seed: int = 0) -> Memory:
@@ -65,29 +62,25 @@ def measure(nbytes: int, seed: int = 0) -> Memory:
     order = rng.permutation(lines)
     array = np.zeros(lines * _LINE, np.int64)
     array[order * _LINE] = np.roll(order, -1) * _LINE
-    places = rng.integers(0, lines, _READS) * _LINE
-    _chase(array, 10)
-    _gather(array, places[:10])
-    best = [np.inf, np.inf]
-    for _ in range(_ROUNDS):
-        for number, way in enumerate(
-            (lambda: _chase(array, _READS), lambda: _gather(array, places))
-        ):
-            began = time.perf_counter()
-            way()
-            best[number] = min(best[number], (time.perf_counter() - began) / _READS * 1e9)
-    return Memory(nbytes, *best)
+    place = _chase(array, 0, 10)
+    _gather(array, order[:10])
+    chases, gathers = [], []
+    for _ in range(_ROUNDS):  # at places that no round before has brought into the caches
+        place, seconds = timed(partial(_chase, array, place, _READS))
+        chases.append(seconds)
+        places = rng.integers(0, lines, _READS) * _LINE
+        gathers.append(timed(partial(_gather, array, places))[1])
+    return Memory(nbytes, min(chases) / _READS * 1e9, min(gathers) / _READS * 1e9)
 
 
-@_compiled
-def _chase(array: Ints, steps: int) -> int:
-    place = 0
+@compiled
+def _chase(array: Ints, place: int, steps: int) -> int:
     for _ in range(steps):
         place = array[place]
     return place
 
 
-@_compiled
+@compiled
 def _gather(array: Ints, places: Ints) -> int:
     total = 0
     for place in places:

@@ -141,10 +141,8 @@ def _differing(found: Found, other: Found) -> int:
     """In how many ids two answers differ, in the messages that the first has."""
     count = len(found[1])
     size = other[1][count - 1] if count else 0
-    pairs = [_pairs(*found), _pairs(other[0][:size], other[1][:count])]
-    if np.array_equal(*pairs):
-        return 0
-    return len(np.setxor1d(*pairs))
+    own, others = _pairs(*found), _pairs(other[0][:size], other[1][:count])
+    return 0 if np.array_equal(own, others) else len(np.setxor1d(own, others))
 
 
 def _pairs(rows: NDArray[np.uint32], stops: NDArray[np.int64]) -> NDArray[np.uint64]:

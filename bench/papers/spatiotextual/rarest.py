@@ -8,23 +8,17 @@ other tokens, rarest first, against the bitset. No spatial index, no pruning wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.compiling import compiled
 from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, Ints, TokenBoxes, Tokens
 from bench.papers.spatiotextual.workloads import Workload
 
 NAME = "rarest-token list"
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _compiled(function: Function) -> Function:
-    return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
 
 
 class Lists(NamedTuple):
@@ -59,7 +53,7 @@ def build(given: TokenBoxes, vocabulary: int) -> Lists:
     return Lists(*_filed(given.boxes, given.start, given.tokens, frequency))
 
 
-@_compiled
+@compiled
 def _filed(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
     """The subscriptions by their rarest token, in two passes: count, then place."""
     count = len(boxes)
@@ -100,7 +94,7 @@ def _filed(boxes: Floats, start: Ints, tokens: Tokens, frequency: Ints) -> Any:
     return first, own, rest_start, rest, rows
 
 
-@_compiled
+@compiled
 def _match(
     lists: Lists, boxes: Floats, start: Ints, tokens: Tokens, marks: NDArray[np.uint64]
 ) -> Found:

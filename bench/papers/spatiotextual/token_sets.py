@@ -76,7 +76,8 @@ class Topics:
             return rng.integers(0, size, count).astype(np.uint32)
         rank = np.exp(rng.random(count) * np.log(size + 1)).astype(np.int64) - 1
         rank += np.where(rng.random(count) < self.local, self.offsets[districts], 0)
-        return self.names[rank % size]
+        drawn: Tokens = self.names[rank % size]
+        return drawn
 
 
 def zipf(rng: np.random.Generator, vocabulary: int, districts: int, local: float) -> Topics:

@@ -9,14 +9,15 @@ from bench.papers.spatiotextual.figures.comparison import Comparison, Sizes
 from bench.papers.spatiotextual.workloads import Workload
 from bench.progress import Progress
 from bench.report import Report
+from fencepost.papers.spatiotextual.trees import Kind
 
-BASELINES = ("keyword-first", "spatial-first", "ir-tree")
+BASELINES: tuple[Kind, ...] = ("keyword-first", "spatial-first", "ir-tree")
 POINT, RANGE = ("short point", "long point"), ("short range", "long range")
 
 
 def run(number: int, workload: Workload, sizes: Sizes, *, seed: int, progress: Progress) -> Report:
     """Measure and check one of the two figures."""
-    kinds = (*BASELINES, "rt++")
+    kinds: tuple[Kind, ...] = (*BASELINES, "rt++")
     methods = []
     for kind in kinds:
         progress.step(f"{faithful.NAMES[kind]}, {sizes.scale:,} subscriptions")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bench.papers.spatiotextual import claims, faithful, ours, published, workloads
 from bench.papers.spatiotextual.figures import comparison
 from bench.papers.spatiotextual.figures.comparison import Comparison, Sizes
@@ -19,7 +21,7 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     """Measure and check; the source of venues does not matter here."""
     progress.expect(len(NAMES) + 1 + comparison.steps(sizes))
     workload = workloads.twitter(seed, sizes.scale)
-    trees = {}
+    trees: dict[str, Method] = {}
     for order, name in NAMES.items():
         progress.step(f"{name}, {sizes.scale:,} subscriptions")
         trees[order] = faithful.method(workload, "rt+", order, name)
@@ -42,9 +44,9 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             [NAMES["locality"]],
             tables=[
                 _size_table(trees, sizes.scale),
-                claims.table("Order of sizes (section 6.1)", by_size),
+                claims.table(SIZES, by_size),
             ],
-            notes=[claims.sentence("Order of sizes (section 6.1)", by_size)],
+            notes=[claims.sentence(SIZES, by_size)],
         ),
         sizes,
         seed=seed,
@@ -54,11 +56,11 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     return report
 
 
-def _size_table(trees: dict[str, Method], scale: int) -> Table:
+def _size_table(trees: Mapping[str, Method], scale: int) -> Table:
     rows = []
     for order, tree in trees.items():
         said = published.bytes_a_subscription(published.ORDER_GB[order])
-        rows.append([NAMES[order], f"{said:.0f}", figure(tree.nbytes / scale)])
+        rows.append([order, f"{said:.0f}", figure(tree.nbytes / scale)])
     return Table(
         "Bytes a subscription by order",
         ["order", "published, 10 million", f"measured, {scale:,}"],

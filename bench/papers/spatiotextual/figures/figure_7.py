@@ -7,9 +7,10 @@ from bench.papers.spatiotextual.figures import comparison
 from bench.papers.spatiotextual.figures.comparison import Comparison, Sizes
 from bench.progress import Progress
 from bench.report import Report
+from fencepost.papers.spatiotextual.trees import Kind
 
 FULL, QUICK = comparison.FULL, comparison.QUICK
-TREES = ("rt", "rt+", "rt++")
+TREES: tuple[Kind, ...] = ("rt", "rt+", "rt++")
 
 
 def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from bench.papers.spatiotextual import claims, faithful, measuring, ours, published, workloads
@@ -12,8 +13,9 @@ from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.timing import figure
+from fencepost.papers.spatiotextual.trees import Kind
 
-TREES = ("rt", "rt+", "rt++")
+TREES: tuple[Kind, ...] = ("rt", "rt+", "rt++")
 SUBSCRIPTIONS = "subscriptions"
 
 
@@ -94,17 +96,16 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
 def _measure(
     name: str, workload: Workload, sizes: Sizes, seed: int, progress: Progress
 ) -> list[Row]:
-    builds: dict[str, Callable[[], Method]] = {
-        kind: lambda kind=kind: faithful.method(workload, kind)  # type: ignore[misc]
-        for kind in TREES
-    }
-    builds[ours.KERNEL] = lambda: ours.Ours(workload).methods(ours.KERNEL)[0]
+    builds: list[tuple[str, Callable[[], Method]]] = [
+        (kind, partial(faithful.method, workload, kind)) for kind in TREES
+    ]
+    builds.append((ours.KERNEL, lambda: ours.Ours(workload).methods(ours.KERNEL)[0]))
     said = published.SUBSCRIPTIONS_GB[name]
     plain = workload.subscriptions.nbytes
     per = published.bytes_a_subscription
     rows = [Row(name, SUBSCRIPTIONS, per(said), plain, 0.0, 0)]
-    for kind, build in builds.items():
-        progress.step(f"{name}, {faithful.NAMES.get(kind, kind)}")
+    for kind, build in builds:
+        progress.step(f"{name}, {kind}")
         method = build()
         wrong = 0
         for one in KINDS:

@@ -1,0 +1,239 @@
+"""Filters posted under words: laid out from rows, and rows again where segments are merged."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels import posts_layout
+from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, WIDTH, PostArrays
+
+EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
+_SAMPLE = 2**16  # boxes from which a map is drawn
+_MOST_COUNTERS = 2**24
+
+
+class Form(NamedTuple):
+    """What posted filters have in common."""
+
+    list_column: int  # whose words they need; -1: they need none
+    geometry_column: int  # whose box they need; -1: they need none
+    accepts: int  # bit k: the attribute may be of kind k (see `fencepost.kernels.matching`)
+    direct: bool  # they ask for nothing else, and what they own are subscriptions
+
+
+class PostRows(NamedTuple):
+    """Filters to be posted, one a row."""
+
+    forms: tuple[Form, ...]
+    form: NDArray[np.int64]  # of each row
+    owner: NDArray[np.int64]
+    boxes: NDArray[np.float64]  # (n, 4)
+    token_start: NDArray[np.int64]
+    tokens: NDArray[np.int64]  # those of a row differ
+
+    @classmethod
+    def none(cls) -> PostRows:
+        """No filters."""
+        some = np.empty(0, np.int64)
+        return cls((), some, some, np.empty((0, 4)), np.zeros(1, np.int64), some)
+
+
+def join(parts: list[PostRows]) -> PostRows:
+    """The rows of several, in order."""
+    parts = [part for part in parts if len(part.form)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    forms = tuple(dict.fromkeys(form for part in parts for form in part.forms))
+    numbers = [np.array([forms.index(form) for form in part.forms]) for part in parts]
+    base = np.cumsum([0, *(len(part.tokens) for part in parts)])
+    return PostRows(
+        forms,
+        np.concatenate([n[part.form] for n, part in zip(numbers, parts, strict=True)]),
+        np.concatenate([part.owner for part in parts]),
+        np.concatenate([part.boxes for part in parts]),
+        np.concatenate(
+            [[0], *(part.token_start[1:] + b for b, part in zip(base, parts, strict=False))]
+        ),
+        np.concatenate([part.tokens for part in parts]),
+    )
+
+
+def build(rows: PostRows, words: int) -> PostArrays:
+    """The rows laid out; their tokens are numbers of `words` words."""
+    forms, group = _groups(rows)
+    knots = np.zeros((len(forms), 2, PIECES + 1))
+    for number in range(len(forms)):
+        _draw_map(rows.boxes, np.flatnonzero(group == number), knots[number])
+    images = np.empty((len(group), 4), np.uint16)
+    posts_layout.images(rows.boxes, group, knots, images)
+    chosen, rest_start, rest = _choose(rows, images, words)
+    keys = np.empty(len(group), np.uint64)
+    lists, list_of, list_words = _lists(group, chosen, words)
+    posts_layout.sort_keys(images, list_of, keys)
+    order = np.argsort(keys, kind="stable")
+    boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
+    entry_rest_start = np.empty(len(group) + 1, np.uint32)
+    entry_rest = np.empty(len(rest), np.uint32)
+    posts_layout.lay_out_entries(
+        images, order, rest_start, rest, lists, boxes, entry_rest_start, entry_rest
+    )
+    nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
+    lists, token_lists = _by_word(lists, list_words, words)
+    groups, spatial_tokens, spatial_boxes, spatial_nodes = _spatial(
+        forms, group, images, chosen, words, keys
+    )
+    direct = order[: np.count_nonzero(groups["direct"][group])]
+    return PostArrays(
+        token_lists,
+        lists,
+        groups,
+        knots,
+        boxes,
+        nodes,
+        entry_rest_start,
+        entry_rest,
+        rows.owner[order].astype(np.uint32),
+        rows.boxes[direct],
+        spatial_tokens,
+        spatial_boxes,
+        spatial_nodes,
+    )
+
+
+def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
+    """The forms, direct ones first and those of one list together; and the number of each row's."""
+    numbers = sorted(
+        range(len(rows.forms)), key=lambda k: (not rows.forms[k].direct, rows.forms[k])
+    )
+    rank = np.empty(len(numbers), np.int64)
+    rank[numbers] = np.arange(len(numbers))
+    return [rows.forms[k] for k in numbers], rank[rows.form]
+
+
+def _draw_map(
+    boxes: NDArray[np.float64], rows: NDArray[np.int64], knots: NDArray[np.float64]
+) -> None:
+    """Divide the coordinates of some boxes into pieces that hold equally many."""
+    sample = boxes[rows[:: max(len(rows) // _SAMPLE, 1)]]
+    for axis in range(2):
+        values = np.sort(sample[:, axis::2].ravel())
+        values = values[np.isfinite(values)]
+        if len(values):
+            knots[axis] = values[np.linspace(0, len(values) - 1, PIECES + 1).astype(np.int64)]
+
+
+def _choose(
+    rows: PostRows, images: NDArray[np.uint16], words: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:
+    """The word under which each row is posted; where its others begin; the others."""
+    counters = min(1 << max(4 * len(rows.tokens), 1).bit_length(), _MOST_COUNTERS)
+    chosen = np.empty(len(rows.form), np.uint32)
+    rest_start = np.empty(len(rows.form) + 1, np.int64)
+    rest = np.empty(len(rows.tokens), np.uint32)
+    posts_layout.choose_words(
+        rows.token_start,
+        rows.tokens,
+        images,
+        words,
+        np.zeros(words, np.int64),
+        np.zeros(counters, np.int32),
+        rest,
+        rest_start,
+        chosen,
+    )
+    return chosen, rest_start, rest[: rest_start[-1]]
+
+
+def _lists(
+    group: NDArray[np.int64], chosen: NDArray[np.uint32], words: int
+) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
+    """A list for each group and word that occur together, by group; each row's; each list's word."""
+    pairs, list_of, counts = np.unique(
+        group * (words + 1) + chosen, return_inverse=True, return_counts=True
+    )
+    lists = np.zeros(len(pairs), LIST)
+    lists["first"] = np.cumsum(counts) - counts
+    lists["count"] = counts
+    lists["group"] = pairs // (words + 1)
+    return lists, list_of, pairs % (words + 1)
+
+
+def _by_word(
+    lists: NDArray[np.void], list_words: NDArray[np.int64], words: int
+) -> tuple[NDArray[np.void], NDArray[np.uint32]]:
+    """The lists sorted by word, and where those of each word begin."""
+    order = np.argsort(list_words, kind="stable")
+    starts = np.searchsorted(list_words[order], np.arange(words + 2))
+    return lists[order], starts.astype(np.uint32)
+
+
+def _plant(
+    boxes: NDArray[np.uint16], firsts: NDArray[np.uint32], counts: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """Trees over ranges of boxes, and where each begins."""
+    firsts, counts = firsts.astype(np.int64), counts.astype(np.int64)
+    sizes = np.empty(len(counts), np.int64)
+    posts_layout.tree_sizes(counts, sizes)
+    starts = np.cumsum(sizes) - sizes
+    nodes = np.zeros(4 * sizes.sum() + PADDING, np.uint16)
+    posts_layout.plant(boxes, firsts, counts, starts, nodes)
+    return nodes, starts
+
+
+def _spatial(
+    forms: list[Form],
+    group: NDArray[np.int64],
+    images: NDArray[np.uint16],
+    chosen: NDArray[np.uint32],
+    words: int,
+    keys: NDArray[np.uint64],
+) -> tuple[NDArray[np.void], NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16]]:
+    """The groups, and the words of each along the curve with a tree over their blocks."""
+    groups = np.zeros(len(forms), GROUP)
+    members = [
+        np.flatnonzero(group == number) if form.list_column >= 0 else np.empty(0, np.int64)
+        for number, form in enumerate(forms)
+    ]
+    blocks = np.array([len(rows) + WIDTH - 1 for rows in members], np.int64) // WIDTH
+    firsts = np.cumsum(blocks) - blocks
+    tokens = np.empty(WIDTH * blocks.sum(), np.uint32)
+    boxes = np.zeros(4 * blocks.sum() + PADDING, np.uint16)
+    for number, rows in enumerate(members):
+        order = rows[np.argsort(keys[rows].astype(np.uint32), kind="stable")]
+        posts_layout.spatial_blocks(images, order, chosen, words, tokens, boxes, firsts[number])
+    nodes, starts = _plant(boxes, firsts, blocks)
+    for name in ("list_column", "geometry_column", "accepts", "direct"):
+        groups[name] = [getattr(form, name) for form in forms]
+    groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
+    return groups, tokens, boxes, nodes
+
+
+def rows_of(posts: PostArrays, words: int) -> PostRows:
+    """What the direct entries were laid out from, entry by entry."""
+    count = len(posts.exact)
+    forms = tuple(
+        Form(int(g["list_column"]), int(g["geometry_column"]), int(g["accepts"]), bool(g["direct"]))
+        for g in posts.groups
+    )
+    by_entry = np.argsort(posts.lists["first"], kind="stable")
+    lists = posts.lists[by_entry]
+    list_words = np.repeat(np.arange(words + 1), np.diff(posts.token_lists.astype(np.int64)))
+    own = list_words[by_entry]
+    sizes = lists["count"].astype(np.int64)
+    form = np.repeat(lists["group"].astype(np.int64), sizes)[:count]
+    word = np.repeat(own, sizes)[:count]
+    rest_start = posts.rest_start[: count + 1].astype(np.int64)
+    has_word = word < words
+    token_start = np.zeros(count + 1, np.int64)
+    np.cumsum(np.diff(rest_start) + has_word, out=token_start[1:])
+    tokens = np.empty(token_start[-1], np.int64)
+    first = np.zeros(len(tokens), bool)
+    first[token_start[:-1][has_word]] = True
+    tokens[first] = word[has_word]
+    tokens[~first] = posts.rest[: rest_start[-1]]
+    return PostRows(
+        forms, form, posts.owner[:count].astype(np.int64), posts.exact, token_start, tokens
+    )

@@ -1,0 +1,214 @@
+"""Laying out posted filters: which word each stands under, in which order, in which blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.posts import CELL_BITS, PIECES, PLAIN, WIDTH, cells_of, image
+
+_CELLS = 2**6  # of each axis, in which words are counted
+_CURVE_BITS = 16
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # spreads (cell, word) over the counters
+_SHIFT = np.uint64(32)
+
+
+@kernel
+def images(boxes, group, knots, out):
+    """out[k] = the image of box k by the maps of its group. out : (n, 4) uint16."""
+    for k in range(boxes.shape[0]):
+        own = knots[group[k]]
+        out[k, 0] = image(own[0], boxes[k, 0])
+        out[k, 1] = image(own[1], boxes[k, 1])
+        out[k, 2] = image(own[0], boxes[k, 2])
+        out[k, 3] = image(own[1], boxes[k, 3])
+
+
+@kernel
+def choose_words(token_start, tokens, images, none, counts, near_counts, rest, rest_start, chosen):
+    """For each row its rarest word, and the others with the rarest first.
+
+    A word is as frequent as it is among all rows and among those of the same cell, both counted
+    half: frequencies near a place are what an event there will meet, but are small numbers.
+
+    tokens : distinct in a row. none : what a row without words is posted under. counts : (words)
+    int64 zeros. near_counts : int32 zeros, a power of two, shared by pairs of a cell and a word.
+    rest : room for all tokens. rest_start : (n + 1). chosen : (n,).
+    """
+    rows = token_start.shape[0] - 1
+    for k in range(rows):
+        cell = _cell(images, k)
+        for j in range(token_start[k], token_start[k + 1]):
+            counts[tokens[j]] += 1
+            near_counts[_counter(cell, tokens[j], near_counts)] += 1
+    share = 1.0 / (_CELLS * _CELLS)
+    write = 0
+    for k in range(rows):
+        rest_start[k] = write
+        low, high = token_start[k], token_start[k + 1]
+        if low == high:
+            chosen[k] = none
+            continue
+        cell = _cell(images, k)
+        rarest = low
+        least = np.inf
+        for j in range(low, high):
+            near = near_counts[_counter(cell, tokens[j], near_counts)] - 1
+            frequency = near + share * counts[tokens[j]]
+            if frequency < least or (frequency == least and tokens[j] < tokens[rarest]):
+                rarest, least = j, frequency
+        chosen[k] = tokens[rarest]
+        first = write
+        for j in range(low, high):
+            if j == rarest:
+                continue
+            at = write
+            while at > first and counts[rest[at - 1]] > counts[tokens[j]]:
+                rest[at] = rest[at - 1]
+                at -= 1
+            rest[at] = tokens[j]
+            write += 1
+    rest_start[rows] = write
+
+
+@inlined
+def _cell(images, k):
+    x = (np.int64(images[k, 0]) + np.int64(images[k, 2])) >> 11
+    y = (np.int64(images[k, 1]) + np.int64(images[k, 3])) >> 11
+    return x * _CELLS + y
+
+
+@inlined
+def _counter(cell, token, counters):
+    key = (np.uint64(cell) << _SHIFT | np.uint64(token)) * _FACTOR
+    return np.int64((key >> _SHIFT) & np.uint64(counters.shape[0] - 1))
+
+
+@kernel
+def sort_keys(images, list_of, out):
+    """out[k] = what rows are sorted by: their list, then the place of their centre on a curve."""
+    for k in range(images.shape[0]):
+        x = (np.int64(images[k, 0]) + np.int64(images[k, 2])) >> 1
+        y = (np.int64(images[k, 1]) + np.int64(images[k, 3])) >> 1
+        out[k] = np.uint64(list_of[k]) << _SHIFT | np.uint64(_curve_place(x, y))
+
+
+@inlined
+def _curve_place(x, y):
+    """Where on the Hilbert curve through 2**16 x 2**16 cells the cell (x, y) comes."""
+    place = 0
+    for bit in range(_CURVE_BITS - 1, -1, -1):
+        right = (x >> bit) & 1
+        upper = (y >> bit) & 1
+        place = place << 2 | ((3 * right) ^ upper)
+        if upper == 0:  # the curve in a lower quarter is turned
+            if right:
+                x = ~x
+                y = ~y
+            x, y = y, x
+    return place
+
+
+@kernel
+def lay_out_entries(images, order, rest_start, rest, lists, boxes, out_rest_start, out_rest):
+    """Write rows as entries, list by list; and the cells of each list.
+
+    order : the row of each entry. lists : LIST, whose `first` and `count` are set. boxes : room
+    for four numbers an entry.
+    """
+    write = 0
+    for n in range(lists.shape[0]):
+        first, count = np.int64(lists[n]["first"]), np.int64(lists[n]["count"])
+        low, high = np.uint64(0), np.uint64(0)
+        for entry in range(count):
+            row = order[first + entry]
+            _put(boxes, first, count, entry, images[row, 0], images[row, 1], images[row, 2],
+                 images[row, 3])  # fmt: skip
+            some, others = cells_of(
+                np.int64(images[row, 0]), np.int64(images[row, 1]), np.int64(images[row, 2]),
+                np.int64(images[row, 3]),
+            )  # fmt: skip
+            low |= some
+            high |= others
+            out_rest_start[first + entry] = write
+            for j in range(rest_start[row], rest_start[row + 1]):
+                out_rest[write] = rest[j]
+                write += 1
+        lists[n]["low_cells"] = low
+        lists[n]["high_cells"] = high
+    out_rest_start[order.shape[0]] = write
+
+
+@kernel
+def spatial_blocks(images, order, chosen, none, tokens, boxes, first):
+    """Write the words and boxes of the blocks of 16 rows in a row, from block `first` on.
+
+    What is left of the last block has the word `none`.
+    """
+    blocks = (order.shape[0] + WIDTH - 1) // WIDTH
+    for block in range(blocks):
+        a, b, c, d = np.uint16(65535), np.uint16(65535), np.uint16(0), np.uint16(0)
+        for k in range(WIDTH):
+            at = WIDTH * block + k
+            token = none
+            if at < order.shape[0]:
+                row = order[at]
+                token = chosen[row]
+                a, b = min(a, images[row, 0]), min(b, images[row, 1])
+                c, d = max(c, images[row, 2]), max(d, images[row, 3])
+            tokens[WIDTH * (first + block) + k] = token
+        _put(boxes, first, blocks, block, a, b, c, d)
+
+
+@inlined
+def _put(boxes, first, count, k, x0, y0, x1, y1):
+    """Write box k of `count` from `first` on, in blocks of 16."""
+    block = k // WIDTH
+    width = min(WIDTH, count - WIDTH * block)
+    at = 4 * (first + WIDTH * block) + k % WIDTH
+    boxes[at] = x0
+    boxes[at + width] = y0
+    boxes[at + 2 * width] = x1
+    boxes[at + 3 * width] = y1
+
+
+@inlined
+def _get(boxes, first, count, k):
+    block = k // WIDTH
+    width = min(WIDTH, count - WIDTH * block)
+    at = 4 * (first + WIDTH * block) + k % WIDTH
+    return boxes[at], boxes[at + width], boxes[at + 2 * width], boxes[at + 3 * width]
+
+
+@kernel
+def tree_sizes(counts, out):
+    """out[k] = how many boxes the tree over counts[k] others has."""
+    for k in range(counts.shape[0]):
+        total = 0
+        on_level = np.int64(counts[k])
+        if on_level > PLAIN:
+            while on_level > WIDTH:
+                on_level = (on_level + WIDTH - 1) // WIDTH
+                total += on_level
+        out[k] = total
+
+
+@kernel
+def plant(boxes, firsts, counts, node_starts, nodes):
+    """Write the trees over boxes firsts[k]:firsts[k] + counts[k], each from node_starts[k] on."""
+    for k in range(firsts.shape[0]):
+        count = np.int64(counts[k])
+        if count <= PLAIN:
+            continue
+        below, first = boxes, np.int64(firsts[k])
+        start = np.int64(node_starts[k])
+        while count > WIDTH:
+            above = (count + WIDTH - 1) // WIDTH
+            for block in range(above):
+                x0, y0, x1, y1 = _get(below, first, count, WIDTH * block)
+                for j in range(WIDTH * block + 1, min(WIDTH * (block + 1), count)):
+                    a, b, c, d = _get(below, first, count, j)
+                    x0, y0, x1, y1 = min(x0, a), min(y0, b), max(x1, c), max(y1, d)
+                _put(nodes, start, above, block, x0, y0, x1, y1)
+            below, first, count = nodes, start, above
+            start += above

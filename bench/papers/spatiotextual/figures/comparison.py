@@ -13,6 +13,7 @@ from typing import Any
 from bench.papers.spatiotextual import claims, measuring, ours, workloads
 from bench.papers.spatiotextual.claims import Claim, Setting
 from bench.papers.spatiotextual.figures.common import (
+    COLOURS,
     bad_ids,
     best,
     check_table,
@@ -24,6 +25,7 @@ from bench.papers.spatiotextual.figures.common import (
 )
 from bench.papers.spatiotextual.measuring import Effort, Outcome
 from bench.papers.spatiotextual.methods import Method
+from bench.papers.spatiotextual.published import SUBSCRIPTIONS
 from bench.papers.spatiotextual.workloads import KINDS, LONG, Workload
 from bench.progress import Progress
 from bench.report import Report, Table, log_axis
@@ -53,6 +55,7 @@ class Comparison:
     orders : what the paper says of it, by what the report calls it.
     compared : methods whose ratio to our kernel is shown.
     published : what the paper prints for a setting, and how that column is called.
+    stars : the same as milliseconds of methods, drawn where there are as many subscriptions.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Comparison:
     compared: Sequence[str]
     published: Mapping[Setting, str] = field(default_factory=dict)
     published_title: str = "published"
+    stars: Mapping[Setting, Mapping[str, float]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()
 
@@ -154,6 +158,8 @@ def _draw(picture: Any, given: Comparison, outcomes: Mapping[Setting, Outcome]) 
     for letter, kind, axes in zip("abcd", KINDS, panels, strict=True):
         own = {tokens: one.times for (name, tokens), one in outcomes.items() if name == kind.name}
         lines(axes, list(own), list(own.values()))
+        if len(given.workload) == SUBSCRIPTIONS:
+            _stars(axes, kind.name, given.stars)
         log_axis(axes.yaxis)
         axes.set_xlabel("tokens of a message")
         axes.set_ylabel("microseconds a message")
@@ -162,3 +168,11 @@ def _draw(picture: Any, given: Comparison, outcomes: Mapping[Setting, Outcome]) 
     picture.legend(
         *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10
     )
+
+
+def _stars(axes: Any, kind: str, stars: Mapping[Setting, Mapping[str, float]]) -> None:
+    """Published times of a kind of messages, in the colours of their methods."""
+    for (name, tokens), said in stars.items():
+        if name == kind:
+            for method, ms in said.items():
+                axes.scatter(tokens, ms * 1e3, color=COLOURS[method], marker="*", s=160, zorder=5)

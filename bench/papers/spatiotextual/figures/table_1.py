@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from bench.papers.spatiotextual import claims, faithful, measuring, ours, published, workloads
+from bench.papers.spatiotextual.figures.common import COLOURS
 from bench.papers.spatiotextual.methods import Method
 from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
@@ -146,7 +147,8 @@ def _table(rows: list[Row], scale: int) -> Table:
 def _draw(picture: Any, rows: list[Row], scale: int) -> None:
     axes = picture.subplots()
     places = range(len(rows))
-    axes.barh(places, [row.nbytes / scale for row in rows], color="#c2185b", label="measured")
+    colours = [COLOURS.get(row.method, "#9e9e9e") for row in rows]
+    axes.barh(places, [row.nbytes / scale for row in rows], color=colours, label="measured")
     said = [(place, row.published_bytes) for place, row in enumerate(rows) if row.published_bytes]
     axes.scatter(
         [value for _, value in said],

@@ -144,7 +144,8 @@ def fencepost(
       fencepost warmup            compile once, so that first calls are fast
       fencepost bench relate      time the relation of two geometries
       fencepost bench regions     repeat the experiments of the paper on regions
-      fencepost bench spatiotextual   the same for words and rectangles
+      fencepost bench spatiotextual
+                                  the same for words and rectangles
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some

@@ -122,7 +122,7 @@ def _affordable(method: Method, messages: TokenBoxes, effort: Effort) -> int:
     """How many messages a method can run in each round."""
     few = messages.first(min(_PROBE, len(messages)))
     way = method.ready(few)
-    _, seconds = timed(way)
+    seconds = min(timed(way)[1] for _ in range(2))
     each = effort.budget_s / (effort.rounds + 2)
     return int(np.clip(each / (seconds / len(few)), len(few), len(messages)))
 

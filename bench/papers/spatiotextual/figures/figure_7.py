@@ -40,8 +40,8 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
                 }
             },
             notes=[
-                "The figure is printed without numbers; the text gives those in the table (stars in "
-                "the picture of 10 million)."
+                "The figure is printed without numbers; the text gives those in the table (stars "
+                "in the picture of 10 million)."
             ],
         ),
         sizes,

@@ -391,6 +391,19 @@ def test_a_slow_method_runs_fewer_messages(
     assert outcome.check.bad == 0
 
 
+def test_times_are_divided_by_what_each_way_worked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = iter([1.0, 1.0, 0.4, 0.4, 0.2, 0.8, 0.3, 0.1])  # one round that does not count
+    monkeypatch.setattr(timing, "_seconds", lambda way: next(seconds))
+    ways = {"a": list, "b": list}
+    found = timing.alternate(ways, items={"a": 2, "b": 4}, rounds=3, budget_s=60)
+    assert found["a"].min_ms == pytest.approx(100)
+    assert found["a"].median_ms == pytest.approx(150)
+    assert found["b"].min_ms == pytest.approx(25)
+    assert found["b"].median_ms == pytest.approx(100)
+
+
 def test_answers_out_of_order_are_wrong() -> None:
     right = [np.array([1, 2]), np.array([5])]
     stops = np.array([2, 3])

@@ -44,20 +44,8 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
     notes: list[str] = []
     for count in counts:
         progress.step(f"{count:,} subscriptions")
-        workload = workloads.twitter(seed, count)
-        notes = scale_note(workload)
-        methods = [
-            faithful.method(workload, "rt++"),
-            rarest.method(workload),
-            *ours.Ours(workload).methods(ours.KERNEL),
-        ]
-        for kind in KINDS:
-            progress.step(f"{count:,} subscriptions, {kind.name} messages")
-            is_long = (kind.least, kind.most) == LONG
-            made = workloads.of_kind(
-                workload, seed, kind, sizes.long_messages if is_long else sizes.messages
-            )
-            outcomes[kind.name, count] = measuring.measure(workload, methods, made, sizes.effort)
+        found, notes = _measure(count, sizes, seed, progress)
+        outcomes |= found
     slopes = _slopes(outcomes)
     sublinear = all(own[TREE] < 1 for own in slopes.values())
     return Report(
@@ -81,6 +69,27 @@ def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
             *notes,
         ],
     )
+
+
+def _measure(
+    count: int, sizes: Sizes, seed: int, progress: Progress
+) -> tuple[dict[Point, Outcome], list[str]]:
+    """The outcomes with so many subscriptions, and what is said of them."""
+    workload = workloads.twitter(seed, count)
+    methods = [
+        faithful.method(workload, "rt++"),
+        rarest.method(workload),
+        *ours.Ours(workload).methods(ours.KERNEL),
+    ]
+    outcomes: dict[Point, Outcome] = {}
+    for kind in KINDS:
+        progress.step(f"{count:,} subscriptions, {kind.name} messages")
+        is_long = (kind.least, kind.most) == LONG
+        made = workloads.of_kind(
+            workload, seed, kind, sizes.long_messages if is_long else sizes.messages
+        )
+        outcomes[kind.name, count] = measuring.measure(workload, methods, made, sizes.effort)
+    return outcomes, scale_note(workload)
 
 
 def _slopes(outcomes: Mapping[Point, Outcome]) -> dict[str, dict[str, float]]:

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.shapes import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.packing import NodeArrays
-from fencepost.papers.spatiotextual.search import meets, read_tokens, sort
-from fencepost.papers.spatiotextual.token_tables import ListTables, find
+from fencepost.papers.spatiotextual.search import SCANNED, ask, is_asked, meets, read_tokens, sort
+from fencepost.papers.spatiotextual.token_tables import EMPTY, ListTables, find
 
 
 _MOST_WAITING = 1024  # more than any search can hold: 63 at each level and one
@@ -68,6 +68,7 @@ def _from(members, low, high, place):
 def match_lists(tree, messages, some_without, top, room, first, out, stops):
     """Match messages from `first` on, until done or out of room: see `search.match_masks`."""
     nodes = tree.nodes
+    members = tree.tables.members
     slices = room.slices
     root = nodes.level.shape[0] - 1
     height = np.int64(nodes.level[root])
@@ -78,6 +79,7 @@ def match_lists(tree, messages, some_without, top, room, first, out, stops):
         count = read_tokens(messages, m, some_without, top, room.own)
         x0, y0 = messages.boxes[m, 0], messages.boxes[m, 1]
         x1, y1 = messages.boxes[m, 2], messages.boxes[m, 3]
+        ask(room, count, 1)
         stack[0, 0], stack[0, 1], stack[0, 2] = root, 0, 0
         waiting = 1
         while waiting > 0:
@@ -87,8 +89,10 @@ def match_lists(tree, messages, some_without, top, room, first, out, stops):
             above = stack[waiting, 2]
             used = above
             for k in range(stack[waiting, 1], above):  # of its parent
-                start = _from(tree.tables.members, slices[k, 0], slices[k, 1], low)
-                stop = _from(tree.tables.members, start, slices[k, 1], high)
+                if members[slices[k, 0]] >= high or members[slices[k, 1] - 1] < low:
+                    continue
+                start = _from(members, slices[k, 0], slices[k, 1], low)
+                stop = _from(members, start, slices[k, 1], high)
                 slices[used, 0] = start
                 slices[used, 1] = stop
                 used += start < stop
@@ -103,10 +107,11 @@ def match_lists(tree, messages, some_without, top, room, first, out, stops):
                 waiting = _push(nodes, node, x0, y0, x1, y1, above, used, stack, waiting)
                 continue
             if out.shape[0] - found < high - low:
+                ask(room, count, 0)
                 return m
             for k in range(above, used):
                 for j in range(slices[k, 0], slices[k, 1]):
-                    room.counts[np.int64(tree.tables.members[j]) - low] += 1
+                    room.counts[np.int64(members[j]) - low] += 1
             if level == 0:
                 found = _leaf(tree, node, low, x0, y0, x1, y1, room, count, out, found)
             else:
@@ -117,6 +122,7 @@ def match_lists(tree, messages, some_without, top, room, first, out, stops):
                         found = _leaf(tree, leaf, low, x0, y0, x1, y1, room, count, out, found)
                     leaf += 1
             room.counts[: high - low] = 0
+        ask(room, count, 0)
         sort(out, begin, found)
         stops[m] = found
     return stops.shape[0]
@@ -164,12 +170,19 @@ def _leaf(tree, leaf, base, x0, y0, x1, y1, room, count, out, found):
     if open_ends:
         first = tree.tables.start[leaf]
         stop = tree.tables.start[leaf + 1]
-        if first < stop:
-            for j in range(count):
+        by_slot = stop - first < SCANNED * count
+        for j in range(stop - first if by_slot else count):
+            slot = first + j
+            if by_slot:
+                key = tree.tables.keys[slot]
+                if key == EMPTY or not is_asked(room.asked, key):
+                    continue
+            else:
                 slot = find(tree.tables.keys, first, stop, np.int64(room.own[j]))
-                if slot >= 0:
-                    for k in range(tree.tables.ends[slot], tree.tables.ends[slot + 1]):
-                        room.counts[np.int64(tree.tables.members[k]) - base] += 1
+                if slot < 0:
+                    continue
+            for k in range(tree.tables.ends[slot], tree.tables.ends[slot + 1]):
+                room.counts[np.int64(tree.tables.members[k]) - base] += 1
     for place in range(low, high):
         if room.counts[place - base] == tree.lengths[place]:
             out[found] = tree.rows[place]

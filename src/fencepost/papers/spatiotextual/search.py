@@ -22,6 +22,8 @@ from fencepost.kernels.shapes import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.packing import NodeArrays
 from fencepost.papers.spatiotextual.token_tables import EVERY, MOST_ENTRIES, MaskTables, find
 
+SCANNED = 4  # a table of up to so many slots for each token of a message is gone through instead
+
 
 class MessageArrays(NamedTuple):
     """Messages: boxes, and tokens, distinct in each."""
@@ -130,8 +132,7 @@ def match_masks(tree, messages, some_without, top, room, first, out, stops):
         x0, y0 = messages.boxes[m, 0], messages.boxes[m, 1]
         x1, y1 = messages.boxes[m, 2], messages.boxes[m, 3]
         total = candidates(tree.nodes, tree.tables, x0, y0, x1, y1, room.own, count, room.queue)
-        if not counted:
-            _ask(room, count, np.uint64(1))
+        ask(room, count, 1)
         enough = True
         for q in range(total - 1, -1, -1):
             node = np.int64(room.queue[q])
@@ -144,8 +145,7 @@ def match_masks(tree, messages, some_without, top, room, first, out, stops):
                 found = _count(tree, node, x0, y0, x1, y1, room, count, out, found)
             else:
                 found = _verify(tree, node, x0, y0, x1, y1, room.asked, out, found)
-        if not counted:
-            _ask(room, count, np.uint64(0))
+        ask(room, count, 0)
         if not enough:
             return m
         sort(out, start, found)
@@ -154,8 +154,8 @@ def match_masks(tree, messages, some_without, top, room, first, out, stops):
 
 
 @inlined
-def _ask(room, count, value):
-    """Set the bits of a message's tokens, or take them away."""
+def ask(room, count, value):
+    """Set the bits of a message's tokens (value 1), or take them away (0)."""
     for j in range(count):
         token = np.uint64(room.own[j])
         bit = np.uint64(1) << (token & np.uint64(63))
@@ -166,8 +166,10 @@ def _ask(room, count, value):
 
 
 @inlined
-def _is_asked(asked, token):
-    return (asked[np.uint64(token) >> np.uint64(6)] >> (np.uint64(token) & np.uint64(63))) & np.uint64(1)
+def is_asked(asked, token):
+    """Whether a token's bit is set."""
+    word = asked[np.uint64(token) >> np.uint64(6)]
+    return (word >> (np.uint64(token) & np.uint64(63))) & np.uint64(1)
 
 
 @kernel
@@ -175,15 +177,15 @@ def _verify(tree, leaf, x0, y0, x1, y1, asked, out, found):
     """Append the rows of a leaf's subscriptions that match."""
     textual = tree.tables.keys.shape[0] > 0  # or space comes first
     for place in range(np.uint32(tree.nodes.low[leaf]), np.uint32(tree.nodes.high[leaf])):
-        if textual and not _is_asked(asked, tree.leads[place]):
+        if textual and not is_asked(asked, tree.leads[place]):
             continue
         if not meets(tree.boxes, place, x0, y0, x1, y1):
             continue
-        if not textual and not _is_asked(asked, tree.leads[place]):
+        if not textual and not is_asked(asked, tree.leads[place]):
             continue
         missing = False
         for j in range(tree.token_start[place], tree.token_start[place + 1]):
-            if not _is_asked(asked, tree.tokens[j]):
+            if not is_asked(asked, tree.tokens[j]):
                 missing = True
                 break
         if not missing:
@@ -199,12 +201,19 @@ def _count(tree, leaf, x0, y0, x1, y1, room, count, out, found):
     size = np.int64(tree.nodes.high[leaf]) - low
     first = tree.tables.start[leaf]
     stop = tree.tables.start[leaf + 1]
-    for j in range(count):
-        slot = find(tree.tables.keys, first, stop, np.int64(room.own[j]))
-        if slot >= 0:
-            mask = tree.tables.masks[slot]
-            for k in range(size):
-                room.counts[k] += np.uint16((mask >> np.uint64(k)) & np.uint64(1))
+    by_slot = stop - first < SCANNED * count
+    for j in range(stop - first if by_slot else count):
+        slot = first + j
+        if by_slot:
+            if tree.tables.masks[slot] == 0 or not is_asked(room.asked, tree.tables.keys[slot]):
+                continue
+        else:
+            slot = find(tree.tables.keys, first, stop, np.int64(room.own[j]))
+            if slot < 0:
+                continue
+        mask = tree.tables.masks[slot]
+        for k in range(size):
+            room.counts[k] += np.uint16((mask >> np.uint64(k)) & np.uint64(1))
     for k in range(size):
         if room.counts[k] == tree.lengths[low + k] and meets(tree.boxes, low + k, x0, y0, x1, y1):
             out[found] = tree.rows[low + k]

@@ -132,7 +132,7 @@ class SpatioTextualIndex:
             raise IndexingError(f"no index is called {kind!r}; there are {', '.join(KINDS)}")
         if order not in ORDERS:
             raise IndexingError(f"no order is called {order!r}; there are {', '.join(ORDERS)}")
-        if not 2 <= least <= most // 2 <= MOST_ENTRIES // 2:
+        if not (2 <= least <= most // 2 and most <= MOST_ENTRIES):
             raise IndexingError(
                 f"nodes need 2 <= least <= most / 2, and most up to {MOST_ENTRIES}; got least "
                 f"{least} and most {most}"

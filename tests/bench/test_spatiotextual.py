@@ -344,6 +344,20 @@ def test_rectangles_that_only_touch_match() -> None:
         assert (rows.tolist(), stops.tolist()) == ([0, 1, 0, 2], [2, 4]), method.name
 
 
+def test_rows_count_through_all_shelves(small: Workload) -> None:
+    given, cut = small.subscriptions, 700
+    rest = TokenBoxes(
+        given.boxes[cut:], given.start[cut:] - given.start[cut], given.tokens[given.start[cut] :]
+    )
+    engine = ours.Ours(replace(small, subscriptions=given.first(cut)))
+    engine._shelves += ours.Ours(replace(small, subscriptions=rest))._shelves
+    made = workloads.of_kind(small, 2, KINDS[3], 25)
+    (kernel,) = engine.methods(ours.KERNEL)
+    rows, stops = kernel.ready(made)()
+    assert len(engine._shelves) == 2
+    assert [part.tolist() for part in np.split(rows, stops[:-1])] == by_hand(given, made)
+
+
 def test_a_list_needs_a_token() -> None:
     empty = TokenBoxes(np.zeros((1, 4)), np.zeros(2, np.int64), np.empty(0, np.uint32))
     with pytest.raises(ValueError, match="without tokens"):

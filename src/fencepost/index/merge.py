@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index import posts
+from fencepost.index.posts import PostRows, ranges
 from fencepost.index.table import TableArrays
 from fencepost.kernels import matching
 from fencepost.kernels.matching import SegmentArrays
@@ -25,6 +27,7 @@ def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArra
         [], [np.zeros(1, np.int64)], [], [np.zeros(1, np.int64)], [], [], [np.zeros(1, np.int64)],
     )  # fmt: skip
     geometries: list[tuple[ShapeArrays, NDArray[np.int64]]] = []
+    posted: list[PostRows] = []
     for piece in pieces:
         rows = piece.checks
         rows["item"][piece.geometric] += shapes
@@ -37,6 +40,11 @@ def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArra
         out_items.append(piece.set_items + strings)
         out_text.append(piece.text)
         out_strings.append(piece.string_ends + text)
+        posted.append(
+            piece.posts._replace(
+                owner=piece.posts.owner + subscriptions, tokens=piece.posts.tokens + strings
+            )
+        )
         geometries.append((piece.arrays.shapes, piece.shape_rows))
         subscriptions += piece.subscriptions
         checks += len(rows)
@@ -54,6 +62,7 @@ def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArra
         np.concatenate(out_text),
         np.concatenate(out_strings),
         Shapes.gather(geometries),
+        posts.join(posted),
     )
 
 
@@ -73,41 +82,41 @@ class _Piece:
         ends = arrays.filter_check.astype(np.int64)
         sizes = ends[kept + 1] - ends[kept]
         self.filter_ends = np.cumsum(sizes)
-        self.checks = arrays.checks[_ranges(ends[kept], sizes)].copy()
-        self.checks["flags"] &= 0xFF & ~matching.WALKED
+        self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
+        self.checks["flags"] &= 0xFF & ~matching.FOUND
         kind = self.checks["kind"]
         self.geometric = np.isin(kind, _GEOMETRIC)
         self.textual = np.isin(kind, _TEXTUAL)
         self.with_sets = np.isin(kind, (matching.MEMBER, matching.LIST))
         self.shape_rows = self.checks["item"][self.geometric].astype(np.int64)
         self.checks["item"][self.geometric] = np.arange(len(self.shape_rows))
+        self._keep_posts(number)
         self._keep_sets(kind)
         self._keep_strings()
+
+    def _keep_posts(self, number: NDArray[np.int64]) -> None:
+        words = len(self.arrays.vocabulary.start) - 1
+        self.posts = posts.chosen(posts.rows_of(self.arrays.posts, words), number)
 
     def _keep_sets(self, kind: NDArray[np.uint8]) -> None:
         first = self.checks["item"][self.with_sets].astype(np.int64)
         # A list check owns two sets, one after the other.
         owned = np.where(kind[self.with_sets] == matching.LIST, 2, 1)
         self.checks["item"][self.with_sets] = np.cumsum(owned) - owned
-        chosen = _ranges(first, owned)
+        chosen = ranges(first, owned)
         start = self.arrays.set_start.astype(np.int64)
         sizes = start[chosen + 1] - start[chosen]
         self.set_ends = np.cumsum(sizes)
-        self.set_items = self.arrays.set_items[_ranges(start[chosen], sizes)].astype(np.int64)
+        self.set_items = self.arrays.set_items[ranges(start[chosen], sizes)].astype(np.int64)
 
     def _keep_strings(self) -> None:
         own = self.checks["item"][self.textual].astype(np.int64)
-        used, number = np.unique(np.concatenate((self.set_items, own)), return_inverse=True)
-        self.set_items, own = number[: len(self.set_items)], number[len(self.set_items) :]
+        parts = (self.set_items, own, self.posts.tokens)
+        used, number = np.unique(np.concatenate(parts), return_inverse=True)
+        self.set_items, own, tokens = np.split(number, np.cumsum([len(p) for p in parts[:-1]]))
         self.checks["item"][self.textual] = own
+        self.posts = self.posts._replace(tokens=tokens)
         start = self.arrays.vocabulary.start.astype(np.int64)
         sizes = start[used + 1] - start[used]
         self.string_ends = np.cumsum(sizes)
-        self.text = self.arrays.vocabulary.bytes[_ranges(start[used], sizes)]
-
-
-def _ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first[k], first[k] + 1, ... sizes[k] of them, for each k in turn."""
-    begin = np.cumsum(sizes) - sizes
-    found: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - begin, sizes)
-    return found
+        self.text = self.arrays.vocabulary.bytes[ranges(start[used], sizes)]

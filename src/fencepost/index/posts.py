@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from fencepost.kernels import posts_layout
 from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, WIDTH, PostArrays
 
-EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
+Box: TypeAlias = tuple[float, float, float, float]
+EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
 _SAMPLE = 2**16  # boxes from which a map is drawn
 _MOST_COUNTERS = 2**24
 
@@ -34,11 +36,20 @@ class PostRows(NamedTuple):
     token_start: NDArray[np.int64]
     tokens: NDArray[np.int64]  # those of a row differ
 
-    @classmethod
-    def none(cls) -> PostRows:
-        """No filters."""
-        some = np.empty(0, np.int64)
-        return cls((), some, some, np.empty((0, 4)), np.zeros(1, np.int64), some)
+
+def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostRows:
+    """Filters given one by one: form, owner, box, tokens."""
+    forms = tuple(dict.fromkeys(form for form, *_ in given))
+    number = {form: k for k, form in enumerate(forms)}
+    sizes = [0, *(len(tokens) for *_, tokens in given)]
+    return PostRows(
+        forms,
+        np.array([number[form] for form, *_ in given], np.int64),
+        np.array([owner for _, owner, *_ in given], np.int64),
+        np.array([box for _, _, box, _ in given], np.float64).reshape(-1, 4),
+        np.cumsum(sizes, dtype=np.int64),
+        np.array([token for *_, tokens in given for token in tokens], np.int64),
+    )
 
 
 def join(parts: list[PostRows]) -> PostRows:
@@ -150,7 +161,7 @@ def _choose(
 def _lists(
     group: NDArray[np.int64], chosen: NDArray[np.uint32], words: int
 ) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
-    """A list for each group and word that occur together, by group; each row's; each list's word."""
+    """A list for each group and word that occur together, by group; each row's; their words."""
     pairs, list_of, counts = np.unique(
         group * (words + 1) + chosen, return_inverse=True, return_counts=True
     )
@@ -171,7 +182,7 @@ def _by_word(
 
 
 def _plant(
-    boxes: NDArray[np.uint16], firsts: NDArray[np.uint32], counts: NDArray[np.uint32]
+    boxes: NDArray[np.uint16], firsts: NDArray[Any], counts: NDArray[Any]
 ) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
     """Trees over ranges of boxes, and where each begins."""
     firsts, counts = firsts.astype(np.int64), counts.astype(np.int64)
@@ -220,7 +231,8 @@ def rows_of(posts: PostArrays, words: int) -> PostRows:
     )
     by_entry = np.argsort(posts.lists["first"], kind="stable")
     lists = posts.lists[by_entry]
-    list_words = np.repeat(np.arange(words + 1), np.diff(posts.token_lists.astype(np.int64)))
+    starts = posts.token_lists.astype(np.int64)
+    list_words = np.repeat(np.arange(words + 1), starts[1:] - starts[:-1])
     own = list_words[by_entry]
     sizes = lists["count"].astype(np.int64)
     form = np.repeat(lists["group"].astype(np.int64), sizes)[:count]
@@ -237,3 +249,35 @@ def rows_of(posts: PostArrays, words: int) -> PostRows:
     return PostRows(
         forms, form, posts.owner[:count].astype(np.int64), posts.exact, token_start, tokens
     )
+
+
+def entry_of(posts: PostArrays, entry: int) -> tuple[Any, int | None]:
+    """The group of an entry, and the word that it is posted under, if any."""
+    lists = posts.lists
+    number = int(
+        np.flatnonzero((lists["first"] <= entry) & (entry < lists["first"] + lists["count"]))[0]
+    )
+    word = int(np.searchsorted(posts.token_lists, number, "right")) - 1
+    return posts.groups[lists["group"][number]], None if word == len(
+        posts.token_lists
+    ) - 2 else word
+
+
+def chosen(rows: PostRows, owner: NDArray[np.int64]) -> PostRows:
+    """The rows whose owners get another number, by that; -1 is none."""
+    own = owner[rows.owner]
+    kept = np.flatnonzero(own >= 0)
+    kept = kept[np.argsort(own[kept], kind="stable")]
+    first = rows.token_start[kept]
+    sizes = rows.token_start[kept + 1] - first
+    start = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(sizes, out=start[1:])
+    tokens = rows.tokens[ranges(first, sizes)]
+    return PostRows(rows.forms, rows.form[kept], own[kept], rows.boxes[kept], start, tokens)
+
+
+def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first[k], first[k] + 1, ... sizes[k] of them, for each k in turn."""
+    begin = np.cumsum(sizes) - sizes
+    found: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - begin, sizes)
+    return found

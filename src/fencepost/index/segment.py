@@ -2,6 +2,8 @@
 
 Each filter is put under one access path:
 
+- *words*: where a check needs words in a list or text; with them goes the box in which another
+  check needs the event to be;
 - *region*: where a check asks for a relation to an area, or needs contact with, or nearness to,
   some other geometry. Each geometry column has packed Hilbert R-trees for them;
 - *equality*: postings of a string, where a check needs one of a few strings;
@@ -17,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index import regions
-from fencepost.index.table import TableArrays
+from fencepost.index import posts, regions
+from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
+from fencepost.index.table import ITEMS, TEXT, TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
@@ -43,15 +46,30 @@ class Segment:
     arrays : SegmentArrays
     most_chains : int
         How many chains the geometry with most has.
+    most_candidates : int
+        How many filters, or entries of the posts, an event can find at most.
+    words : int
+        Of 64 bits, for a bit a subscription.
     """
 
-    __slots__ = ("_first_expiry", "_handle", "_removed", "arrays", "most_chains", "words")
+    __slots__ = (
+        "_entries",
+        "_first_expiry",
+        "_handle",
+        "_removed",
+        "arrays",
+        "most_candidates",
+        "most_chains",
+        "words",
+    )
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self.arrays = arrays
         self.most_chains = Shapes(arrays.shapes).most_chains
-        self.words = len(arrays.alive) + 63 >> 6  # of 64 bits, for a bit a subscription
+        self.most_candidates = len(arrays.filter_subscription) + len(arrays.posts.owner)
+        self.words = len(arrays.alive) + 63 >> 6
         self._handle: Any = None
+        self._entries: NDArray[np.int64] | None = None
         self._removed = not arrays.alive.all()
         self._first_expiry = int(arrays.expires.min(initial=NEVER))
 
@@ -61,6 +79,14 @@ class Segment:
         if self._handle is None:
             self._handle = handle(self.arrays)
         return self._handle
+
+    def entries_of(self, row: int) -> NDArray[np.int64]:
+        """The entries of the posts that a subscription owns itself."""
+        owner = self.arrays.posts.owner[: len(self.arrays.posts.exact)]
+        if self._entries is None:
+            self._entries = np.argsort(owner, kind="stable")
+        low, high = np.searchsorted(owner, (row, row + 1), sorter=self._entries)
+        return self._entries[low:high]
 
     def remove(self, row: int) -> None:
         """Let a subscription match no longer."""
@@ -84,8 +110,11 @@ class Segment:
         a = self.arrays
         scanned = len(a.scan)
         posted = len(np.unique(a.post_filter))
+        direct = len(a.posts.exact)
+        with_words = len(np.unique(a.posts.owner[direct:]))
         return {
-            "region": len(a.filter_subscription) - scanned - posted,
+            "words": direct + with_words,
+            "region": len(a.filter_subscription) - with_words - scanned - posted,
             "equality": posted,
             "scan": scanned,
         }
@@ -101,9 +130,14 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
     filters = len(table.filter_subscription)
     owner = np.repeat(np.arange(filters), np.diff(table.filter_check))
     access = _Access(checks, owner, table.shapes, filters)
+    posted = _posted(checks, owner, set_items, table.set_start, access)
     equality = _equalities(checks, owner, table.set_start, filters)
     access.prefer_narrow(equality)
     equality[access.check >= 0] = -1
+    with_words = np.zeros(filters, bool)
+    with_words[posted.owner] = True
+    equality[with_words] = -1
+    access.leave(with_words)
     shapes, region_column, region_direct, walked = _walked(
         checks, access, table, np.bincount(owner, minlength=filters) == 1
     )
@@ -117,7 +151,8 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
         len(tree_column),
     )
     post_key, post_start, post_filter = _postings(checks, equality, set_items, table.set_start)
-    scan = np.flatnonzero((access.check < 0) & (equality < 0))
+    scan = np.flatnonzero((access.check < 0) & (equality < 0) & ~with_words)
+    direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     return Segment(
         SegmentArrays(
             checks,
@@ -134,6 +169,7 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
             scan.astype(np.uint32),
             region_column,
             region_direct,
+            posts.build(posts.join([direct, posted]), len(words.start) - 1),
             walked,
             trees,
             words,
@@ -200,15 +236,90 @@ class _Access:
         used = self.boxes[self.check[self.check >= 0]]
         used = used[np.isfinite(used).all(axis=1)]
         if not len(used):
-            self._leave(both)
+            self.leave(both)
             return
         with np.errstate(over="ignore", invalid="ignore"):
             extent = np.prod(used[:, 2:].max(axis=0) - used[:, :2].min(axis=0))
-            self._leave(both[self._area(self.check[both]) > _WIDE * extent])
+            self.leave(both[self._area(self.check[both]) > _WIDE * extent])
 
-    def _leave(self, filters: NDArray[np.int64]) -> None:
+    def leave(self, filters: NDArray[Any]) -> None:
+        """Let some filters be found otherwise."""
         self.check[filters] = -1
         self.walked[filters] = False
+
+
+def _posted(
+    checks: NDArray[np.void],
+    owner: NDArray[np.int64],
+    set_items: NDArray[np.uint32],
+    set_start: NDArray[np.int64],
+    access: _Access,
+) -> PostRows:
+    """Filters that need words and ask for more, with the box that their place must meet.
+
+    The check that needs most words is taken, and marked where finding a filter decides it.
+    """
+    function = checks["function"]
+    usable = np.flatnonzero(
+        (checks["kind"] == matching.LIST)
+        & ((checks["flags"] & matching.NEGATED) == 0)
+        & (function != matching.CONTAINED_BY)
+    )
+    sizes = np.diff(set_start)[checks["item"][usable]]
+    usable, sizes = usable[sizes > 0], sizes[sizes > 0]
+    all_of = function[usable] != matching.OVERLAPS
+    best = np.full(len(access.check), -1, np.int64)
+    order = np.lexsort((np.where(all_of, sizes, -sizes), all_of))
+    best[owner[usable[order]]] = usable[order]
+    filters = np.flatnonzero(best >= 0)
+    chosen = checks[best[filters]]
+    marked = best[filters[chosen["function"] != matching.EQUAL]]
+    checks["flags"][marked] |= matching.FOUND
+    spatial = access.check[filters]
+    boxes = np.where((spatial >= 0)[:, None], access.boxes[spatial], EVERYWHERE)
+    geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
+    first_set = chosen["item"].astype(np.int64)
+    same = _equal_sets(set_items, set_start, first_set, first_set + 1)
+    in_texts = ~same & (chosen["flags"] & matching.TOKENS > 0)
+    parts = []
+    for second, kept in ((0, np.arange(len(filters))), (1, np.flatnonzero(in_texts))):
+        own_set = first_set[kept] + second
+        sizes = set_start[own_set + 1] - set_start[own_set]
+        # Of a check that needs any of its words, each is a row of its own.
+        apart = (chosen["function"][kept] == matching.OVERLAPS) & (sizes > 0)
+        times = np.where(apart, sizes, 1)
+        accepts = np.where(same[kept], ITEMS | TEXT, TEXT if second else ITEMS)
+        kinds = np.column_stack((chosen["column"][kept], geometry[kept], accepts))
+        forms, form = np.unique(kinds, axis=0, return_inverse=True)
+        parts.append(
+            PostRows(
+                tuple(Form(a, b, c, False) for a, b, c in forms.tolist()),
+                np.repeat(form.reshape(-1), times),
+                np.repeat(filters[kept], times),
+                np.repeat(boxes[kept], times, axis=0),
+                np.cumsum(np.append(0, np.repeat(np.where(apart, 1, sizes), times))),
+                set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
+            )
+        )
+    return posts.join(parts)
+
+
+def _equal_sets(
+    items: NDArray[np.uint32],
+    start: NDArray[np.int64],
+    some: NDArray[np.int64],
+    others: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Which sets are equal, pair by pair; items of a set are sorted."""
+    sizes = start[some + 1] - start[some]
+    same: NDArray[np.bool_] = sizes == start[others + 1] - start[others]
+    pair = np.repeat(np.flatnonzero(same), sizes[same])
+    differ = (
+        items[ranges(start[some[same]], sizes[same])]
+        != items[ranges(start[others[same]], sizes[same])]
+    )
+    same[pair[differ]] = False
+    return same
 
 
 def _walked(
@@ -223,7 +334,7 @@ def _walked(
     """
     found = np.flatnonzero(access.walked)
     own = checks[access.check[found]]
-    checks["flags"][access.check[found]] |= matching.WALKED
+    checks["flags"][access.check[found]] |= matching.FOUND
     keys = own["column"].astype(np.int64) * 2 + alone[found]
     kinds, tree = np.unique(keys, return_inverse=True)
     full = np.where(own["flags"] & matching.NEGATED, 0xFF, 0).astype(np.uint8)
@@ -280,8 +391,7 @@ def _postings(
     chosen = checks[equality[filters]]
     sets = chosen["item"].astype(np.int64)
     sizes = set_start[sets + 1] - set_start[sets]
-    position = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    items = set_items[position + np.repeat(set_start[sets], sizes)].astype(np.uint64)
+    items = set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
     keys = np.repeat(chosen["column"].astype(np.uint64), sizes) << np.uint64(32) | items
     owners = np.repeat(filters, sizes)
     order = np.argsort(keys, kind="stable")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
+from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.kernels import matching
 from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.matching import CHECK
-from fencepost.language.ast import Array, Compare, Near, String
+from fencepost.language.ast import Array, Compare, Near, Spatial, String
 from fencepost.model.geometry import Shapes
 from fencepost.model.tokens import keywords
 from fencepost.plan import relate
@@ -46,6 +48,7 @@ _ORDER = {
 }
 _NEAR = {function: code for code, function in enumerate(Near)}
 _ARRAY = {function: code for code, function in enumerate(Array)}
+ITEMS, TEXT = 1 << matching.ITEMS, 1 << matching.TEXT  # kinds of list attributes, as bits
 
 
 def string_key(text: str) -> bytes:
@@ -68,15 +71,39 @@ class FilterTable:
     filter_subscription: list[int] = field(default_factory=list)
     sets: list[list[int]] = field(default_factory=list)
     geometries: list[object] = field(default_factory=list)
+    posts: list[tuple[Form, int, Box, list[int]]] = field(default_factory=list)
     _strings: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, subscription: int, filters: Sequence[Filter]) -> None:
         """Add the filters of a subscription."""
         for terms in filters:
+            if self._post(subscription, terms):
+                continue
             for term in sorted(terms, key=lambda t: _ORDER[type(t.check)]):
                 self.checks.append(self._row(term))
             self.filter_check.append(len(self.checks))
             self.filter_subscription.append(subscription)
+
+    def _post(self, subscription: int, terms: Filter) -> bool:
+        """Add a filter that asks for words and at most for contact with a rectangle."""
+        words = [t.check for t in terms if isinstance(t.check, ListCheck)]
+        if len(words) != 1 or len(terms) > 2 or any(t.negated for t in terms):
+            return False
+        asked = words[0]
+        place: Box = EVERYWHERE
+        geometry_column = -1
+        for check in (t.check for t in terms if t.check is not asked):
+            box = _contact(check)
+            if box is None:
+                return False
+            place, geometry_column = box, self.columns.number(check.column)
+        if asked.function is not Array.A_CONTAINS:
+            return False
+        column = self.columns.number(asked.column)
+        for accepts, keys in accepted_keys(asked):
+            form = Form(column, geometry_column, accepts, True)
+            self.posts.append((form, subscription, place, [self._string(k) for k in keys]))
+        return True
 
     def _string(self, key: bytes) -> int:
         return self._strings.setdefault(key, len(self._strings))
@@ -151,7 +178,33 @@ class FilterTable:
             text,
             start,
             Shapes.read_all(self.geometries),
+            rows(self.posts),
         )
+
+
+def accepted_keys(check: ListCheck) -> list[tuple[int, list[bytes]]]:
+    """The keys that an attribute must have for all items of a check, by the kinds it may be of."""
+    items = list(dict.fromkeys(literal_key(one) for one in check.items.items))
+    strings = [one.value for one in check.items.items if isinstance(one, String)]
+    if len(strings) < len(check.items.items):
+        return [(ITEMS, items)]  # a text holds nothing but words
+    words = [word_key(word) for word in keywords(strings)]
+    if set(words) == set(items):
+        return [(ITEMS | TEXT, items)]
+    return [(ITEMS, items), (TEXT, words)]
+
+
+def _contact(check: Check) -> Box | None:
+    """The rectangle along the axes with which a check asks for contact, if it does."""
+    if not isinstance(check, RelateCheck) or check.function is not Spatial.S_INTERSECTS:
+        return None
+    geometry: Any = check.geometry.value
+    if geometry.geom_type != "Polygon" or geometry.interiors or geometry.has_z:
+        return None
+    points = list(geometry.exterior.coords)
+    x0, y0, x1, y1 = geometry.bounds
+    corners = {(x0, y0), (x0, y1), (x1, y0), (x1, y1)}
+    return (x0, y0, x1, y1) if len(points) == 5 and {*points} == corners else None
 
 
 def encode_keys(keys: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -174,3 +227,4 @@ class TableArrays:
     text: NDArray[np.uint8]
     string_start: NDArray[np.int64]
     shapes: Shapes
+    posts: PostRows  # filters besides, whose tokens are strings

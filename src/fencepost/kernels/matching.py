@@ -1,11 +1,11 @@
 """Events against a segment of subscriptions: candidates from the access paths, then their checks.
 
-A segment's filters each stand under one access path: a region (the filter needs a relation to an
-area, which the walk decides), a box in a tree (it needs contact with, or nearness to, some other
-geometry), a string in the postings (it needs one of some strings), or none (`scan`). Where a
-filter asks for nothing but a relation to an area, what the walk finds are matches already. The
-other candidates' checks are evaluated in order, cheapest first; the first one that is not true
-ends it.
+A segment's filters each stand under one access path: a word (the filter needs it in a list or
+text), a region (it needs a relation to an area, which the walk decides), a box in a tree (it needs
+contact with, or nearness to, some other geometry), a string in the postings (it needs one of some
+strings), or none (`scan`). Where a filter asks for nothing but a relation to an area, or for words
+and contact with a rectangle, what is found are matches already. The other candidates' checks are
+evaluated in order, cheapest first; the first one that is not true ends it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
+from fencepost.kernels.posts import PostArrays, find
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
@@ -33,7 +34,7 @@ RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
 
 # Bits of `flags`, besides what a kind keeps in the others.
 NEGATED = 1
-WALKED = 128  # RELATE: the filter is found by this check, which need not be asked again
+FOUND = 128  # the filter is found by this check, which need not be asked again
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
@@ -88,6 +89,7 @@ class SegmentArrays(NamedTuple):
     scan: NDArray[np.uint32]  # filters under no other path
     region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
     region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
+    posts: PostArrays
     regions: RegionArrays
     trees: RTreeArrays
     vocabulary: Vocabulary
@@ -116,7 +118,7 @@ class EventArrays(NamedTuple):
 
 @kernel
 def match_events(
-    segment_handle, events, string_id, item_id, now, some_gone, room, candidates, seen,
+    segment_handle, events, string_id, item_id, now, some_gone, room, own, candidates, seen,
     first, results, stops, uncertain, counts,
 ):  # fmt: skip
     """Match events from `first` on, until done or out of room; the next event to be matched.
@@ -124,7 +126,8 @@ def match_events(
     segment_handle : of SegmentArrays. events : EventArrays.
     string_id : (string columns, events) vocabulary ids, -1 unknown. item_id : one an item.
     some_gone : whether any subscription is removed or expired by now.
-    candidates : scratch, one item a filter. seen : scratch, a bit a subscription, all 0.
+    own : PostScratch. candidates : scratch, one item a filter or entry of the posts.
+    seen : scratch, a bit a subscription, all 0.
     results : uint32, the subscriptions of event after event, each once and ascending.
     stops : int64, where each event's results end.
     uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
@@ -143,9 +146,12 @@ def match_events(
             counts[3] = 1
             return e
         found = _direct(segment, events, e, room, results, found)
+        found, total = find(
+            segment.posts, events, item_id, e, room, own, results, found, candidates, np.int64(0)
+        )
         if some_gone:
             found = _drop_gone(segment, now, results, start, found)
-        total = _candidates(segment, events, string_id, e, room, candidates)
+        total = _candidates(segment, events, string_id, e, room, candidates, total)
         counts[2] += total
         for k in range(total):
             f = candidates[k]
@@ -246,9 +252,8 @@ def _sort_by_bits(results, start, stop, seen):
 
 
 @kernel
-def _candidates(segment, events, string_id, e, room, out):
-    """The filters that event e may satisfy."""
-    count = np.int64(0)  # not a literal, for which `walk` would be compiled once more
+def _candidates(segment, events, string_id, e, room, out, count):
+    """Append the filters that event e may satisfy, but for those posted under words."""
     for t in range(segment.region_column.shape[0]):
         row = events.geometry[segment.region_column[t], e]
         if row >= 0 and not segment.region_direct[t]:
@@ -288,7 +293,7 @@ def _check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     close = False
     for k in range(segment.filter_check[f], segment.filter_check[f + 1]):
-        if segment.checks[k]["flags"] & WALKED:
+        if segment.checks[k]["flags"] & FOUND:
             continue
         kind = segment.checks[k]["kind"]
         if kind == RANGE:

@@ -159,7 +159,7 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
     posts : PostArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
     own : PostScratch, whose bits are all 0. Returns how many of both there are now.
     """
-    column = -1
+    column = np.int64(-1)
     known = 0
     none = np.int64(posts.token_lists.shape[0] - 2)  # the word of those that need none
     for g in range(posts.groups.shape[0]):
@@ -175,14 +175,19 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
                 continue
             if group["list_column"] != column:
                 _forget(own, known)
-                column = np.int64(group["list_column"])
+                column = group["list_column"]
                 known = _learn(posts, events, item_id, e, column, own)
         x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
         if place >= 0:
             record = events.shapes.shapes[place]
             x0, y0, x1, y1 = record["x0"], record["y0"], record["x1"], record["y1"]
         knots = posts.knots[g]
-        a, b, c, d = image(knots[0], x0), image(knots[1], y0), image(knots[0], x1), image(knots[1], y1)
+        a, b, c, d = (
+            image(knots[0], x0),
+            image(knots[1], y0),
+            image(knots[0], x1),
+            image(knots[1], y1),
+        )
         low, high = cells_of(a, b, c, d)
         boxed = place < 0 or _fills_its_box(events.shapes, place)
         words = own.known
@@ -341,7 +346,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             bits = _meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
             found = _take(bits, WIDTH * block, out, found)
         return found
-    level = 0
+    level = np.int64(0)
     on_level = count
     while on_level > WIDTH:
         on_level = (on_level + WIDTH - 1) // WIDTH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts import CELL_BITS, PIECES, PLAIN, WIDTH, cells_of, image
+from fencepost.kernels.posts import PLAIN, WIDTH, cells_of, image
 
 _CELLS = 2**6  # of each axis, in which words are counted
 _CURVE_BITS = 16
@@ -185,7 +185,7 @@ def tree_sizes(counts, out):
     """out[k] = how many boxes the tree over counts[k] others has."""
     for k in range(counts.shape[0]):
         total = 0
-        on_level = np.int64(counts[k])
+        on_level = counts[k]
         if on_level > PLAIN:
             while on_level > WIDTH:
                 on_level = (on_level + WIDTH - 1) // WIDTH
@@ -197,11 +197,11 @@ def tree_sizes(counts, out):
 def plant(boxes, firsts, counts, node_starts, nodes):
     """Write the trees over boxes firsts[k]:firsts[k] + counts[k], each from node_starts[k] on."""
     for k in range(firsts.shape[0]):
-        count = np.int64(counts[k])
+        count = counts[k]
         if count <= PLAIN:
             continue
-        below, first = boxes, np.int64(firsts[k])
-        start = np.int64(node_starts[k])
+        below, first = boxes, firsts[k]
+        start = node_starts[k]
         while count > WIDTH:
             above = (count + WIDTH - 1) // WIDTH
             for block in range(above):

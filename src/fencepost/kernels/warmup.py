@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import rtree, vocabulary
+from fencepost.kernels import posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
+from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, PostArrays, PostScratch
 from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
@@ -123,11 +124,35 @@ def _segment() -> SegmentArrays:
         np.empty(0, np.uint32),
         none,
         np.empty(0, np.uint8),
+        _posts(),
         regions,
         trees,
         words,
         _triangle(),
     )
+
+
+def _posts() -> PostArrays:
+    """No posts; what lays them out is compiled by the way."""
+    boxes, images = np.empty((0, 4)), np.empty((0, 4), np.uint16)
+    rows, tokens = np.empty(0, np.int64), np.empty(0, np.uint32)
+    start, knots = np.zeros(1, np.int64), np.empty((0, 2, PIECES + 1))
+    padding = np.zeros(PADDING, np.uint16)
+    lists = np.empty(0, LIST)
+    entry_start = np.zeros(1, np.uint32)
+    posts_layout.images(boxes, rows, knots, images)
+    posts_layout.choose_words(
+        start, rows, images, 0, rows, np.zeros(1, np.int32), tokens, start, tokens
+    )
+    posts_layout.sort_keys(images, rows, np.empty(0, np.uint64))
+    posts_layout.lay_out_entries(images, rows, start, tokens, lists, padding, entry_start, tokens)
+    posts_layout.tree_sizes(rows, rows)
+    posts_layout.plant(padding, rows, rows, rows, padding)
+    posts_layout.spatial_blocks(images, rows, tokens, 0, tokens, padding, 0)
+    return PostArrays(
+        np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
+        tokens, tokens, boxes, tokens, padding, padding,
+    )  # fmt: skip
 
 
 def _match() -> None:
@@ -153,7 +178,9 @@ def _match() -> None:
     ids = np.empty(0, np.int64)
     look_up(segment, text, item_start[:-1], item_start[1:], ids)
     none = np.empty(0, np.uint32)
+    bits = np.zeros(1, np.uint64)
+    own = PostScratch(bits, bits, none, none, none, none)
     match_events(
-        segment, events, nothing, ids, 0, False, scratch(1), none, np.zeros(0, np.uint64),
+        segment, events, nothing, ids, 0, False, scratch(1), own, none, np.zeros(0, np.uint64),
         0, none, np.empty(1, np.int64), np.empty((0, 2), np.uint32), np.zeros(4, np.int64),
     )  # fmt: skip

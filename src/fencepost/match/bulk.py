@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.index import posts
 from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER, build
 from fencepost.index.table import TableArrays, encode_keys, string_key, word_key
@@ -80,6 +81,7 @@ class ColumnSubscriptions:
             text,
             start,
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
+            posts.rows([]),
         )
         expires = np.full(self._count, NEVER, np.int64)
         return Shelf(build(table, expires), self._names)

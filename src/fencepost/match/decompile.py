@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import shapely
+from numpy.typing import NDArray
 from shapely.geometry import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.index.columns import Columns, Storage
+from fencepost.index.posts import entry_of
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
+from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
 from fencepost.language.ast import Compare
@@ -25,12 +28,39 @@ _ARRAY = tuple(ast.Array)
 def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     arrays = segment.arrays
+    entries = segment.entries_of(row)
+    if len(entries):
+        parts = _posted(arrays, entries, columns)
+        return parts[0] if len(parts) == 1 else ast.And(tuple(parts))
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
     parts = [_part(segment, check, columns) for check in arrays.checks[low:high]]
     if not parts:
         return ast.Boolean(True)
     return parts[0] if len(parts) == 1 else ast.And(tuple(parts))
+
+
+def _posted(
+    arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns
+) -> list[ast.Condition]:
+    """What an entry of the posts asks for: of two, that for lists has the words as given."""
+    for entry in entries.tolist():
+        group, word = entry_of(arrays.posts, entry)
+        if group["list_column"] < 0 or group["accepts"] >> matching.ITEMS & 1:
+            break
+    parts: list[ast.Condition] = []
+    if group["geometry_column"] >= 0:
+        own = _property(columns, Storage.GEOMETRY, int(group["geometry_column"]))
+        place = ast.Geometry(shapely.box(*arrays.posts.exact[entry]))
+        parts.append(ast.SpatialCondition(ast.Spatial.S_INTERSECTS, own, place))
+    if group["list_column"] >= 0:
+        own = _property(columns, Storage.LIST, int(group["list_column"]))
+        low, high = arrays.posts.rest_start[entry], arrays.posts.rest_start[entry + 1]
+        rest = arrays.posts.rest[low:high].tolist()
+        keys = sorted(_bytes(arrays, k) for k in ([word, *rest] if word is not None else []))
+        words = tuple(ast.String(key[1:].decode()) for key in keys)
+        parts.append(ast.ArrayCondition(ast.Array.A_CONTAINS, own, ast.Items(words)))
+    return parts
 
 
 def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
@@ -69,8 +99,12 @@ def _property(columns: Columns, storage: Storage, number: int) -> ast.Property:
 def _strings(segment: Segment, number: int) -> list[bytes]:
     arrays = segment.arrays
     items = arrays.set_items[arrays.set_start[number] : arrays.set_start[number + 1]]
+    return [_bytes(arrays, k) for k in items.tolist()]
+
+
+def _bytes(arrays: SegmentArrays, number: int) -> bytes:
     start = arrays.vocabulary.start
-    return [bytes(arrays.vocabulary.bytes[start[k] : start[k + 1]]) for k in items.tolist()]
+    return bytes(arrays.vocabulary.bytes[start[number] : start[number + 1]])
 
 
 def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:

@@ -326,7 +326,7 @@ class Matcher:
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
         shelves = self.snapshot()
-        paths = {"region": 0, "equality": 0, "scan": 0}
+        paths = {"words": 0, "region": 0, "equality": 0, "scan": 0}
         for shelf in shelves:
             for name, count in shelf.segment.paths().items():
                 paths[name] += count

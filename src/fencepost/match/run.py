@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
 from fencepost.kernels.matching import EventArrays, look_up, match_events
+from fencepost.kernels.posts import PostScratch
 from fencepost.kernels.trees import Scratch, scratch
 from fencepost.language.ast import Near
 from fencepost.model.geometry import Shapes
@@ -33,6 +34,40 @@ class _Buffers(threading.local):
         self.seen = np.zeros(0, np.uint64)
         self.results = np.empty(_FIRST_ROOM, np.uint32)
         self.uncertain = np.empty((16, 2), np.uint32)
+        self.posts = post_scratch(0, 0, 0, 0)
+
+    def fit(self, segment: Segment, events: EventArrays) -> None:
+        """Make room for a segment and for events."""
+        chains = max(segment.most_chains, Shapes(events.shapes).most_chains)
+        if chains > self.chains:
+            self.chains, self.room = chains, scratch(chains)
+        if len(self.candidates) < segment.most_candidates:
+            self.candidates = np.empty(segment.most_candidates, np.uint32)
+        if len(self.seen) < segment.words:
+            self.seen = np.zeros(segment.words, np.uint64)
+        items = int((events.list_stop - events.list_start).max(initial=0))
+        posts, own = segment.arrays.posts, self.posts
+        sizes = (
+            len(posts.token_lists) // 64 + 1,
+            items,
+            (items + 1) * len(posts.groups),
+            len(posts.owner),
+        )
+        held = (len(own.bits), len(own.known), len(own.lists), len(own.found))
+        if any(size > room for size, room in zip(sizes, held, strict=True)):
+            self.posts = post_scratch(*map(max, sizes, held))
+
+
+def post_scratch(words: int, items: int, lists: int, entries: int) -> PostScratch:
+    """Room for events of so many items, in which they find so many lists and entries."""
+    return PostScratch(
+        np.zeros(words, np.uint64),
+        np.zeros(words, np.uint64),
+        np.empty(items, np.uint32),
+        np.empty(items, np.uint32),
+        np.empty(lists, np.uint32),
+        np.empty(entries, np.uint32),
+    )
 
 
 class Runner:
@@ -44,14 +79,7 @@ class Runner:
     def match(self, segment: Segment, events: EventArrays, now: int) -> Found:
         """The rows of the subscriptions that each event matches, ascending; where each's end."""
         own = self._buffers
-        arrays = segment.arrays
-        chains = max(segment.most_chains, Shapes(events.shapes).most_chains)
-        if chains > own.chains:
-            own.chains, own.room = chains, scratch(chains)
-        if len(own.candidates) < len(arrays.filter_subscription):
-            own.candidates = np.empty(len(arrays.filter_subscription), np.uint32)
-        if len(own.seen) < segment.words:
-            own.seen = np.zeros(segment.words, np.uint64)
+        own.fit(segment, events)
         stops = np.empty(events.geometry.shape[1], np.int64)
         string_id, item_id = _look_up(segment, events)
         counts = np.zeros(4, np.int64)
@@ -65,7 +93,8 @@ class Runner:
                 now,
                 segment.some_gone(now),
                 own.room,
-                own.candidates[: len(arrays.filter_subscription)],
+                own.posts,
+                own.candidates[: segment.most_candidates],
                 own.seen[: segment.words],
                 following,
                 own.results,

@@ -27,6 +27,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import Segment, flat_arrays
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK, SegmentArrays
+from fencepost.kernels.posts import GROUP, LIST, PostArrays
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.rtree import TREE, RTreeArrays
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
@@ -39,7 +40,7 @@ from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 2
+FORMAT = 3
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 
@@ -205,9 +206,13 @@ def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
         asked = arrays.checks["column"][arrays.checks["kind"] == kind]
         if len(asked) and asked.max() >= len(columns.of(storage)):
             raise ValueError("the manifest lacks columns that the segments ask for")
+    for name, storage in (("list_column", Storage.LIST), ("geometry_column", Storage.GEOMETRY)):
+        if arrays.posts.groups[name].max(initial=-1) >= len(columns.of(storage)):
+            raise ValueError("the manifest lacks columns that the segments ask for")
 
 
 _PARTS: dict[str, Any] = {
+    "posts": PostArrays,
     "regions": RegionArrays,
     "regions.trees": RTreeArrays,
     "trees": RTreeArrays,
@@ -216,6 +221,8 @@ _PARTS: dict[str, Any] = {
 }
 _RECORDS = {
     "checks": CHECK,
+    "posts.groups": GROUP,
+    "posts.lists": LIST,
     "regions.entries": ENTRY,
     "regions.large": ENTRY,
     "regions.trees.trees": TREE,

@@ -29,7 +29,9 @@ def assert_right(subscriptions: dict[int, Post], shape: Any, message: Post) -> N
     """Mended, the figure is right; and so is every tree here, with others around or without."""
     wanted = matching(subscriptions, message)
     assert figure_5(tree_of(shape, subscriptions), subscriptions, message, ALL)[0] == wanted
-    around = [Post((x, y, x + 1, y + 1), FILL) for x in range(-9, 12, 3) for y in range(-9, 12, 3)]
+    around = [
+        Post((x, y, x + 1, y + 1), FILL) for x in range(-9, 12, 3) for y in range(-9, 12, 3)
+    ]
     for others in ([], around):
         for kind in KINDS:
             index = build(kind, *flat([*subscriptions.values(), *others]), least=2, most=4)

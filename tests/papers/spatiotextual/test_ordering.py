@@ -13,7 +13,9 @@ from fencepost.papers.spatiotextual.ordering import put_in_order
 from tests.papers.spatiotextual.plainly import Post, flat, some_posts
 
 
-def ordered(posts: list[Post], order: str, cells: int = 1, seed: int = 0) -> list[list[int]]:
+def ordered(
+    posts: list[Post], order: str, cells: int = 1, seed: int = 0
+) -> list[list[int]]:
     boxes, start, tokens = flat(posts)
     put_in_order(order, boxes, start, tokens, 100, cells, seed)
     return [part.tolist() for part in np.split(tokens, start[1:-1])]
@@ -77,9 +79,7 @@ def test_locality_counts_in_the_cell_of_the_centre() -> None:
 
     cells = [cell(k) for k in range(len(posts))]
     assert len(set(cells)) > 5
-    local = Counter(
-        (c, token) for c, post in zip(cells, posts, strict=True) for token in post.tokens
-    )
+    local = Counter((c, token) for c, post in zip(cells, posts, strict=True) for token in post.tokens)
     for c, own in zip(cells, ordered(posts, "locality", 9), strict=True):
         assert own == sorted(own, key=lambda token: (local[c, token], df[token], token))
 

@@ -174,9 +174,7 @@ def test_property_1_on_a_larger_tree() -> None:
 def test_lemma_2_candidates_of_the_rt_plus_tree_are_those_of_the_rt_tree(order: Order) -> None:
     rng = random.Random(f"lemma 2, {order}")
     subscriptions = some_posts(rng, 400, 30, 5, 30)
-    rt, rt_plus = (
-        build(kind, *flat(subscriptions), order=order, **NARROW) for kind in ("rt", "rt+")
-    )  # type: ignore[arg-type]
+    rt, rt_plus = (build(kind, *flat(subscriptions), order=order, **NARROW) for kind in ("rt", "rt+"))  # type: ignore[arg-type]
     fewer = 0
     for step in range(40):
         message = some_posts(rng, 1, 32, 8, 30)[0]
@@ -195,7 +193,9 @@ def test_lemma_2_candidates_of_the_rt_plus_tree_are_those_of_the_rt_tree(order: 
     assert fewer > 0
 
 
-def plain_candidates(index: SpatioTextualIndex, tree: int, message: Post, leads: bool) -> set[int]:
+def plain_candidates(
+    index: SpatioTextualIndex, tree: int, message: Post, leads: bool
+) -> set[int]:
     """The nodes whose box meets the message's and whose tokens have one in common, from the root."""
     arrays = index._parts[tree].arrays
     nodes = arrays.nodes

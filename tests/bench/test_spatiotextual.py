@@ -130,8 +130,10 @@ def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
 
 
 def test_every_setting_has_answers_and_every_method_a_time() -> None:
-    settings = measure("contest").values["settings"]
-    assert list(settings) == list(contest.SETTINGS)
+    found = measure("contest").values
+    settings = found["settings"]
+    assert list(settings) == list(found["look_ups"]) == list(contest.SETTINGS)
+    assert all(own["min_ms"] > 0 for own in found["look_ups"].values())
     for own in settings.values():
         assert own["check"]["ids"] > 0
         assert own["answers"] > 0

@@ -137,3 +137,16 @@ def _markdown(report: Report) -> str:
     lines += [f"- {note}" for note in report.notes]
     lines += ["", "Measured on: " + ", ".join(f"{k} {v}" for k, v in machine().items()) + "."]
     return "\n".join(lines) + "\n"
+
+
+def log_axis(axis: Any) -> None:
+    """Make an axis logarithmic, its ticks labelled with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    )
+    axis.set_minor_formatter(NullFormatter())

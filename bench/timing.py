@@ -14,9 +14,10 @@ _ROUND_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds for one item: the best round, and mean and deviation of all rounds."""
+    """Milliseconds for one item: the best round; median, mean and deviation of all rounds."""
 
     min_ms: float
+    median_ms: float
     mean_ms: float
     std_ms: float
     rounds: int
@@ -31,9 +32,15 @@ class Timing:
 
 
 def alternate(
-    ways: Mapping[str, Callable[[], object]], *, items: int, rounds: int, budget_s: float
+    ways: Mapping[str, Callable[[], object]],
+    *,
+    items: int | Mapping[str, int],
+    rounds: int,
+    budget_s: float,
 ) -> dict[str, Timing]:
     """Time each way in turn, round after round; each has worked through `items` when it returns.
+
+    `items` may differ from way to way.
 
     One round more comes first and is not counted. A way whose rounds would take more than
     `budget_s` together has fewer of them, but at least one. In a round a way runs again and again
@@ -48,7 +55,8 @@ def alternate(
     for turn in range(rounds):
         for name, way in ways.items():
             if turn < turns[name]:
-                times[name].append(_seconds(way) / items * 1e3)
+                own = items if isinstance(items, int) else items[name]
+                times[name].append(_seconds(way) / own * 1e3)
     return {name: _timing(own) for name, own in times.items()}
 
 
@@ -75,7 +83,8 @@ def _seconds(way: Callable[[], object]) -> float:
 
 
 def _timing(times: list[float]) -> Timing:
-    return Timing(min(times), float(np.mean(times)), float(np.std(times)), len(times))
+    mean, deviation = float(np.mean(times)), float(np.std(times))
+    return Timing(min(times), float(np.median(times)), mean, deviation, len(times))
 
 
 def figure(value: float) -> str:
@@ -84,3 +93,9 @@ def figure(value: float) -> str:
         return f"{value:.0f}"
     digits = max(0, 2 - int(np.floor(np.log10(abs(value)))))
     return f"{value:,.{digits}f}"
+
+
+def ratio(slow: float, fast: float) -> str:
+    """How many times faster, for a table."""
+    times = slow / fast
+    return f"{times:,.0f}x" if times >= 20 else f"{times:.1f}x" if times >= 1 else f"{times:.2f}x"

@@ -88,8 +88,22 @@ class RegionsFigure(StrEnum):
     LARGE = "large"
 
 
+class SpatiotextualFigure(StrEnum):
+    """What `fencepost bench spatiotextual` measures."""
+
+    TABLE_1 = "table1"
+    FIGURE_6 = "6"
+    FIGURE_7 = "7"
+    FIGURE_8 = "8"
+    FIGURE_9 = "9"
+    FIGURE_10 = "10"
+    CONTEST = "contest"
+    MILLION = "million"
+    TEXT = "text"
+
+
 class MapData(StrEnum):
-    """Where the regions of maps come from."""
+    """Where regions of maps and venues come from."""
 
     REAL = "real"
     SYNTHETIC = "synthetic"
@@ -130,6 +144,8 @@ def fencepost(
       fencepost warmup            compile once, so that first calls are fast
       fencepost bench relate      time the relation of two geometries
       fencepost bench regions     repeat the experiments of the paper on regions
+      fencepost bench spatiotextual
+                                  the same for words and rectangles
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
@@ -239,15 +255,64 @@ def bench_regions(
       fencepost bench regions --quick --out /tmp/regions
       fencepost bench regions --figure table3 --figure large --json
     """
+    names = [one.value for one in figure or RegionsFigure]
+    _bench_paper("regions", names, out, as_json, quick=quick, seed=seed, source=_source(data))
+
+
+@bench.command("spatiotextual")
+def bench_spatiotextual(
+    figure: Annotated[
+        list[SpatiotextualFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(
+            min=1_000,
+            max=10_000_000,
+            help="Subscriptions; 100,000 if left out, a million in `million`.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Venues to use in table 1 and figure 9; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/spatiotextual"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on words and rectangles, beside ours.
+
+    Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
+    `million` and `text` are our own. Each is written as JSON, Markdown, PNG
+    and SVG. Real venues are looked for in the folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench spatiotextual --quick --out /tmp/spatiotextual
+      fencepost bench spatiotextual --figure contest --scale 10000000 --json
+    """
+    names = [one.value for one in figure or SpatiotextualFigure]
+    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _bench_paper("spatiotextual", names, out, as_json, **asked)
+
+
+def _source(data: MapData | None) -> str | None:
+    return None if data is None else data.value
+
+
+def _bench_paper(paper: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:
+    """Measure figures of a paper, write and show them."""
     from fencepost import benchmarks
 
-    benchmark = benchmarks.load("papers.regions.run")
+    benchmark = benchmarks.load(f"papers.{paper}.run")
     report, progress = benchmarks.load("report"), benchmarks.load("progress")
-    source = None if data is None else data.value
     found = []
-    for name in [one.value for one in figure or RegionsFigure]:
-        with progress.Progress(f"Regions, {name}") as bar:
-            result = benchmark.run(name, quick=quick, seed=seed, source=source, progress=bar)
+    for name in figures:
+        with progress.Progress(f"{paper.capitalize()}, {name}") as bar:
+            result = benchmark.run(name, progress=bar, **asked)
         report.write(result, out)
         found.append(report.plain(result))
         if not as_json:

@@ -279,8 +279,8 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 
 
 def test_a_timing_shows_its_spread() -> None:
-    assert str(Timing(1, 2, 0.5, 3)) == "1.00 (2.00 ± 0.500)"
-    assert str(Timing(1, 1, 0, 1)) == "1.00"
+    assert str(Timing(1, 1.5, 2, 0.5, 3)) == "1.00 (2.00 ± 0.500)"
+    assert str(Timing(1, 1, 1, 0, 1)) == "1.00"
 
 
 def test_the_misprint_is_in_the_published_table() -> None:

@@ -75,19 +75,6 @@ def wrong_ids(checks: Iterable[Check]) -> int:
     )
 
 
-def log_axis(axis: Any) -> None:
-    """Make an axis logarithmic, its ticks labelled with plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-    )
-    axis.set_minor_formatter(NullFormatter())
-
-
 def dots(axes: Any, times: Sequence[Mapping[str, Timing]], names: Iterable[str]) -> None:
     """A row of dots for each of `times`, best round, on a logarithmic axis; the first on top."""
     for name in names:
@@ -101,9 +88,3 @@ def dots(axes: Any, times: Sequence[Mapping[str, Timing]], names: Iterable[str])
         )
     axes.set_xlabel("milliseconds a message")
     axes.set_ylim(len(times) - 0.5, -0.5)
-
-
-def ratio(slow: float, fast: float) -> str:
-    """How many times faster, for a table."""
-    times = slow / fast
-    return f"{times:,.0f}x" if times >= 20 else f"{times:.1f}x" if times >= 1 else f"{times:.2f}x"

@@ -11,15 +11,13 @@ from bench.papers.regions.figures.common import (
     COLOURS,
     PUBLISHED,
     check_table,
-    log_axis,
     plain_check,
     plain_times,
-    ratio,
     wrong_ids,
 )
 from bench.progress import Progress
-from bench.report import Report, Table
-from bench.timing import Timing, alternate, figure
+from bench.report import Report, Table, log_axis
+from bench.timing import Timing, alternate, figure, ratio
 
 POINTS = 2_000  # of Algorithm 1, per universe half-length
 

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from bench.papers.regions import ours, workloads
 from bench.papers.regions.contest import SHAPELY
-from bench.papers.regions.figures.common import log_axis, ratio
 from bench.papers.regions.peers import PEERS
 from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
-from bench.report import Report, Table
-from bench.timing import alternate, figure
+from bench.report import Report, Table, log_axis
+from bench.timing import alternate, figure, ratio
 from fencepost.match.relate import relations
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import Relation

@@ -10,16 +10,14 @@ from bench.papers.regions.contest import SHAPELY, ConstraintContest, best_shapel
 from bench.papers.regions.figures.common import (
     check_table,
     dots,
-    log_axis,
     plain_check,
     plain_times,
-    ratio,
     wrong_ids,
 )
 from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
-from bench.report import Report, Table
-from bench.timing import Timing, alternate
+from bench.report import Report, Table, log_axis
+from bench.timing import Timing, alternate, ratio
 
 POINTS = 10_000  # of Algorithm 1, per universe half-length
 

@@ -21,17 +21,15 @@ from bench.papers.regions.figures.common import (
     PUBLISHED,
     check_table,
     dots,
-    log_axis,
     plain_check,
     plain_times,
-    ratio,
     wrong_ids,
 )
 from bench.papers.regions.predicates import pair_up, simplified, size
 from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
-from bench.report import Report, Table
-from bench.timing import Timing, alternate, figure
+from bench.report import Report, Table, log_axis
+from bench.timing import Timing, alternate, figure, ratio
 
 POINTS = 10_000
 PREDICATES = 25

@@ -1,0 +1,153 @@
+"""Figure 10: time over the number of subscriptions, for the Twitter data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.papers.spatiotextual import faithful, measuring, ours, rarest, workloads
+from bench.papers.spatiotextual.figures.common import bad_ids, best, check_table, lines, scale_note
+from bench.papers.spatiotextual.measuring import Effort, Outcome
+from bench.papers.spatiotextual.workloads import KINDS, LONG
+from bench.progress import Progress
+from bench.report import Report, Table, log_axis
+from bench.timing import ratio
+
+TREE = faithful.NAMES["rt++"]
+METHODS = (TREE, rarest.NAME, ours.KERNEL)
+Point = tuple[str, int]  # a kind of message, and how many subscriptions there were
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    scale: int
+    parts: int  # from scale / parts on, in equal steps
+    messages: int
+    long_messages: int
+    effort: Effort
+
+
+FULL = Sizes(100_000, 5, 10_000, 1_000, Effort(5, 5.0, 5))
+QUICK = Sizes(6_000, 3, 300, 40, Effort(2, 0.5, 3))
+
+
+def run(sizes: Sizes, *, seed: int, source: str, progress: Progress) -> Report:
+    """Measure and check; the source of venues does not matter here."""
+    counts = [sizes.scale * part // sizes.parts for part in range(1, sizes.parts + 1)]
+    progress.expect(len(counts) * (1 + len(KINDS)))
+    outcomes: dict[Point, Outcome] = {}
+    notes: list[str] = []
+    for count in counts:
+        progress.step(f"{count:,} subscriptions")
+        found, notes = _measure(count, sizes, seed, progress)
+        outcomes |= found
+    slopes = _slopes(outcomes)
+    sublinear = all(own[TREE] < 1 for own in slopes.values())
+    return Report(
+        "figure-10",
+        "Figure 10: time over the number of subscriptions",
+        {
+            "seed": seed,
+            "scale": sizes.scale,
+            "points": {f"{kind}, {count}": own.plain() for (kind, count), own in outcomes.items()},
+            "slopes": slopes,
+            "sublinear": sublinear,
+            "wrong_ids": bad_ids(outcomes.values()),
+        },
+        [_table(outcomes), _slope_table(slopes), check_table(outcomes.values())],
+        lambda picture: _draw(picture, outcomes),
+        size=(12.0, 9.0),
+        notes=[
+            "The paper says that the time of the Rt++-tree grows less than proportionally: "
+            + ("it does" if sublinear else "it does not, for some kind of messages")
+            + " (slopes below 1 in a log-log plot).",
+            *notes,
+        ],
+    )
+
+
+def _measure(
+    count: int, sizes: Sizes, seed: int, progress: Progress
+) -> tuple[dict[Point, Outcome], list[str]]:
+    """The outcomes with so many subscriptions, and what is said of them."""
+    workload = workloads.twitter(seed, count)
+    methods = [
+        faithful.method(workload, "rt++"),
+        rarest.method(workload),
+        *ours.Ours(workload).methods(ours.KERNEL),
+    ]
+    outcomes: dict[Point, Outcome] = {}
+    for kind in KINDS:
+        progress.step(f"{count:,} subscriptions, {kind.name} messages")
+        is_long = (kind.least, kind.most) == LONG
+        made = workloads.of_kind(
+            workload, seed, kind, sizes.long_messages if is_long else sizes.messages
+        )
+        outcomes[kind.name, count] = measuring.measure(workload, methods, made, sizes.effort)
+    return outcomes, scale_note(workload)
+
+
+def _slopes(outcomes: Mapping[Point, Outcome]) -> dict[str, dict[str, float]]:
+    """Of log time over log subscriptions, by kind and method."""
+    found = {}
+    for kind in KINDS:
+        own = {count: one for (name, count), one in outcomes.items() if name == kind.name}
+        found[kind.name] = {
+            name: float(
+                np.polyfit(
+                    np.log(list(own)), np.log([o.times[name].min_ms for o in own.values()]), 1
+                )[0]
+            )
+            for name in METHODS
+        }
+    return found
+
+
+def _table(outcomes: Mapping[Point, Outcome]) -> Table:
+    rows = [
+        [
+            f"{kind}, {count:,}",
+            f"{own.answers:,.1f}",
+            *(best(own.times[name]) for name in METHODS),
+            *(ratio(own.times[name].min_ms, own.times[ours.KERNEL].min_ms) for name in METHODS[:2]),
+        ]
+        for (kind, count), own in outcomes.items()
+    ]
+    return Table(
+        "Microseconds a message: best round (median)",
+        [
+            "messages, subscriptions",
+            "answers",
+            *METHODS,
+            *(f"{name} / kernel" for name in METHODS[:2]),
+        ],
+        rows,
+    )
+
+
+def _slope_table(slopes: Mapping[str, Mapping[str, float]]) -> Table:
+    return Table(
+        "Slope of the time over the number of subscriptions in a log-log plot",
+        ["messages", *METHODS],
+        [[kind, *(f"{own[name]:.2f}" for name in METHODS)] for kind, own in slopes.items()],
+    )
+
+
+def _draw(picture: Any, outcomes: Mapping[Point, Outcome]) -> None:
+    panels = picture.subplots(2, 2).ravel()
+    for letter, kind, axes in zip("abcd", KINDS, panels, strict=True):
+        own = {count: one.times for (name, count), one in outcomes.items() if name == kind.name}
+        lines(axes, list(own), list(own.values()))
+        log_axis(axes.xaxis)
+        log_axis(axes.yaxis)
+        axes.set_xlabel("subscriptions")
+        axes.set_ylabel("microseconds a message")
+        axes.set_title(f"({letter}) {kind.name}")
+    picture.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=10
+    )

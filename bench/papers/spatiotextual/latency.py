@@ -1,0 +1,88 @@
+"""What memory allows: reads that wait for one another, and reads that do not.
+
+An index that does not fit into the caches cannot answer faster than it can fetch the lines it
+needs. A chase follows pointers in a random cycle through as many bytes as the index has, so that
+each read waits for the one before; a gather reads at random places that are known beforehand, so
+that the processor fetches many lines at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import numpy as np
+
+from bench.compiling import compiled
+from bench.papers.spatiotextual.methods import timed
+from bench.papers.spatiotextual.token_sets import Ints
+
+_LINE = 8  # numbers of 8 bytes in a line of the cache
+_READS = 1_000_000
+_ROUNDS = 5
+# A message reads the head of each token's list; then the first line of each list; then, for each
+# answer, its other tokens and its row.
+STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Nanoseconds a read, in an array of so many bytes: best of some rounds."""
+
+    nbytes: int
+    chase_ns: float
+    gather_ns: float
+
+    def plain(self) -> dict[str, float]:
+        """The numbers, for JSON."""
+        return asdict(self)
+
+    def least_us(self, tokens: float, answers: float) -> float:
+        """Microseconds a message, if reads never wait for one another, not even across messages."""
+        return reads(tokens, answers) * self.gather_ns / 1e3
+
+    def in_steps_us(self, tokens: float, answers: float) -> float:
+        """The same for a message alone: the reads of a step at once, step after step."""
+        return self.least_us(tokens, answers) + STEPS * self.chase_ns / 1e3
+
+    def waiting_us(self, tokens: float, answers: float) -> float:
+        """The same if each read waits for the one before."""
+        return reads(tokens, answers) * self.chase_ns / 1e3
+
+
+def reads(tokens: float, answers: float) -> float:
+    """Lines that a message has to read at least: see `STEPS`."""
+    return 2 * tokens + 2 * answers
+
+
+def measure(nbytes: int, seed: int = 0) -> Memory:
+    """Time reads in an array of this size."""
+    lines = max(16, nbytes // (8 * _LINE))
+    rng = np.random.default_rng([seed, 15])
+    order = rng.permutation(lines)
+    array = np.zeros(lines * _LINE, np.int64)
+    array[order * _LINE] = np.roll(order, -1) * _LINE
+    place = _chase(array, 0, 10)
+    _gather(array, order[:10])
+    chases, gathers = [], []
+    for _ in range(_ROUNDS):  # at places that no round before has brought into the caches
+        place, seconds = timed(partial(_chase, array, place, _READS))
+        chases.append(seconds)
+        places = rng.integers(0, lines, _READS) * _LINE
+        gathers.append(timed(partial(_gather, array, places))[1])
+    return Memory(nbytes, min(chases) / _READS * 1e9, min(gathers) / _READS * 1e9)
+
+
+@compiled
+def _chase(array: Ints, place: int, steps: int) -> int:
+    for _ in range(steps):
+        place = array[place]
+    return place
+
+
+@compiled
+def _gather(array: Ints, places: Ints) -> int:
+    total = 0
+    for place in places:
+        total += array[place]
+    return total

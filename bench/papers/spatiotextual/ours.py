@@ -1,0 +1,140 @@
+"""Fencepost's own engine: a `Matcher` filled by columns, asked at three levels.
+
+The paper's trees and the list get tokens as numbers. Ours gets words: even at the level of the
+kernel, finding a word's number is part of what is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import shapely
+
+from bench.papers.spatiotextual import token_sets
+from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
+from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
+from bench.papers.spatiotextual.workloads import Workload
+from fencepost.index.events import block_of_table
+from fencepost.kernels.matching import look_up
+from fencepost.match.matcher import Matcher
+from fencepost.match.run import Runner, events_of
+
+KERNEL = "Fencepost, kernel"
+BATCH = "Fencepost, batch of lists"
+TEXT = "Fencepost, batch of texts"
+PLACE, WORDS = "place", "words"
+Answer: TypeAlias = tuple[pa.Table, int]  # of `match_batch`, and how many messages there were
+
+
+class Ours:
+    """A matcher of all subscriptions of a workload."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._words = token_sets.spelled(workload.topics.vocabulary)
+        given = workload.subscriptions
+        _subscribed(*self._columns(given.first(WARM_UP)))  # compiles
+        columns = self._columns(given)
+        self.matcher, self.build_s = timed(lambda: _subscribed(*columns))
+        self._shelves = self.matcher.snapshot()
+        self.nbytes = int(self.matcher.stats()["bytes"])
+        self._runner = Runner()
+
+    def _columns(self, given: TokenBoxes) -> tuple[pa.Array, Floats, pa.Array]:
+        """Ids, rectangles and words of subscriptions."""
+        ids = pc.cast(pa.array(np.arange(len(given))), pa.string())
+        return ids, given.boxes, token_sets.word_lists(given, self._words)
+
+    def methods(self, *names: str) -> list[Method]:
+        """The matcher at these of its levels; all of them if none is named."""
+        ready = {KERNEL: self._kernel, BATCH: self._batch_of_lists, TEXT: self._batch_of_texts}
+        return [
+            Method(
+                name,
+                self.build_s,
+                self.nbytes,
+                ready[name],
+                *(() if name == KERNEL else (rows_of,)),
+            )
+            for name in names or tuple(ready)
+        ]
+
+    def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
+        block = block_of_table(self.matcher._columns, self.table(messages))
+        now = time.time_ns()
+
+        def run() -> Found:
+            parts = [self._runner.match(shelf.segment, block, now) for shelf in self._shelves]
+            return parts[0] if len(parts) == 1 else self._together(parts)
+
+        return run
+
+    def look_up(self, messages: TokenBoxes) -> Callable[[], None]:
+        """Finding the numbers of the words alone, which is a part of what the kernel does."""
+        block = block_of_table(self.matcher._columns, self.table(messages))
+        starts, stops = block.item_start[:-1], block.item_start[1:]
+        numbers = np.empty(len(starts), np.int64)
+
+        def run() -> None:
+            for shelf in self._shelves:
+                look_up(shelf.segment.handle, block.text, starts, stops, numbers)
+
+        return run
+
+    def _together(self, parts: list[Found]) -> Found:
+        """The rows of several shelves, counted through all of them."""
+        sizes = [len(shelf.segment) for shelf in self._shelves]
+        bases = np.cumsum([0, *sizes[:-1]])
+        events = np.concatenate([events_of(stops) for _, stops in parts])
+        rows = np.concatenate([rows + base for (rows, _), base in zip(parts, bases, strict=True)])
+        order = np.argsort(events, kind="stable")
+        stops = np.sum([stops for _, stops in parts], axis=0)
+        return rows[order].astype(np.uint32), stops
+
+    def _batch_of_lists(self, messages: TokenBoxes) -> Callable[[], Answer]:
+        return self._batch(messages, self.table(messages))
+
+    def _batch_of_texts(self, messages: TokenBoxes) -> Callable[[], Answer]:
+        table = self.table(messages)
+        texts = pc.binary_join(table[WORDS].combine_chunks(), " ")
+        return self._batch(messages, table.set_column(1, WORDS, texts))
+
+    def _batch(self, messages: TokenBoxes, table: pa.Table) -> Callable[[], Answer]:
+        return lambda: (self.matcher.match_batch(table), len(messages))
+
+    def table(self, messages: TokenBoxes) -> pa.Table:
+        """Messages as a table of events."""
+        lists = token_sets.word_lists(messages, self._words)
+        return pa.table({PLACE: _geometries(messages), WORDS: lists})
+
+
+def _subscribed(ids: pa.Array, boxes: Floats, words: pa.Array) -> Matcher:
+    """A matcher of these subscriptions, ready to match."""
+    matcher = Matcher()
+    matcher.subscribe_columns(
+        ids, regions={PLACE: (boxes, "S_INTERSECTS")}, keywords={WORDS: words}
+    )
+    matcher.snapshot()
+    return matcher
+
+
+def rows_of(answer: Answer) -> Found:
+    """The rows of an answer of `match_batch`, whose ids are the rows as texts."""
+    table, count = answer
+    rows = pc.cast(pc.cast(table["subscription"], pa.string()), pa.int64()).to_numpy()
+    events = table["event"].to_numpy()
+    order = np.lexsort((rows, events))  # they come by id, a text
+    stops = np.searchsorted(events, np.arange(count), side="right")
+    return rows[order].astype(np.uint32), stops
+
+
+def _geometries(messages: TokenBoxes) -> pa.Array:
+    """Points and rectangles as WKB."""
+    x0, y0, x1, y1 = messages.boxes.T
+    points = (x0 == x1) & (y0 == y1)
+    shapes = np.where(points, shapely.points(x0, y0), shapely.box(x0, y0, x1, y1))
+    return pa.array(shapely.to_wkb(shapes), pa.binary())

@@ -84,7 +84,7 @@ def found_by(
         built, events, items, e, scratch(4), own, results, np.int64(0), candidates, np.int64(0)
     )
     assert not own.bits.any()
-    assert not own.marks.any()
+    assert not own.filter.any()
     return sorted(results[:direct].tolist()), sorted(candidates[:others].tolist())
 
 
@@ -178,7 +178,7 @@ def test_rows_come_back_from_their_entries() -> None:
 def test_the_entry_of_a_row_names_its_group_and_word() -> None:
     rows = random_rows(np.random.default_rng(6), 200, 50, 1.0)
     built = posts.build(rows, 50)
-    for entry in range(len(built.exact)):
+    for entry in range(posts.direct_count(built)):
         group, word = posts.entry_of(built, entry)
         row = int(built.owner[entry])
         tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
@@ -206,7 +206,7 @@ def test_the_map_of_coordinates_never_decreases(
     knots = np.zeros((2, PIECES + 1))
     boxes = np.resize(np.array(drawn_from), (len(drawn_from), 4))
     posts._draw_map(boxes, np.arange(len(boxes)), knots)
-    images = [image(knots[0], value) for value in sorted(values)]
+    images = [image(knots[None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
     assert all(0 <= one < 2**16 for one in images)
 
@@ -224,7 +224,7 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
         return
     own = np.empty((count, 4), np.int64)
     for entry in range(count):
-        own[entry] = [image(built.knots[0, k % 2], built.exact[entry, k]) for k in range(4)]
+        own[entry] = [image(built.knots, 0, k % 2, built.exact[entry, k]) for k in range(4)]
     node = np.int64(built.lists["node"][0])
     for _ in range(30):
         a, b = rng.integers(-5, 65_000, 2).tolist()

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels import posts_layout
-from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, WIDTH, PostArrays
+from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, PostArrays
+from fencepost.kernels.vectors import WIDTH
 
 Box: TypeAlias = tuple[float, float, float, float]
 EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
@@ -93,10 +94,9 @@ def build(rows: PostRows, words: int) -> PostArrays:
     )
     nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
     lists, token_lists = _by_word(lists, list_words, words)
-    groups, spatial_tokens, spatial_boxes, spatial_nodes = _spatial(
-        forms, group, images, chosen, words, keys
-    )
-    direct = order[: np.count_nonzero(groups["direct"][group])]
+    entry_of = np.empty(len(order), np.uint32)
+    entry_of[order] = np.arange(len(order))
+    groups, *spatial = _spatial(forms, group, images, chosen, entry_of, words)
     return PostArrays(
         token_lists,
         lists,
@@ -107,10 +107,8 @@ def build(rows: PostRows, words: int) -> PostArrays:
         entry_rest_start,
         entry_rest,
         rows.owner[order].astype(np.uint32),
-        rows.boxes[direct],
-        spatial_tokens,
-        spatial_boxes,
-        spatial_nodes,
+        rows.boxes[order],
+        *spatial,
     )
 
 
@@ -199,10 +197,10 @@ def _spatial(
     group: NDArray[np.int64],
     images: NDArray[np.uint16],
     chosen: NDArray[np.uint32],
+    entry_of: NDArray[np.uint32],
     words: int,
-    keys: NDArray[np.uint64],
-) -> tuple[NDArray[np.void], NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16]]:
-    """The groups, and the words of each along the curve with a tree over their blocks."""
+) -> tuple[NDArray[Any], ...]:
+    """The groups, and the words and entries of each along the curve, with trees over blocks."""
     groups = np.zeros(len(forms), GROUP)
     members = [
         np.flatnonzero(group == number) if form.list_column >= 0 else np.empty(0, np.int64)
@@ -211,20 +209,27 @@ def _spatial(
     blocks = np.array([len(rows) + WIDTH - 1 for rows in members], np.int64) // WIDTH
     firsts = np.cumsum(blocks) - blocks
     tokens = np.empty(WIDTH * blocks.sum(), np.uint32)
+    entries = np.empty(WIDTH * blocks.sum(), np.uint32)
     boxes = np.zeros(4 * blocks.sum() + PADDING, np.uint16)
     for number, rows in enumerate(members):
-        order = rows[np.argsort(keys[rows].astype(np.uint32), kind="stable")]
-        posts_layout.spatial_blocks(images, order, chosen, words, tokens, boxes, firsts[number])
+        keys = np.empty(len(rows), np.uint64)
+        posts_layout.spatial_keys(images, rows, keys)
+        order = rows[np.argsort(keys, kind="stable")]
+        wide, high = posts_layout.spatial_blocks(
+            images, order, chosen, entry_of, words, firsts[number], tokens, entries, boxes
+        )
+        groups["width"][number] = wide / max(blocks[number], 1)
+        groups["height"][number] = high / max(blocks[number], 1)
     nodes, starts = _plant(boxes, firsts, blocks)
     for name in ("list_column", "geometry_column", "accepts", "direct"):
         groups[name] = [getattr(form, name) for form in forms]
     groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
-    return groups, tokens, boxes, nodes
+    return groups, tokens, entries, boxes, nodes
 
 
 def rows_of(posts: PostArrays, words: int) -> PostRows:
     """What the direct entries were laid out from, entry by entry."""
-    count = len(posts.exact)
+    count = direct_count(posts)
     forms = tuple(
         Form(int(g["list_column"]), int(g["geometry_column"]), int(g["accepts"]), bool(g["direct"]))
         for g in posts.groups
@@ -247,8 +252,14 @@ def rows_of(posts: PostArrays, words: int) -> PostRows:
     tokens[first] = word[has_word]
     tokens[~first] = posts.rest[: rest_start[-1]]
     return PostRows(
-        forms, form, posts.owner[:count].astype(np.int64), posts.exact, token_start, tokens
+        forms, form, posts.owner[:count].astype(np.int64), posts.exact[:count], token_start, tokens
     )
+
+
+def direct_count(posts: PostArrays) -> int:
+    """How many entries match without further ado; they come first."""
+    direct = posts.groups["direct"][posts.lists["group"]] > 0
+    return int(posts.lists["count"][direct].sum())
 
 
 def entry_of(posts: PostArrays, entry: int) -> tuple[Any, int | None]:

@@ -82,7 +82,7 @@ class Segment:
 
     def entries_of(self, row: int) -> NDArray[np.int64]:
         """The entries of the posts that a subscription owns itself."""
-        owner = self.arrays.posts.owner[: len(self.arrays.posts.exact)]
+        owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
         if self._entries is None:
             self._entries = np.argsort(owner, kind="stable")
         low, high = np.searchsorted(owner, (row, row + 1), sorter=self._entries)
@@ -110,7 +110,7 @@ class Segment:
         a = self.arrays
         scanned = len(a.scan)
         posted = len(np.unique(a.post_filter))
-        direct = len(a.posts.exact)
+        direct = posts.direct_count(a.posts)
         with_words = len(np.unique(a.posts.owner[direct:]))
         return {
             "words": direct + with_words,

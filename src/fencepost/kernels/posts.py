@@ -17,9 +17,10 @@ never decreases: 256 pieces with as many boxes each, linear within a piece. Wher
 so do their images; where the images overlap properly, so do the boxes. Only where they just touch
 are the coordinates themselves compared. So the rounding of the map can decide nothing.
 
-*Long events turn to space first.* All entries of a group, along the curve by blocks of 16, have a
-tree, too. Its blocks that the event meets hold the words under which anything near is posted; the
-event's other words need not be looked at. The walk is given up where it costs more than it saves.
+*Where few boxes are near, space comes first.* All entries of a group lie along the curve once more,
+boxes of like size together, by blocks of 16 with a tree over them: of each the word it is posted
+under, and which entry it is. An event that meets few of these blocks, for the words it has, looks
+for its words there instead.
 """
 
 from __future__ import annotations
@@ -48,16 +49,20 @@ from fencepost.kernels.shapes import (
     count_nodes,
 )
 from fencepost.kernels.trees import chains_of, points_of
+from fencepost.kernels.vectors import WIDTH, inside, lowest, meeting
 
-WIDTH = 16
 PLAIN = 32  # entries of a list up to which no tree pays
 PIECES = 256  # of a map; each has as many steps
 PADDING = 64  # numbers after the last block, which a block of 16 may read
 CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
 
 _LAST = PIECES * PIECES - 1
-_LONG = 32  # words from which on an event turns to space first
-_PATIENCE = 2  # blocks that it may meet there for each word
+_BLOCKS_A_WORD = 6  # so many blocks of entries near cost as much as the lists of one word
+_PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
+FILTER_WORDS = 2**10  # of 64 bits
+_CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
+_ENTRY = np.uint32(2**31 - 1)
+_FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
@@ -71,7 +76,8 @@ GROUP = np.dtype(
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),
         ("node", "u4"),  # where their tree begins in `spatial_nodes`
-        ("padding", "u4"),
+        ("width", "f4"),  # of the blocks' boxes, on average
+        ("height", "f4"),
     ],
     align=True,
 )
@@ -100,8 +106,9 @@ class PostArrays(NamedTuple):
     rest_start: Positions
     rest: Positions
     owner: Positions  # of an entry: a subscription, or a filter
-    exact: Floats  # (direct entries, 4)
-    spatial_tokens: Positions
+    exact: Floats  # (entries, 4)
+    spatial_tokens: Positions  # along the curve: the word of each entry
+    spatial_entries: Positions  # and which it is
     spatial_boxes: NDArray[np.uint16]
     spatial_nodes: NDArray[np.uint16]
 
@@ -110,29 +117,31 @@ class PostScratch(NamedTuple):
     """Room that a thread reuses for event after event."""
 
     bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
-    marks: NDArray[np.uint64]  # the same for words already chosen
+    filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
     known: Positions  # words of one event
-    chosen: Positions
     lists: Positions  # of those words
-    found: Positions  # entries, or blocks
+    found: Positions  # entries of a list, or blocks
+    near: Positions  # entries near
 
 
 @inlined
-def image(knots, value):
-    """Where the map whose pieces begin at `knots` takes a coordinate."""
-    if not value >= knots[0]:
+def image(knots, g, axis, value):
+    """Where the map of group g for an axis takes a coordinate."""
+    if not value >= knots[g, axis, 0]:
         return 0
-    if value >= knots[PIECES]:
+    if value >= knots[g, axis, PIECES]:
         return _LAST
     low = 0
     step = PIECES // 2
     while step > 0:
-        if knots[low + step] <= value:
+        if knots[g, axis, low + step] <= value:
             low += step
         step //= 2
     # Halves, as a difference may overflow.
-    width = 0.5 * knots[low + 1] - 0.5 * knots[low]
-    part = np.int64((0.5 * value - 0.5 * knots[low]) / width * PIECES) if width > 0.0 else 0
+    width = 0.5 * knots[g, axis, low + 1] - 0.5 * knots[g, axis, low]
+    part = 0
+    if width > 0.0:
+        part = int((0.5 * value - 0.5 * knots[g, axis, low]) / width * PIECES)
     return PIECES * low + min(part, PIECES - 1)
 
 
@@ -161,147 +170,182 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
     """
     column = np.int64(-1)
     known = 0
-    none = np.int64(posts.token_lists.shape[0] - 2)  # the word of those that need none
     for g in range(posts.groups.shape[0]):
-        group = posts.groups[g]
         place = np.int64(-1)
-        if group["geometry_column"] >= 0:
-            place = events.geometry[group["geometry_column"], e]
+        if posts.groups[g]["geometry_column"] >= 0:
+            place = events.geometry[posts.groups[g]["geometry_column"], e]
             if place < 0:
                 continue
-        if group["list_column"] >= 0:
-            kind = events.list_kind[group["list_column"], e]
-            if not (group["accepts"] >> kind) & 1:
+        asked = np.int64(posts.groups[g]["list_column"])
+        if asked >= 0:
+            kind = events.list_kind[asked, e]
+            if not (posts.groups[g]["accepts"] >> kind) & 1:
                 continue
-            if group["list_column"] != column:
+            if asked != column:
                 _forget(own, known)
-                column = group["list_column"]
-                known = _learn(posts, events, item_id, e, column, own)
+                column = asked
+                known = _learn(events, item_id, e, column, own)
         x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
+        boxed = True
         if place >= 0:
-            record = events.shapes.shapes[place]
-            x0, y0, x1, y1 = record["x0"], record["y0"], record["x1"], record["y1"]
-        knots = posts.knots[g]
-        a, b, c, d = (
-            image(knots[0], x0),
-            image(knots[1], y0),
-            image(knots[0], x1),
-            image(knots[1], y1),
-        )
-        low, high = cells_of(a, b, c, d)
-        boxed = place < 0 or _fills_its_box(events.shapes, place)
-        words = own.known
-        asked = known if group["list_column"] >= 0 else 0
-        if asked > _LONG:
-            near = _words_near(posts, group, a, b, c, d, room.stack, own, known)
-            if near >= 0:
-                words, asked = own.chosen, near
-        lists = _lists_of(posts, g, words, asked, none, low, high, own.lists)
-        for k in range(lists):
-            entry_list = posts.lists[own.lists[k]]
-            first, count = np.int64(entry_list["first"]), np.int64(entry_list["count"])
-            met = search(
-                posts.boxes, first, count, posts.nodes, np.int64(entry_list["node"]),
-                a, b, c, d, room.stack, own.found, count,
-            )  # fmt: skip
-            for j in range(met):
-                entry = np.int64(own.found[j])
-                if not _has_all(posts, first + entry, own.bits):
-                    continue
-                if not group["direct"]:
-                    candidates[total] = posts.owner[first + entry]
-                    total += 1
-                    continue
-                if place >= 0:
-                    if boxed:
-                        if not _overlap_properly(
-                            posts.boxes, first, count, entry, a, b, c, d
-                        ) and not (
-                            posts.exact[first + entry, 0] <= x1
-                            and posts.exact[first + entry, 1] <= y1
-                            and posts.exact[first + entry, 2] >= x0
-                            and posts.exact[first + entry, 3] >= y0
-                        ):
-                            continue
-                    elif not _meets(events.shapes, place, posts.exact[first + entry], room):
+            x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
+            x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
+            boxed = _fills_its_box(events.shapes, place)
+        a, c = image(posts.knots, g, 0, x0), image(posts.knots, g, 0, x1)
+        b, d = image(posts.knots, g, 1, y0), image(posts.knots, g, 1, y1)
+        words = known if asked >= 0 else 0
+        near = -1
+        if asked >= 0 and _few_near(posts, g, a, b, c, d, words):
+            near = _by_place(posts, g, a, b, c, d, room.stack, own, words)
+        if near < 0:
+            near = _by_words(posts, g, a, b, c, d, room.stack, own, words, 0)
+        else:  # of the lists, that of filters without words is left
+            near = _by_words(posts, g, a, b, c, d, room.stack, own, 0, near)
+        _fetch(posts, own, near)
+        direct = posts.groups[g]["direct"]
+        for k in range(near):
+            entry = np.int64(own.near[k] & _ENTRY)
+            if not _has_all(posts, entry, own.bits):
+                continue
+            if not direct:
+                candidates[total] = posts.owner[entry]
+                total += 1
+                continue
+            if place >= 0:
+                if boxed:
+                    if not own.near[k] & _CERTAIN and not (
+                        posts.exact[entry, 0] <= x1
+                        and posts.exact[entry, 1] <= y1
+                        and posts.exact[entry, 2] >= x0
+                        and posts.exact[entry, 3] >= y0
+                    ):
                         continue
-                results[found] = posts.owner[first + entry]
-                found += 1
+                elif not _meets(events.shapes, place, posts.exact[entry], room):
+                    continue
+            results[found] = posts.owner[entry]
+            found += 1
     _forget(own, known)
     return found, total
 
 
-@kernel
-def _learn(posts, events, item_id, e, column, own):
+@inlined
+def _learn(events, item_id, e, column, own):
     """Set the bits of the words in a list or text of event e; how many of them are known."""
     known = 0
     for k in range(events.list_start[column, e], events.list_stop[column, e]):
         token = item_id[k]
         if token >= 0:
-            own.bits[token >> 6] |= _ONE << np.uint64(token & 63)
+            bit = _ONE << np.uint64(token & 63)
+            own.bits[token >> 6] |= bit
+            own.filter[(token & _FILTER_MASK) >> 6] |= bit
             own.known[known] = token
             known += 1
     return known
 
 
-@kernel
+@inlined
 def _forget(own, known):
     for k in range(known):
         own.bits[own.known[k] >> 6] = 0
+        own.filter[(own.known[k] & _FILTER_MASK) >> 6] = 0
 
 
 @kernel
-def _lists_of(posts, g, words, count, none, low, high, out):
-    """The lists of a group under some words, and of those without, that have boxes in some cells.
+def _by_words(posts, g, a, b, c, d, stack, own, words, near):
+    """Append entries of group g under `words` known words, or none, whose images meet a box.
 
-    Word by word all addresses are known before any is waited for.
+    Step by step all addresses are known before any is waited for.
     """
+    none = np.int64(posts.token_lists.shape[0] - 2)
     lists = 0
-    for k in range(count + 1):
-        token = np.int64(words[k]) if k < count else none
+    for k in range(words):
+        token = np.int64(own.known[k])
         for n in range(posts.token_lists[token], posts.token_lists[token + 1]):
             prefetch(posts.lists, n)
-            out[lists] = n
+            own.lists[lists] = n
             lists += 1
+    for n in range(posts.token_lists[none], posts.token_lists[none + 1]):
+        own.lists[lists] = n
+        lists += 1
+    low, high = cells_of(a, b, c, d)
     kept = 0
     for k in range(lists):
-        entry_list = posts.lists[out[k]]
-        if entry_list["group"] != g:
+        n = own.lists[k]
+        if posts.lists[n]["group"] != g:
             continue
-        if (entry_list["low_cells"] & low) | (entry_list["high_cells"] & high):
-            if entry_list["count"] <= PLAIN:
-                prefetch(posts.boxes, 4 * np.int64(entry_list["first"]))
-            out[kept] = out[k]
+        if (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+            prefetch(posts.boxes, 4 * np.int64(posts.lists[n]["first"]))
+            own.lists[kept] = n
             kept += 1
-    return kept
+    for k in range(kept):
+        n = own.lists[k]
+        first, count = np.int64(posts.lists[n]["first"]), np.int64(posts.lists[n]["count"])
+        if count <= PLAIN:
+            met = _scan(posts.boxes, first, count, a, b, c, d, own.found)
+        else:
+            node = np.int64(posts.lists[n]["node"])
+            met = search(
+                posts.boxes, first, count, posts.nodes, node, a, b, c, d, stack, own.found, count
+            )
+        for j in range(met):
+            entry = np.int64(own.found[j])
+            certain = _overlap_properly(posts.boxes, first, count, entry, a, b, c, d)
+            prefetch(posts.rest_start, first + entry)
+            own.near[near] = (first + entry) | (_CERTAIN if certain else 0)
+            near += 1
+    return near
+
+
+@inlined
+def _fetch(posts, own, near):
+    """Ask for what is needed of the entries near."""
+    for k in range(near):
+        entry = np.int64(own.near[k] & _ENTRY)
+        prefetch(posts.rest, np.int64(posts.rest_start[entry]))
+        prefetch(posts.owner, entry)
+
+
+@inlined
+def _few_near(posts, g, a, b, c, d, words):
+    """Whether the entries near a box are likely looked through sooner than the lists of words."""
+    wide = (c - a + posts.groups[g]["width"]) / (_LAST + 1)
+    high = (d - b + posts.groups[g]["height"]) / (_LAST + 1)
+    expected = posts.groups[g]["blocks"] * min(wide, 1.0) * min(high, 1.0)
+    return expected < _BLOCKS_A_WORD * words
 
 
 @kernel
-def _words_near(posts, group, a, b, c, d, stack, own, known):
-    """The event's words under which something near is posted; -1 where it is not worth knowing."""
-    patience = _PATIENCE * known
+def _by_place(posts, g, a, b, c, d, stack, own, words):
+    """Write the entries of group g near a box whose first word the event has; how many, or -1.
+
+    It is -1 where there are too many blocks near.
+    """
+    first = np.int64(posts.groups[g]["block"])
+    blocks = np.int64(posts.groups[g]["blocks"])
+    node = np.int64(posts.groups[g]["node"])
+    patience = _PATIENCE * _BLOCKS_A_WORD * words
     met = search(
-        posts.spatial_boxes, np.int64(group["block"]), np.int64(group["blocks"]),
-        posts.spatial_nodes, np.int64(group["node"]), a, b, c, d, stack, own.found, patience,
+        posts.spatial_boxes, first, blocks, posts.spatial_nodes, node, a, b, c, d,
+        stack, own.found, patience,
     )  # fmt: skip
     if met > patience:
         return -1
-    first = np.int64(group["block"])
     for k in range(met):
         prefetch(posts.spatial_tokens, WIDTH * (first + own.found[k]))
-    chosen = 0
+    near = 0
     for k in range(met):
-        base = WIDTH * (first + own.found[k])
-        for j in range(base, base + WIDTH):
-            token = np.int64(posts.spatial_tokens[j])
-            bit = _ONE << np.uint64(token & 63)
-            if own.bits[token >> 6] & bit and not own.marks[token >> 6] & bit:
-                own.marks[token >> 6] |= bit
-                own.chosen[chosen] = token
-                chosen += 1
-    for k in range(chosen):
-        own.marks[own.chosen[k] >> 6] = 0
-    return chosen
+        start = WIDTH * (first + own.found[k])
+        for at in range(start, start + WIDTH):
+            token = posts.spatial_tokens[at]
+            bit = np.uint64(token & 63)
+            if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
+                continue
+            if (own.bits[token >> 6] >> bit) & _ONE:
+                entry = posts.spatial_entries[at]
+                prefetch(posts.rest_start, np.int64(entry))
+                own.near[near] = entry
+                near += 1
+    return near
 
 
 @inlined
@@ -339,13 +383,9 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
     uint32, room for `count`; they are numbered from 0. nodes, node : their tree, where there are
     more than `PLAIN`.
     """
-    found = 0
     if count <= PLAIN:
-        for block in range((count + WIDTH - 1) // WIDTH):
-            width = min(WIDTH, count - WIDTH * block)
-            bits = _meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            found = _take(bits, WIDTH * block, out, found)
-        return found
+        return _scan(boxes, first, count, a, b, c, d, out)
+    found = 0
     level = np.int64(0)
     on_level = count
     while on_level > WIDTH:
@@ -360,7 +400,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
         block = np.int64(stack[waiting]) & _BLOCK_MASK
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
-            bits = _meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
             found = _take(bits, WIDTH * block, out, found)
             if found > patience:
                 return found
@@ -372,12 +412,12 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             on_level = (on_level + WIDTH - 1) // WIDTH
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
-        bits = _meeting(nodes, at, width, a, b, c, d)
-        inside = _inside(nodes, at, width, a, b, c, d) if wide and bits else 0
-        bits &= ~inside
-        while inside:
-            k = WIDTH * block + _lowest(inside)
-            inside &= inside - 1
+        bits = meeting(nodes, at, width, a, b, c, d)
+        whole = inside(nodes, at, width, a, b, c, d) if wide and bits else 0
+        bits &= ~whole
+        while whole:
+            k = WIDTH * block + lowest(whole)
+            whole &= whole - 1
             low = k << (4 * level)
             high = min((k + 1) << (4 * level), count)
             if found + high - low > patience:
@@ -387,7 +427,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
                 found += 1
         below = (level - 1) << _BLOCK_BITS | WIDTH * block
         while bits:
-            k = _lowest(bits)
+            k = lowest(bits)
             bits &= bits - 1
             if level == 1:
                 prefetch(boxes, 4 * (first + WIDTH * (WIDTH * block + k)))
@@ -397,58 +437,23 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
 
 
 @inlined
-def _lowest(bits):
-    """Which is the lowest bit set among 16."""
-    k = 0
-    if not bits & 0xFF:
-        bits >>= 8
-        k = 8
-    if not bits & 0xF:
-        bits >>= 4
-        k += 4
-    if not bits & 3:
-        bits >>= 2
-        k += 2
-    return k + (1 - (bits & 1))
+def _scan(boxes, first, count, a, b, c, d, out):
+    """The same without a tree."""
+    found = 0
+    for block in range((count + WIDTH - 1) // WIDTH):
+        width = min(WIDTH, count - WIDTH * block)
+        bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+        found = _take(bits, WIDTH * block, out, found)
+    return found
 
 
 @inlined
 def _take(bits, base, out, found):
     while bits:
-        out[found] = base + _lowest(bits)
+        out[found] = base + lowest(bits)
         found += 1
         bits &= bits - 1
     return found
-
-
-@inlined
-def _meeting(boxes, at, width, a, b, c, d):
-    """Which boxes of a block meet a box, as bits. Nothing stops the loop, so that it vectorises."""
-    bits = 0
-    for k in range(WIDTH):
-        meets = (
-            (boxes[at + k] <= c)
-            & (boxes[at + width + k] <= d)
-            & (boxes[at + 2 * width + k] >= a)
-            & (boxes[at + 3 * width + k] >= b)
-        )
-        bits |= meets << k
-    return bits & ((1 << width) - 1)
-
-
-@inlined
-def _inside(boxes, at, width, a, b, c, d):
-    """Which boxes of a block lie wholly in a box, as bits."""
-    bits = 0
-    for k in range(WIDTH):
-        inside = (
-            (boxes[at + k] >= a)
-            & (boxes[at + width + k] >= b)
-            & (boxes[at + 2 * width + k] <= c)
-            & (boxes[at + 3 * width + k] <= d)
-        )
-        bits |= inside << k
-    return bits & ((1 << width) - 1)
 
 
 # ------------------------------------------------------------------------------ events of any form

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts import PLAIN, WIDTH, cells_of, image
+from fencepost.kernels.posts import PLAIN, cells_of, image
+from fencepost.kernels.vectors import WIDTH
 
 _CELLS = 2**6  # of each axis, in which words are counted
 _CURVE_BITS = 16
@@ -17,11 +18,8 @@ _SHIFT = np.uint64(32)
 def images(boxes, group, knots, out):
     """out[k] = the image of box k by the maps of its group. out : (n, 4) uint16."""
     for k in range(boxes.shape[0]):
-        own = knots[group[k]]
-        out[k, 0] = image(own[0], boxes[k, 0])
-        out[k, 1] = image(own[1], boxes[k, 1])
-        out[k, 2] = image(own[0], boxes[k, 2])
-        out[k, 3] = image(own[1], boxes[k, 3])
+        for side in range(4):
+            out[k, side] = image(knots, group[k], side & 1, boxes[k, side])
 
 
 @kernel
@@ -93,6 +91,21 @@ def sort_keys(images, list_of, out):
         out[k] = np.uint64(list_of[k]) << _SHIFT | np.uint64(_curve_place(x, y))
 
 
+@kernel
+def spatial_keys(images, rows, out):
+    """out[k] = what a row is sorted by among all: how large its box is, then its place."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        x0, y0 = np.int64(images[row, 0]), np.int64(images[row, 1])
+        x1, y1 = np.int64(images[row, 2]), np.int64(images[row, 3])
+        size = max(x1 - x0, y1 - y0)
+        kind = 0
+        while size > 0:
+            size >>= 1
+            kind += 1
+        out[k] = np.uint64(kind) << _SHIFT | np.uint64(_curve_place((x0 + x1) >> 1, (y0 + y1) >> 1))
+
+
 @inlined
 def _curve_place(x, y):
     """Where on the Hilbert curve through 2**16 x 2**16 cells the cell (x, y) comes."""
@@ -140,24 +153,32 @@ def lay_out_entries(images, order, rest_start, rest, lists, boxes, out_rest_star
 
 
 @kernel
-def spatial_blocks(images, order, chosen, none, tokens, boxes, first):
-    """Write the words and boxes of the blocks of 16 rows in a row, from block `first` on.
+def spatial_blocks(images, order, chosen, entry_of, none, first, tokens, entries, boxes):
+    """Write words, entries and boxes of the blocks of 16 rows in a row, from block `first` on.
 
-    What is left of the last block has the word `none`.
+    What is left of the last block has the word `none`. Returns the sum of the blocks' widths, and
+    of their heights.
     """
+    width = height = np.int64(0)
     blocks = (order.shape[0] + WIDTH - 1) // WIDTH
     for block in range(blocks):
         a, b, c, d = np.uint16(65535), np.uint16(65535), np.uint16(0), np.uint16(0)
         for k in range(WIDTH):
             at = WIDTH * block + k
             token = none
+            entry = 0
             if at < order.shape[0]:
                 row = order[at]
                 token = chosen[row]
+                entry = entry_of[row]
                 a, b = min(a, images[row, 0]), min(b, images[row, 1])
                 c, d = max(c, images[row, 2]), max(d, images[row, 3])
             tokens[WIDTH * (first + block) + k] = token
+            entries[WIDTH * (first + block) + k] = entry
+        width += np.int64(c) - np.int64(a)
+        height += np.int64(d) - np.int64(b)
         _put(boxes, first, blocks, block, a, b, c, d)
+    return width, height
 
 
 @inlined

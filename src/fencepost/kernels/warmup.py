@@ -148,10 +148,12 @@ def _posts() -> PostArrays:
     posts_layout.lay_out_entries(images, rows, start, tokens, lists, padding, entry_start, tokens)
     posts_layout.tree_sizes(rows, rows)
     posts_layout.plant(padding, rows, rows, rows, padding)
-    posts_layout.spatial_blocks(images, rows, tokens, 0, tokens, padding, 0)
+    posts_layout.spatial_keys(images, rows, np.empty(0, np.uint64))
+    posts_layout.spatial_blocks(images, rows, tokens, tokens, 0, 0, tokens, tokens, padding)
+    posts_layout.distinct(start, rows, rows, start)
     return PostArrays(
         np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
-        tokens, tokens, boxes, tokens, padding, padding,
+        tokens, tokens, boxes, tokens, tokens, padding, padding,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
 from fencepost.kernels.matching import EventArrays, look_up, match_events
-from fencepost.kernels.posts import PostScratch
+from fencepost.kernels.posts import FILTER_WORDS, PostScratch
 from fencepost.kernels.trees import Scratch, scratch
 from fencepost.language.ast import Near
 from fencepost.model.geometry import Shapes
@@ -47,12 +47,8 @@ class _Buffers(threading.local):
             self.seen = np.zeros(segment.words, np.uint64)
         items = int((events.list_stop - events.list_start).max(initial=0))
         posts, own = segment.arrays.posts, self.posts
-        sizes = (
-            len(posts.token_lists) // 64 + 1,
-            items,
-            (items + 1) * len(posts.groups),
-            len(posts.owner),
-        )
+        words, entries = len(posts.token_lists), len(posts.owner)
+        sizes = (words // 64 + 1, items, (items + 1) * len(posts.groups), entries)
         held = (len(own.bits), len(own.known), len(own.lists), len(own.found))
         if any(size > room for size, room in zip(sizes, held, strict=True)):
             self.posts = post_scratch(*map(max, sizes, held))
@@ -62,10 +58,10 @@ def post_scratch(words: int, items: int, lists: int, entries: int) -> PostScratc
     """Room for events of so many items, in which they find so many lists and entries."""
     return PostScratch(
         np.zeros(words, np.uint64),
-        np.zeros(words, np.uint64),
-        np.empty(items, np.uint32),
+        np.zeros(FILTER_WORDS, np.uint64),
         np.empty(items, np.uint32),
         np.empty(lists, np.uint32),
+        np.empty(entries, np.uint32),
         np.empty(entries, np.uint32),
     )
 

@@ -60,7 +60,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 @given(st.lists(EXPRESSIONS, min_size=1, max_size=8), st.lists(EVENTS, min_size=1, max_size=4))
-@examples(200)
+@examples(100)
 def test_keywords_and_places_match_as_the_oracle_says(
     expressions: list[str], events: list[dict[str, Any]]
 ) -> None:

@@ -39,7 +39,7 @@ from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 2
+FORMAT = 3
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import rtree, vocabulary
+from fencepost.kernels import rtree
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.handles import handle
@@ -18,6 +18,13 @@ from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import relate_areas
 from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.tokenise import (
+    Rules,
+    ascii_characters,
+    items_of_lists,
+    no_words,
+    words_of_texts,
+)
 from fencepost.kernels.trees import scratch
 
 Step = tuple[str, Callable[[], None]]
@@ -32,6 +39,7 @@ def steps() -> list[Step]:
         ("distances", _distances),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
+        ("words of texts", _words),
         ("matching", _match),
     ]
 
@@ -89,7 +97,7 @@ def _structures() -> None:
 
 def _segment() -> SegmentArrays:
     """A segment of no subscriptions."""
-    words, _ = vocabulary.build(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    words = no_words()
     trees = rtree.build(np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint32), 1)
     positions = np.zeros(1, np.uint32)
     none = np.empty(0, np.uint32)
@@ -128,6 +136,12 @@ def _segment() -> SegmentArrays:
         words,
         _triangle(),
     )
+
+
+def _words() -> None:
+    none, text = np.empty(0, np.int64), np.empty(0, np.uint8)
+    words_of_texts(text, none, none, handle(Rules(ascii_characters(), no_words())), none, none)
+    items_of_lists(text, none, none, none, none, none, none)
 
 
 def _match() -> None:

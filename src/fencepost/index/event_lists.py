@@ -7,7 +7,7 @@ come through `lists_of_values`.
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
@@ -23,10 +23,10 @@ from fencepost.kernels.tokenise import (
     all_characters,
     ascii_characters,
     items_of_lists,
-    no_words,
     words_of_texts,
 )
-from fencepost.kernels.vocabulary import encode
+from fencepost.kernels.vocabulary import build, encode
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan import values
 
 Bytes = NDArray[np.uint8]
@@ -51,13 +51,13 @@ class Strings(NamedTuple):
     stop: Ints
 
 
-def lists_of(array: pa.Array) -> Lists | None:
+def lists_of(array: pa.Array, tokeniser: Tokeniser) -> Lists | None:
     """The words of texts, or the items of lists of strings; None of a column of something else."""
     kind = array.type
     if is_text(kind):
         texts = strings_of(array)
         there = np.where(texts.start >= 0, np.uint8(TEXT), np.uint8(NO_LIST))
-        return _words(texts, there, bool(texts.text.max(initial=0) < 0x80))
+        return _words(texts, there, _rules(tokeniser, bool(texts.text.max(initial=0) < 0x80)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         ends = array.offsets.to_numpy().astype(np.int64)
     elif pa.types.is_fixed_size_list(kind):
@@ -99,9 +99,9 @@ def strings_of(array: pa.Array) -> Strings:
     return Strings(text, np.where(there, ends[:-1] - ends[0], -1), ends[1:] - ends[0])
 
 
-def _words(texts: Strings, kind: Bytes, is_ascii: bool) -> Lists:
+def _words(texts: Strings, kind: Bytes, rules: Any) -> Lists:
     start, stop = np.empty_like(texts.start), np.empty_like(texts.stop)
-    return Lists(kind, start, stop, *words_of_texts(*texts, _rules(is_ascii), start, stop))
+    return Lists(kind, start, stop, *words_of_texts(*texts, rules, start, stop))
 
 
 def _listed(items: Strings, low: Ints, high: Ints, kind: NDArray[Any]) -> Lists:
@@ -110,24 +110,25 @@ def _listed(items: Strings, low: Ints, high: Ints, kind: NDArray[Any]) -> Lists:
     return Lists(kind.astype(np.uint8), start, stop, *found)
 
 
-@cache
-def _rules(is_ascii: bool) -> Any:
+@lru_cache(maxsize=64)
+def _rules(tokeniser: Tokeniser, is_ascii: bool) -> Any:
     """The rules as kernels take them; those of all characters are made where one needs them."""
-    return handle(Rules(ascii_characters() if is_ascii else all_characters(), no_words()))
+    stop_words, _ = build(*encode([f"s{word}" for word in sorted(tokeniser.stop_words)]))
+    return handle(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
 
 
-def lists_of_values(given: Sequence[object]) -> Lists:
+def lists_of_values(given: Sequence[object], tokeniser: Tokeniser) -> Lists:
     """The words of texts and the items of lists, given as Python values of any types."""
     texts = [string_key(one) if isinstance(one, str) else None for one in given]
     if None not in texts:
-        return _words_of_encoded(texts)
+        return _words_of_encoded(texts, tokeniser)
     listed = _of_keys([None if isinstance(one, str) else _item_keys(one) for one in given])
     if texts.count(None) == len(texts):
         return listed
-    return _both(_words_of_encoded(texts), listed)
+    return _both(_words_of_encoded(texts, tokeniser), listed)
 
 
-def _words_of_encoded(texts: Sequence[bytes | None]) -> Lists:
+def _words_of_encoded(texts: Sequence[bytes | None], tokeniser: Tokeniser) -> Lists:
     present = [text or b"" for text in texts]
     # A bytearray, because a view of one is writable: kernels need no second signature.
     joined = bytearray().join(present)
@@ -138,7 +139,8 @@ def _words_of_encoded(texts: Sequence[bytes | None]) -> Lists:
         if text is None:
             start[event] = -1
             kind[event] = NO_LIST
-    return _words(Strings(np.frombuffer(joined, np.uint8), start, ends[1:]), kind, joined.isascii())
+    strings = Strings(np.frombuffer(joined, np.uint8), start, ends[1:])
+    return _words(strings, kind, _rules(tokeniser, joined.isascii()))
 
 
 def _ends(parts: Sequence[Sized]) -> Ints:

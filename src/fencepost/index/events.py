@@ -23,6 +23,7 @@ from fencepost.index.table import string_key
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.model.geometry import Shapes
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan import evaluate, values
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.evaluate import EventValues
@@ -130,17 +131,23 @@ def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
                 shapes = Shapes.read([row.get(source.name) for row in rows])
                 block.add_shapes(number, shapes, np.arange(len(rows)))
             else:
-                _fill(block, storage, number, column, rows)
+                _fill(block, storage, number, column, rows, columns.tokeniser)
     return block.arrays()
 
 
 def _fill(
-    block: _Block, storage: Storage, number: int, column: Column, rows: Sequence[EventValues]
+    block: _Block,
+    storage: Storage,
+    number: int,
+    column: Column,
+    rows: Sequence[EventValues],
+    tokeniser: Tokeniser,
 ) -> None:
     """Fill a column from Python values."""
     if storage == Storage.LIST:
         source: Any = column.source
-        block.add_lists(number, lists_of_values([row.get(source.name) for row in rows]))
+        given = [row.get(source.name) for row in rows]
+        block.add_lists(number, lists_of_values(given, tokeniser))
         return
     for event, row in enumerate(rows):
         _fill_one(block, storage, number, column, event, row)
@@ -205,12 +212,17 @@ def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
                 continue
             with _naming(table, used):
                 if isinstance(column.source, ast.Property) and _fill_from_arrow(
-                    block, storage, number, column, table.column(column.source.name)
+                    block,
+                    storage,
+                    number,
+                    column,
+                    table.column(column.source.name),
+                    columns.tokeniser,
                 ):
                     continue
                 if rows is None:
                     rows = _python_rows(columns, table)
-                _fill(block, storage, number, column, rows)
+                _fill(block, storage, number, column, rows, columns.tokeniser)
     return block.arrays()
 
 
@@ -241,7 +253,12 @@ def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
 
 
 def _fill_from_arrow(
-    block: _Block, storage: Storage, number: int, column: Column, given: pa.ChunkedArray
+    block: _Block,
+    storage: Storage,
+    number: int,
+    column: Column,
+    given: pa.ChunkedArray,
+    tokeniser: Tokeniser,
 ) -> bool:
     """Fill a column without Python objects, if its type allows."""
     array = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
@@ -277,7 +294,7 @@ def _fill_from_arrow(
     if storage == Storage.NUMBER:
         return _fill_numbers(block, number, column.kind, array)
     if storage == Storage.LIST:
-        lists = lists_of(array)
+        lists = lists_of(array, tokeniser)
         if lists is not None:
             block.add_lists(number, lists)
         return lists is not None or _is_plain(kind)

@@ -14,7 +14,6 @@ from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Array, Compare, Near, String
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import keywords
 from fencepost.plan import relate
 from fencepost.plan.checks import (
     BooleanCheck,
@@ -132,7 +131,8 @@ class FilterTable:
                 kind = matching.LIST
                 item = self._set([literal_key(one) for one in check.items.items])
                 strings = [one.value for one in check.items.items if isinstance(one, String)]
-                self._set([word_key(word) for word in keywords(strings)])
+                words = self.columns.tokeniser.keywords(strings)
+                self._set([word_key(word) for word in words])
                 function = _ARRAY[check.function]
                 flags = (len(strings) == len(check.items.items)) * matching.TOKENS
         flags |= term.negated * matching.NEGATED

@@ -19,7 +19,6 @@ from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import SCHEMA, Shelf
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import keywords as words_of
 from fencepost.plan import relate, values
 from fencepost.plan.checks import Column, Kind
 
@@ -197,7 +196,8 @@ class ColumnSubscriptions:
             self._sets.append(
                 [self._string(b"s" + string_key(item)) for item in dict.fromkeys(items)]
             )
-            self._sets.append([self._string(word_key(word)) for word in words_of(items)])
+            words = self._columns.tokeniser.keywords(items)
+            self._sets.append([self._string(word_key(word)) for word in words])
         checks = self._new(
             matching.LIST, Column(Kind.LIST, Property(attribute)), np.array(owners, np.int64)
         )

@@ -24,6 +24,7 @@ from fencepost.match.paper_index import ForwardingEngine
 from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.model.event import attributes
+from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
@@ -49,6 +50,9 @@ class Matcher:
     density : float, optional
         With "cr-tree", relate simple polygons by that system's Algorithm 1, with so many samples
         for each unit of length: approximately. Left out, relations are exact.
+    stop_words : iterable of str, optional
+        Words that are left out of an event's text, and of keywords where they are compared with
+        a text. Lists are taken as they are. They are saved with the subscriptions.
     clock : callable, optional
         The present in nanoseconds since 1970, by which subscriptions expire.
 
@@ -72,6 +76,7 @@ class Matcher:
         index: str = "auto",
         *,
         density: float | None = None,
+        stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
         if space not in SPACES:
@@ -86,7 +91,7 @@ class Matcher:
         self._index = index
         self._density = None if density is None else checked_density(density)
         self._clock = clock
-        self._load(Columns(), ())
+        self._load(Columns(Tokeniser.without(stop_words)), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
         """Begin with these shelves, and an engine that knows them."""
@@ -112,6 +117,11 @@ class Matcher:
     def index(self) -> str:
         """How subscriptions are found."""
         return self._index
+
+    @property
+    def stop_words(self) -> frozenset[str]:
+        """The words that are left out of texts, as tokens."""
+        return self._columns.tokeniser.stop_words
 
     # Subscriptions
 
@@ -286,11 +296,11 @@ class Matcher:
         ----------
         event : mapping, GeoJSON Feature, or table row
         """
-        return sorted(self._engine.ids(EventValues(attributes(event))))
+        return sorted(self._engine.ids(self._values(event)))
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""
-        return sorted(self._engine.subscribers(EventValues(attributes(event))))
+        return sorted(self._engine.subscribers(self._values(event)))
 
     def match_batch(
         self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
@@ -317,7 +327,10 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id)), EventValues(attributes(event)))
+        return explain(parse(self.expression(id)), self._values(event))
+
+    def _values(self, event: object) -> EventValues:
+        return EventValues(attributes(event), self._columns.tokeniser)
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""

@@ -133,26 +133,34 @@ def test_items_of_lists(lists: list[list[str | None]]) -> None:
     assert lists_in(items, item_start, list_start, list_stop) == expected
 
 
-@given(st.binary(max_size=30))
-def test_bytes_that_are_no_utf_8_do_no_harm(given_bytes: bytes) -> None:
+def words_in_bytes(given_bytes: bytes, by: object) -> list[str]:
     text = np.frombuffer(bytearray(given_bytes), np.uint8)
-    list_start, list_stop = np.empty((2, 1), np.int64)
     start, stop = np.zeros(1, np.int64), np.full(1, len(text))
-    _, item_start = words_of_texts(text, start, stop, rules(), list_start, list_stop)
-    assert list_start[0] == 0
-    assert list_stop[0] == len(item_start) - 1
+    list_start, list_stop = np.empty((2, 1), np.int64)
+    items, item_start = words_of_texts(text, start, stop, by, list_start, list_stop)
+    return lists_in(items, item_start, list_start, list_stop)[0]
+
+
+@given(st.lists(st.sampled_from([b"a", b"P", b"\xce", b"\xe1\xbe", b"\xb7", b"\xff", b" "])))
+@example([b"\xceP"])  # but for the sixth bit of P, U+0390, which folds to six bytes
+def test_bytes_that_are_no_utf_8_separate(parts: list[bytes]) -> None:
+    words = words_in_bytes(b"".join(parts) + b" end", rules())
+    assert words[-1] == "end"
+    assert all(tokenise(word) == [word] for word in words)
 
 
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_tokenise import rules, words_in
+from tests.kernels.test_tokenise import rules, words_in, words_in_bytes
 from fencepost.model.tokens import tokenise
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap
     texts = ["", "Hail, hail! STORM", "stra\\u00dfe STRASSE \\u0390 \\ud800x", "a b a"]
     assert words_in(texts, rules()) == [tokenise(one) for one in texts]
+    # NumPy would say if there were no room.
+    assert words_in_bytes(b"\\xceP\\xceP\\xe1P\\xce", rules()) == ["p"]
 """
 
 

@@ -286,7 +286,10 @@ def _one_word(text, start, stop, characters, out, out_start):
 
 @inlined
 def _code_point(text, k, stop):
-    """The code point at text[k], and where the next begins; of bytes that are cut off, a NUL."""
+    """The code point at text[k], and where the next begins; a NUL where this is no UTF-8.
+
+    So no character has fewer bytes beyond ASCII than its code point needs, and there is room.
+    """
     lead = np.uint32(text[k])
     length = _TWO if lead < 0xE0 else _THREE if lead < 0xF0 else _FOUR
     if k + length > stop:
@@ -295,6 +298,8 @@ def _code_point(text, k, stop):
     following = k + length
     k += _ONE
     while k < following:
+        if text[k] & 0xC0 != 0x80:
+            return np.uint32(0), k
         code = np.uint32(code << 6 | text[k] & 0x3F)
         k += _ONE
     return code, following

@@ -227,8 +227,8 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
         own[entry] = [image(built.knots, 0, k % 2, built.exact[entry, k]) for k in range(4)]
     node = np.int64(built.lists["node"][0])
     for _ in range(30):
-        a, b = rng.integers(-5, 65_000, 2).tolist()
-        c, d = a + int(rng.integers(0, 30_000)), b + int(rng.integers(0, 30_000))
+        a, b = rng.integers(0, 65_536, 2).tolist()
+        c, d = np.minimum((a, b) + rng.integers(0, 30_000, 2), 65_535).tolist()
         found = search(
             built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(count)
         )

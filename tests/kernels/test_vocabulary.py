@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from fencepost.kernels.vocabulary import (
     EMPTY,
+    NO_WORD,
     UNKNOWN,
     Vocabulary,
     build,
     encode,
     hash_bytes,
-    lookup,
-    lookup_all,
+    look_up_all,
+    look_up_hashed,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +50,7 @@ def words_of(vocabulary: Vocabulary) -> list[str]:
 def numbers_of(vocabulary: Vocabulary, strings: list[str]) -> list[int]:
     text, start = encode(strings)
     out = np.empty(len(strings), np.int64)
-    lookup_all(vocabulary, text, start, out)
+    look_up_all(vocabulary, text, start[:-1], start[1:], out)
     return out.tolist()
 
 
@@ -64,7 +65,9 @@ def check(strings: list[str], absent: list[str]) -> None:
     slots = vocabulary.slots.tolist()
     assert len(slots) >= 2 * len(number)
     assert len(slots).bit_count() == 1
-    assert sorted(slot for slot in slots if slot != EMPTY) == list(range(len(number)))
+    taken = sorted((slot & 0xFFFFFFFF, slot >> 32) for slot in slots if slot != EMPTY)
+    marks = [expected_hash(one.encode("utf-8", "surrogatepass")) & 0xFFFFFFFF for one in number]
+    assert taken == list(enumerate(marks))
     asked = [*number, *absent]
     assert numbers_of(vocabulary, asked) == [number.get(string, UNKNOWN) for string in asked]
 
@@ -108,7 +111,7 @@ def test_words_of_equal_hashes_are_told_apart() -> None:
     vocabulary, ids = build(text, start[:501])
     assert ids.tolist() == list(range(500))
     out = np.empty(600, np.int64)
-    lookup_all(vocabulary, text, start, out)
+    look_up_all(vocabulary, text, start[:-1], start[1:], out)
     assert out.tolist() == [*range(500), *[UNKNOWN] * 100]
 
 
@@ -130,7 +133,15 @@ def test_any_slice_can_be_looked_up() -> None:
     vocabulary, _ = build(*encode(["hail", "storm", "il", ""]))
     text, _ = encode(["hailstorm"])
     slices = {(0, 4): 0, (4, 9): 1, (2, 4): 2, (3, 3): 3, (9, 9): 3, (5, 9): UNKNOWN}
-    assert {ends: lookup(vocabulary, text, *ends) for ends in slices} == slices
+    slices[-1, 4] = NO_WORD
+    found = np.empty(len(slices), np.int64)
+    low, high = np.array([*slices]).T.copy()
+    look_up_all(vocabulary, text, low, high, found)
+    assert found.tolist() == [*slices.values()]
+    for (a, b), number in slices.items():
+        if a >= 0:
+            key = np.uint64(hash_bytes(text, a, b))
+            assert look_up_hashed(vocabulary, key, text, a, b) == number
 
 
 UNCOMPILED = """
@@ -148,7 +159,7 @@ with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap
 def test_uncompiled() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", "-c", UNCOMPILED],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.tokens import keywords, tokenise
+from fencepost.model.tokens import Tokeniser, keywords, tokenise
 
 # Strings of characters that fold, join, separate and combine.
 TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("aA1ßİıΣς_'- \u0301\u0345\u200d\udc80")))
@@ -128,3 +128,13 @@ def test_texts_apart_have_the_tokens_of_both(first: str, second: str) -> None:
 )
 def test_keywords(items: list[str], tokens: tuple[str, ...]) -> None:
     assert keywords(items) == tokens
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=3))
+def test_a_tokeniser_leaves_stop_words_out(text: str, left_out: list[str]) -> None:
+    tokeniser = Tokeniser.without(left_out)
+    gone = {token for one in left_out for token in words_one_by_one(one)}
+    expected = [token for token in words_one_by_one(text) if token not in gone]
+    assert tokeniser.tokens(text) == expected
+    assert tokeniser.keywords([text, *left_out]) == tuple(expected)
+    assert Tokeniser.without(tokeniser.stop_words) == tokeniser

@@ -76,7 +76,7 @@ def simplified(
     if expression is not None:
         return simplify(expression)
     matcher, name = _found(id, index, subscriptions, expression)
-    return simplify(matcher.expression(name))
+    return simplify(matcher.expression(name), stop_words=matcher.stop_words)
 
 
 def _found(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Column, Kind
 
 
@@ -34,9 +35,16 @@ STORAGE = {
 
 
 class Columns:
-    """The columns asked for so far; a column keeps its number for ever."""
+    """The columns asked for so far; a column keeps its number for ever.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    tokeniser : Tokeniser
+        How the texts of events, and the keywords beside them, become words.
+    """
+
+    def __init__(self, tokeniser: Tokeniser = EVERY_WORD) -> None:
+        self.tokeniser = tokeniser
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
         self._numbers: dict[Column, int] = {}
 
@@ -55,7 +63,7 @@ class Columns:
 
     def frozen(self) -> Columns:
         """The columns as they are now, whatever is asked for later."""
-        copy = Columns()
+        copy = Columns(self.tokeniser)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
         return copy

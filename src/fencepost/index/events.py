@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,35 +18,43 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns, Storage
-from fencepost.index.table import encode_keys, string_key, word_key
-from fencepost.kernels.matching import ITEMS, NO_LIST, TEXT, EventArrays
+from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
+from fencepost.index.table import string_key
+from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import tokenise
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan import evaluate, values
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import properties
 
-_NOT_AN_ITEM = b"x"
+_NO_TEXT = np.empty(0, np.uint8)
 
 
 class _Block:
     """Columns being filled."""
 
     def __init__(self, columns: Columns, events: int) -> None:
-        counts = [len(columns.of(storage)) for storage in Storage]
-        self.number = np.full((counts[Storage.NUMBER], events), np.nan)
-        self.number_rest = np.zeros((counts[Storage.NUMBER], events))
-        self.truth = np.full((counts[Storage.TRUTH], events), -1, np.int8)
-        self.missing = np.zeros((counts[Storage.MISSING], events), np.uint8)
-        self.string_start = np.full((counts[Storage.STRING], events), -1, np.int64)
-        self.string_stop = np.zeros((counts[Storage.STRING], events), np.int64)
-        self.geometry = np.full((counts[Storage.GEOMETRY], events), -1, np.int64)
-        self.list_kind = np.zeros((counts[Storage.LIST], events), np.uint8)
-        self.list_start = np.zeros((counts[Storage.LIST], events), np.int64)
-        self.list_stop = np.zeros((counts[Storage.LIST], events), np.int64)
-        self.items: list[bytes] = []
+        def rows(storage: Storage, fill: float, kind: type[np.generic]) -> NDArray[Any]:
+            """One row a column; made quickly where there is none, as is often so."""
+            array = np.empty((len(columns.by_storage[storage]), events), kind)
+            if len(array):
+                array.fill(fill)
+            return array
+
+        self.number = rows(Storage.NUMBER, np.nan, np.float64)
+        self.number_rest = rows(Storage.NUMBER, 0, np.float64)
+        self.truth = rows(Storage.TRUTH, -1, np.int8)
+        self.missing = rows(Storage.MISSING, 0, np.uint8)
+        self.string_start = rows(Storage.STRING, -1, np.int64)
+        self.string_stop = rows(Storage.STRING, 0, np.int64)
+        self.geometry = rows(Storage.GEOMETRY, -1, np.int64)
+        self.list_kind = rows(Storage.LIST, 0, np.uint8)
+        self.list_start = rows(Storage.LIST, 0, np.int64)
+        self.list_stop = rows(Storage.LIST, 0, np.int64)
+        self.lists: list[Lists] = []
+        self.item_count = 0
         self.texts: list[NDArray[np.uint8]] = []
         self.text_size = 0
         self.shapes: list[Shapes] = []
@@ -66,17 +75,22 @@ class _Block:
         self.shapes.append(shapes)
         self.shape_count += len(shapes)
 
-    def add_items(self, row: int, event: int, kind: int, keys: list[bytes]) -> None:
-        """Give the distinct items of a list to list column `row` of an event."""
-        self.list_kind[row, event] = kind
-        self.list_start[row, event] = len(self.items)
-        self.items.extend(keys)
-        self.list_stop[row, event] = len(self.items)
+    def add_lists(self, row: int, lists: Lists) -> None:
+        """Give one list to list column `row` of each event."""
+        self.list_kind[row] = lists.kind
+        self.list_start[row] = lists.start + self.item_count
+        self.list_stop[row] = lists.stop + self.item_count
+        self.lists.append(lists)
+        self.item_count += len(lists.item_start) - 1
+
+    def _all_items(self) -> NDArray[np.int64]:
+        """Append the items to the text, end to end; where they begin, and the last one ends."""
+        starts = [lists.item_start[:-1] + self.add_text(lists.text) for lists in self.lists]
+        return np.concatenate((*starts, [self.text_size]))
 
     def arrays(self) -> EventArrays:
-        item_text, item_start = encode_keys(self.items)
-        base = self.add_text(item_text)
-        text = np.concatenate(self.texts) if len(self.texts) > 1 else self.texts[0].copy()
+        item_start = self._all_items()
+        text = self.texts[0] if len(self.texts) == 1 else np.concatenate(self.texts or [_NO_TEXT])
         return EventArrays(
             self.number,
             self.number_rest,
@@ -88,15 +102,22 @@ class _Block:
             self.list_kind,
             self.list_start,
             self.list_stop,
-            item_start + base,
+            item_start,
             text,
             self._all_shapes().arrays,
         )
 
     def _all_shapes(self) -> Shapes:
+        if not self.shapes:
+            return _no_shapes()
         if len(self.shapes) == 1:
             return self.shapes[0]
         return Shapes.gather([(s.arrays, np.arange(len(s))) for s in self.shapes])
+
+
+@cache
+def _no_shapes() -> Shapes:
+    return Shapes.gather([])
 
 
 def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
@@ -109,13 +130,30 @@ def block_of_rows(columns: Columns, rows: Sequence[EventValues]) -> EventArrays:
                 source: Any = column.source
                 shapes = Shapes.read([row.get(source.name) for row in rows])
                 block.add_shapes(number, shapes, np.arange(len(rows)))
-                continue
-            for event, row in enumerate(rows):
-                _fill(block, storage, number, column, event, row)
+            else:
+                _fill(block, storage, number, column, rows, columns.tokeniser)
     return block.arrays()
 
 
 def _fill(
+    block: _Block,
+    storage: Storage,
+    number: int,
+    column: Column,
+    rows: Sequence[EventValues],
+    tokeniser: Tokeniser,
+) -> None:
+    """Fill a column from Python values."""
+    if storage == Storage.LIST:
+        source: Any = column.source
+        given = [row.get(source.name) for row in rows]
+        block.add_lists(number, lists_of_values(given, tokeniser))
+        return
+    for event, row in enumerate(rows):
+        _fill_one(block, storage, number, column, event, row)
+
+
+def _fill_one(
     block: _Block, storage: Storage, number: int, column: Column, event: int, row: EventValues
 ) -> None:
     source: Any = column.source
@@ -139,14 +177,10 @@ def _fill(
         block.truth[number, event] = -1 if flag is None else flag
     elif storage == Storage.MISSING:
         block.missing[number, event] = row.get(source.name) is None
-    elif storage == Storage.GEOMETRY:
+    else:
         shapes = row.shapes(source.name)
         if shapes is not None:
             block.add_shapes(number, shapes, np.array([event]))
-    else:
-        kind, keys = list_items(row.get(source.name))
-        if kind != NO_LIST:
-            block.add_items(number, event, kind, keys)
 
 
 def _pair(column: Column, row: EventValues) -> values.Pair | None:
@@ -159,20 +193,6 @@ def _pair(column: Column, row: EventValues) -> values.Pair | None:
         return values.clock_of(row.get(source.name))
     span = evaluate.span(source, row)
     return None if span is None else span[column.kind is Kind.SPAN_END]
-
-
-def list_items(value: object) -> tuple[int, list[bytes]]:
-    """Whether a value is a list or a text, and the keys of its distinct items or words."""
-    if isinstance(value, str):
-        return TEXT, [word_key(word) for word in tokenise(value)]
-    items = values.list_of(value)
-    if items is None:
-        return NO_LIST, []
-    # An item of no type that we compare equals nothing: a key that no subscription has.
-    keys = dict.fromkeys(
-        values.item_key(item) or _NOT_AN_ITEM + str(k).encode() for k, item in enumerate(items)
-    )
-    return ITEMS, list(keys)
 
 
 def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
@@ -192,13 +212,17 @@ def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:
                 continue
             with _naming(table, used):
                 if isinstance(column.source, ast.Property) and _fill_from_arrow(
-                    block, storage, number, column, table.column(column.source.name)
+                    block,
+                    storage,
+                    number,
+                    column,
+                    table.column(column.source.name),
+                    columns.tokeniser,
                 ):
                     continue
                 if rows is None:
                     rows = _python_rows(columns, table)
-                for event, row in enumerate(rows):
-                    _fill(block, storage, number, column, event, row)
+                _fill(block, storage, number, column, rows, columns.tokeniser)
     return block.arrays()
 
 
@@ -229,14 +253,21 @@ def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
 
 
 def _fill_from_arrow(
-    block: _Block, storage: Storage, number: int, column: Column, given: pa.ChunkedArray
+    block: _Block,
+    storage: Storage,
+    number: int,
+    column: Column,
+    given: pa.ChunkedArray,
+    tokeniser: Tokeniser,
 ) -> bool:
     """Fill a column without Python objects, if its type allows."""
     array = pa.concat_arrays(given.chunks) if given.num_chunks else pa.array([], given.type)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
     kind = array.type
-    text: bool = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    text = is_text(kind)
     if storage == Storage.GEOMETRY:
         if (
             text
@@ -262,6 +293,11 @@ def _fill_from_arrow(
         return pa.types.is_boolean(kind) or _is_plain(kind) or text
     if storage == Storage.NUMBER:
         return _fill_numbers(block, number, column.kind, array)
+    if storage == Storage.LIST:
+        lists = lists_of(array, tokeniser)
+        if lists is not None:
+            block.add_lists(number, lists)
+        return lists is not None or _is_plain(kind)
     return False
 
 
@@ -278,14 +314,10 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
-    array = array.cast(pa.large_string())
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    base = block.add_text(text)
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    block.string_start[number] = np.where(there, ends[:-1] + base, -1)
-    block.string_stop[number] = ends[1:] + base
+    strings = strings_of(array)
+    base = block.add_text(strings.text)
+    block.string_start[number] = np.where(strings.start >= 0, strings.start + base, -1)
+    block.string_stop[number] = strings.stop + base
 
 
 def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bool:

@@ -16,7 +16,7 @@ from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Array, Compare, Near, Spatial, String
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import keywords
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan import relate
 from fencepost.plan.checks import (
     BooleanCheck,
@@ -100,7 +100,7 @@ class FilterTable:
         if asked.function is not Array.A_CONTAINS:
             return False
         column = self.columns.number(asked.column)
-        for accepts, keys in accepted_keys(asked):
+        for accepts, keys in accepted_keys(asked, self.columns.tokeniser):
             form = Form(column, geometry_column, accepts, True)
             self.posts.append((form, subscription, place, [self._string(k) for k in keys]))
         return True
@@ -159,7 +159,8 @@ class FilterTable:
                 kind = matching.LIST
                 item = self._set([literal_key(one) for one in check.items.items])
                 strings = [one.value for one in check.items.items if isinstance(one, String)]
-                self._set([word_key(word) for word in keywords(strings)])
+                words = self.columns.tokeniser.keywords(strings)
+                self._set([word_key(word) for word in words])
                 function = _ARRAY[check.function]
                 flags = (len(strings) == len(check.items.items)) * matching.TOKENS
         flags |= term.negated * matching.NEGATED
@@ -182,13 +183,13 @@ class FilterTable:
         )
 
 
-def accepted_keys(check: ListCheck) -> list[tuple[int, list[bytes]]]:
+def accepted_keys(check: ListCheck, tokeniser: Tokeniser) -> list[tuple[int, list[bytes]]]:
     """The keys that an attribute must have for all items of a check, by the kinds it may be of."""
     items = list(dict.fromkeys(literal_key(one) for one in check.items.items))
     strings = [one.value for one in check.items.items if isinstance(one, String)]
     if len(strings) < len(check.items.items):
         return [(ITEMS, items)]  # a text holds nothing but words
-    words = [word_key(word) for word in keywords(strings)]
+    words = [word_key(word) for word in tokeniser.keywords(strings)]
     if set(words) == set(items):
         return [(ITEMS | TEXT, items)]
     return [(ITEMS, items), (TEXT, words)]

@@ -28,7 +28,7 @@ from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
 from fencepost.kernels.trees import boxes_apart, chains_of, covers_point, points_of
-from fencepost.kernels.vocabulary import Vocabulary, lookup
+from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 
 RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
 
@@ -210,9 +210,7 @@ def _drop_gone(segment, now, results, start, stop):
 @kernel
 def look_up(segment_handle, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
-    vocabulary = segment_handle.arrays.vocabulary
-    for k in range(start.shape[0]):
-        out[k] = lookup(vocabulary, text, start[k], stop[k]) if start[k] >= 0 else -2
+    look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
 
 
 @kernel

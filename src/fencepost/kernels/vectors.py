@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 WIDTH = 16
+ir = cgutils.ir
 _LANES = ir.VectorType(ir.IntType(16), WIDTH)
 
 

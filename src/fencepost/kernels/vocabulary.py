@@ -8,9 +8,14 @@ ends soon at an empty slot::
     start    [ 0 4 9 ]                word w is bytes[start[w]:start[w + 1]]
     bytes    [ h a i l s t o r m ]
 
-A word is looked for from the slot that its hash names, onwards, and always compared byte for
-byte: equal hashes cost time, never a wrong answer. The hash is arithmetic on unsigned 64-bit
-numbers alone, so that a table built on one machine can be memory-mapped on another.
+A word is looked for from the slot that the upper half of its hash names, onwards. Beside the number
+a slot holds the lower half of the word's hash, so that other words are passed by without a look
+at their bytes; the word itself is always compared byte for byte: equal hashes cost time, never a
+wrong answer. The hash is arithmetic on unsigned 64-bit numbers alone, so that a table built on one
+machine can be memory-mapped on another.
+
+In a large table each of the three arrays is a wait for memory. `look_up_all` therefore takes words
+by runs, one array after the other, and asks for what it will read next of all of them at once.
 """
 
 from __future__ import annotations
@@ -19,14 +24,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.shapes import Bytes, Ints, Positions
+from fencepost.kernels.prefetch import prefetch
+from fencepost.kernels.shapes import Bytes, Ints
 
 UNKNOWN = -1
-EMPTY = 2**32 - 1
+NO_WORD = -2
+EMPTY = 2**64 - 1
 
 _FEWEST_SLOTS = 8
+_RUN = 64  # words on their way at once
+_NO_SLOT = np.uint64(EMPTY)
+_LOWER_HALF = np.uint64(2**32 - 1)
 # The odd constants of SplitMix64 (Steele, Lea & Flood 2014, figure 15). All operands are
 # unsigned: Numba makes a float of an unsigned and a signed 64-bit number.
 _SEED = np.uint64(0x9E3779B97F4A7C15)
@@ -42,7 +53,7 @@ _1, _2, _3, _4, _5, _6, _7, _EIGHT = (np.uint64(k) for k in range(1, 9))
 class Vocabulary(NamedTuple):
     """Distinct byte strings and their numbers."""
 
-    slots: Positions
+    slots: NDArray[np.uint64]  # lower half of the hash << 32 | number of the word
     start: Ints  # one more than there are words
     bytes: Bytes
 
@@ -67,25 +78,31 @@ def build(text, start):
     ids = np.empty(count, np.uint32)
     hashes = np.empty(count, np.uint64)  # of the words
     first_seen = np.empty(count, np.int64)  # the first string that is each word
-    slots = np.full(_FEWEST_SLOTS, EMPTY, np.uint32)
+    slots = np.full(_FEWEST_SLOTS, _NO_SLOT, np.uint64)
+    keys = np.empty(_RUN, np.uint64)
     words = 0
     size = 0
     for k in range(count):
+        if k % _RUN == 0:
+            for j in range(min(_RUN, count - k)):
+                keys[j] = hash_bytes(text, start[k + j], start[k + j + 1])
+                prefetch(slots, _first_slot(slots, keys[j]))
         low, high = start[k], start[k + 1]
-        key = hash_bytes(text, low, high)
+        key = keys[k % _RUN]
         at = _first_slot(slots, key)
-        while slots[at] != EMPTY:
-            seen = first_seen[slots[at]]
-            if same_bytes(text, low, high, text, start[seen], start[seen + 1]):
-                break
+        while slots[at] != _NO_SLOT:
+            if _has_mark(slots[at], key):
+                seen = first_seen[_word_in(slots[at])]
+                if same_bytes(text, low, high, text, start[seen], start[seen + 1]):
+                    break
             at = _next_slot(slots, at)
-        if slots[at] == EMPTY:
-            slots[at] = words
+        if slots[at] == _NO_SLOT:
+            slots[at] = _slot_of(key, words)
             hashes[words] = key
             first_seen[words] = k
             words += 1
             size += high - low
-        ids[k] = slots[at]
+        ids[k] = _word_in(slots[at])
         if 2 * words > slots.shape[0]:
             slots = _larger(slots, hashes[:words])
     word_start = np.empty(words + 1, np.int64)
@@ -103,44 +120,95 @@ def build(text, start):
 @kernel
 def _larger(slots, hashes):
     """A table of twice the size for the words that have these hashes."""
-    slots = np.full(2 * slots.shape[0], EMPTY, np.uint32)
+    slots = np.full(2 * slots.shape[0], _NO_SLOT, np.uint64)
     for word in range(hashes.shape[0]):
         at = _first_slot(slots, hashes[word])
-        while slots[at] != EMPTY:
+        while slots[at] != _NO_SLOT:
             at = _next_slot(slots, at)
-        slots[at] = word
+        slots[at] = _slot_of(hashes[word], word)
     return slots
 
 
 @kernel
-def lookup_all(vocabulary, text, start, out):
-    """out[k] = the number of the word text[start[k]:start[k + 1]], or `UNKNOWN`. out : int64."""
-    for k in range(out.shape[0]):
-        out[k] = lookup(vocabulary, text, start[k], start[k + 1])
+def look_up_all(vocabulary, text, start, stop, out):
+    """out[k] = the number of the word text[start[k]:stop[k]], or `UNKNOWN`; (n,) int64 all three.
+
+    `NO_WORD` where start[k] is negative.
+    """
+    slots = vocabulary.slots
+    keys = np.empty(_RUN, np.uint64)
+    for first in range(0, out.shape[0], _RUN):
+        last = min(first + _RUN, out.shape[0])
+        for k in range(first, last):
+            if start[k] >= 0:
+                keys[k - first] = hash_bytes(text, start[k], stop[k])
+                prefetch(slots, _first_slot(slots, keys[k - first]))
+        for k in range(first, last):
+            out[k] = NO_WORD
+            if start[k] >= 0:
+                out[k] = _marked(slots, keys[k - first])
+                prefetch(vocabulary.start, out[k])
+        for k in range(first, last):
+            if out[k] >= 0:
+                prefetch(vocabulary.bytes, vocabulary.start[out[k]])
+        for k in range(first, last):
+            if out[k] >= 0 and not _is_word(vocabulary, out[k], text, start[k], stop[k]):
+                out[k] = look_up_hashed(vocabulary, keys[k - first], text, start[k], stop[k])
+
+
+@inlined
+def _marked(slots, key):
+    """The first word of which a slot says that it may have this hash, or `UNKNOWN`."""
+    at = _first_slot(slots, key)
+    while slots[at] != _NO_SLOT and not _has_mark(slots[at], key):
+        at = _next_slot(slots, at)
+    return np.int64(UNKNOWN) if slots[at] == _NO_SLOT else np.int64(_word_in(slots[at]))
 
 
 @kernel
-def lookup(vocabulary, text, low, high):
-    """The number of the word text[low:high], or `UNKNOWN`."""
-    at = _first_slot(vocabulary.slots, hash_bytes(text, low, high))
-    while vocabulary.slots[at] != EMPTY:
-        word = vocabulary.slots[at]
-        if same_bytes(
-            text, low, high, vocabulary.bytes, vocabulary.start[word], vocabulary.start[word + 1]
-        ):
-            return np.int64(word)
-        at = _next_slot(vocabulary.slots, at)
+def look_up_hashed(vocabulary, key, text, low, high):
+    """The number of the word text[low:high], whose hash is `key`, or `UNKNOWN`."""
+    slots = vocabulary.slots
+    at = _first_slot(slots, key)
+    while slots[at] != _NO_SLOT:
+        if _has_mark(slots[at], key):
+            word = np.int64(_word_in(slots[at]))
+            if _is_word(vocabulary, word, text, low, high):
+                return word
+        at = _next_slot(slots, at)
     return np.int64(UNKNOWN)
 
 
 @inlined
+def _is_word(vocabulary, word, text, low, high):
+    return same_bytes(
+        text, low, high, vocabulary.bytes, vocabulary.start[word], vocabulary.start[word + 1]
+    )
+
+
+@inlined
 def _first_slot(slots, key):
-    return np.uint32((key >> _SHIFT_32) & np.uint64(slots.shape[0] - 1))
+    return np.uint64((key >> _SHIFT_32) & np.uint64(slots.shape[0] - 1))
 
 
 @inlined
 def _next_slot(slots, at):
-    return np.uint32((at + 1) & (slots.shape[0] - 1))
+    return np.uint64((at + _1) & np.uint64(slots.shape[0] - 1))
+
+
+@inlined
+def _slot_of(key, word):
+    return key << _SHIFT_32 | np.uint64(word)
+
+
+@inlined
+def _has_mark(slot, key):
+    return slot >> _SHIFT_32 == key & _LOWER_HALF
+
+
+@inlined
+def _word_in(slot):
+    return np.uint32(slot & _LOWER_HALF)
 
 
 @kernel

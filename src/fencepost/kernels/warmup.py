@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import posts_layout, rtree, vocabulary
+from fencepost.kernels import posts_layout, rtree
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.handles import handle
@@ -19,6 +19,13 @@ from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import relate_areas
 from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.tokenise import (
+    Rules,
+    ascii_characters,
+    items_of_lists,
+    no_words,
+    words_of_texts,
+)
 from fencepost.kernels.trees import scratch
 
 Step = tuple[str, Callable[[], None]]
@@ -33,6 +40,7 @@ def steps() -> list[Step]:
         ("distances", _distances),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
+        ("words of texts", _words),
         ("matching", _match),
     ]
 
@@ -90,7 +98,7 @@ def _structures() -> None:
 
 def _segment() -> SegmentArrays:
     """A segment of no subscriptions."""
-    words, _ = vocabulary.build(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    words = no_words()
     trees = rtree.build(np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint32), 1)
     positions = np.zeros(1, np.uint32)
     none = np.empty(0, np.uint32)
@@ -155,6 +163,12 @@ def _posts() -> PostArrays:
         np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
         tokens, tokens, boxes, tokens, tokens, padding, padding,
     )  # fmt: skip
+
+
+def _words() -> None:
+    none, text = np.empty(0, np.int64), np.empty(0, np.uint8)
+    words_of_texts(text, none, none, handle(Rules(ascii_characters(), no_words())), none, none)
+    items_of_lists(text, none, none, none, none, none, none)
 
 
 def _match() -> None:

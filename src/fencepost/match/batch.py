@@ -15,6 +15,7 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.match.catalogue import Shelf
 from fencepost.match.engines import Events, Pairs
 from fencepost.model.event import Row, attributes
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan.evaluate import EventValues
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def match_pairs(
         pairs = matcher._engine.pairs(shelves, events)
         return np.column_stack((rows[pairs[:, 0]], pairs[:, 1]))
 
-    blocks = _blocks(table, dead_letters)
+    blocks = _blocks(table, matcher._columns.tokeniser, dead_letters)
     if threads == 1:
         parts = [run(block) for block in blocks]
     else:
@@ -68,7 +69,9 @@ def match_pairs(
     return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
 
 
-def _blocks(table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
+def _blocks(
+    table: object, tokeniser: Tokeniser, dead_letters: DeadLetters | None
+) -> Iterable[Block]:
     arrow = as_arrow(table)
     if arrow is not None:
         for first in range(0, arrow.num_rows, ROWS):
@@ -76,7 +79,7 @@ def _blocks(table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
             part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
             yield np.arange(first, first + part.num_rows), part
         return
-    events, bad = _events(table)
+    events, bad = _events(table, tokeniser)
     _set_aside(bad, dead_letters)
     for first in range(0, len(events), ROWS):
         chosen = events[first : first + ROWS]
@@ -84,7 +87,9 @@ def _blocks(table: object, dead_letters: DeadLetters | None) -> Iterable[Block]:
         yield numbers, [event for _, event in chosen]
 
 
-def _events(table: object) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
+def _events(
+    table: object, tokeniser: Tokeniser
+) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
     """Events that can be read, with their rows; and why the others cannot."""
     if isinstance(table, dict) and table.get("type") == "FeatureCollection":
         table = table.get("features")
@@ -99,7 +104,7 @@ def _events(table: object) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
     bad: DeadLetters = []
     for number, event in enumerate(table):
         try:
-            good.append((number, EventValues(attributes(event))))
+            good.append((number, EventValues(attributes(event), tokeniser)))
         except FencepostError as error:
             bad.append((number, str(error)))
     return good, bad

@@ -24,7 +24,6 @@ from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import Shelf
 from fencepost.match.keyword_columns import Ragged, read_lists
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import keywords as words_of
 from fencepost.plan import relate, values
 from fencepost.plan.checks import Column, Kind
 
@@ -215,10 +214,12 @@ class ColumnSubscriptions:
         self._rows(what, lists)
         numbers, given = read_lists(what, lists)
         own = [self._string(string_key("s" + keyword)) for keyword in given]
+        tokeniser = self._columns.tokeniser
+        plain = not tokeniser.stop_words
         split = [
             [number]
-            if _PLAIN_WORD.fullmatch(keyword)
-            else [self._string(word_key(word)) for word in words_of((keyword,))]
+            if plain and _PLAIN_WORD.fullmatch(keyword)
+            else [self._string(word_key(word)) for word in tokeniser.keywords((keyword,))]
             for number, keyword in zip(own, given, strict=True)
         ]
         start = np.cumsum([0, *map(len, split)], dtype=np.int64)

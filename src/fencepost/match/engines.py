@@ -28,6 +28,7 @@ from fencepost.match.run import Found, Runner, events_of
 from fencepost.match.shelves import Shelves
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
+from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 
@@ -120,11 +121,15 @@ class ReferenceEngine(_OfShelves):
 
     def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
         rows = [Row(event.attributes) for event in python_rows(events)]
+        stop_words = self._shelves.columns.tokeniser.stop_words
         now = self._clock()
         for shelf in shelves:
             living = shelf.living(now).tolist()
             asked = [(row, condition_on(shelf, row, self._shelves.columns)) for row in living]
-            found = [[row for row, condition in asked if matches(condition, e)] for e in rows]
+            found = [
+                [row for row, condition in asked if matches(condition, event, stop_words)]
+                for event in rows
+            ]
             flat = np.array([row for own in found for row in own], np.uint32)
             yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
 
@@ -135,7 +140,7 @@ def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     return condition_of(shelf.segment, row, columns) if given is None else parse(given)
 
 
-def python_rows(events: Events) -> Sequence[EventValues]:
+def python_rows(events: Events, tokeniser: Tokeniser = EVERY_WORD) -> Sequence[EventValues]:
     """Events one by one, for engines that look at them so."""
     if not isinstance(events, pa.Table):
         return events
@@ -147,7 +152,7 @@ def python_rows(events: Events) -> Sequence[EventValues]:
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(f"the table cannot be read: {error}") from error
     rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
-    return [EventValues(Row(zip(names, row, strict=True))) for row in rows]
+    return [EventValues(Row(zip(names, row, strict=True)), tokeniser) for row in rows]
 
 
 def _python_values(column: pa.ChunkedArray) -> list[object]:

@@ -25,6 +25,7 @@ from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.match.spatiotextual_index import SpatioTextualTable
 from fencepost.model.event import attributes
+from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
@@ -51,6 +52,9 @@ class Matcher:
     density : float, optional
         With "cr-tree", relate simple polygons by that system's Algorithm 1, with so many samples
         for each unit of length: approximately. Left out, relations are exact.
+    stop_words : iterable of str, optional
+        Words that are left out of an event's text, and of keywords where they are compared with
+        a text. Lists are taken as they are. They are saved with the subscriptions.
     clock : callable, optional
         The present in nanoseconds since 1970, by which subscriptions expire.
 
@@ -74,6 +78,7 @@ class Matcher:
         index: str = "auto",
         *,
         density: float | None = None,
+        stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
         if space not in SPACES:
@@ -88,7 +93,7 @@ class Matcher:
         self._index = index
         self._density = None if density is None else checked_density(density)
         self._clock = clock
-        self._load(Columns(), ())
+        self._load(Columns(Tokeniser.without(stop_words)), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
         """Begin with these shelves, and an engine that knows them."""
@@ -104,7 +109,7 @@ class Matcher:
             return ReferenceEngine(self._shelves, self._clock)
         table: Table
         if self._index in ("rt", "rt+", "rt++"):
-            table = SpatioTextualTable(self._index)  # type: ignore[arg-type]
+            table = SpatioTextualTable(self._index, self._columns.tokeniser)  # type: ignore[arg-type]
         elif self._index == "sff":
             table = ForwardingTable("list")
         elif self._density is None:
@@ -117,6 +122,11 @@ class Matcher:
     def index(self) -> str:
         """How subscriptions are found."""
         return self._index
+
+    @property
+    def stop_words(self) -> frozenset[str]:
+        """The words that are left out of texts, as tokens."""
+        return self._columns.tokeniser.stop_words
 
     # Subscriptions
 
@@ -291,11 +301,11 @@ class Matcher:
         ----------
         event : mapping, GeoJSON Feature, or table row
         """
-        return sorted(self._engine.ids(EventValues(attributes(event))))
+        return sorted(self._engine.ids(self._values(event)))
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""
-        return sorted(self._engine.subscribers(EventValues(attributes(event))))
+        return sorted(self._engine.subscribers(self._values(event)))
 
     def match_batch(
         self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
@@ -322,7 +332,10 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id)), EventValues(attributes(event)))
+        return explain(parse(self.expression(id)), self._values(event))
+
+    def _values(self, event: object) -> EventValues:
+        return EventValues(attributes(event), self._columns.tokeniser)
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""

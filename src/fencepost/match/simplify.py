@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match.explain import shortened, written
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan import simplify as plan
-from fencepost.plan.checks import Filter, Kind
+from fencepost.plan.checks import Filter, Kind, ListCheck, Term
 from fencepost.plan.conditions import condition_of_filter
 from fencepost.plan.normal import filters
 from fencepost.plan.rewrite import rewritten
@@ -119,13 +120,17 @@ class Simplification:
         return "\n".join(self.lines())
 
 
-def simplify(expression: str | Mapping[str, object]) -> Simplification:
+def simplify(
+    expression: str | Mapping[str, object], *, stop_words: Iterable[str] = ()
+) -> Simplification:
     """An expression without what it can do without: it matches the same events.
 
     Parameters
     ----------
     expression : str or mapping
         CQL2 text or JSON.
+    stop_words : iterable of str, optional
+        Those of the matcher that the expression is for.
 
     Returns
     -------
@@ -152,7 +157,7 @@ def simplify(expression: str | Mapping[str, object]) -> Simplification:
     rule 3 drops wind > 20: wind > 10 covers it
     """
     condition = parse(expression)
-    given = filters(condition)
+    given = _with_stop_words(filters(condition), Tokeniser.without(stop_words))
     result = plan.simplify(given)
     if not result.filters:
         text = NEVER
@@ -168,6 +173,17 @@ def simplify(expression: str | Mapping[str, object]) -> Simplification:
         sum(map(len, given)),
         sum(map(len, result.filters)),
     )
+
+
+def _with_stop_words(given: list[Filter], tokeniser: Tokeniser) -> list[Filter]:
+    """Filters whose checks of lists know what is left out of their keywords."""
+
+    def told(term: Term) -> Term:
+        check = term.check
+        known = replace(check, tokeniser=tokeniser) if isinstance(check, ListCheck) else check
+        return replace(term, check=known)
+
+    return [tuple(told(term) for term in terms) for terms in given]
 
 
 def _dropped(part: plan.Dropped) -> DroppedPart:

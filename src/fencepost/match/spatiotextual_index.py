@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.events import list_items
 from fencepost.index.table import word_key
-from fencepost.kernels.matching import NO_LIST
 from fencepost.language.ast import Array, Near, Property, Spatial, String
 from fencepost.match.terms import Verified
-from fencepost.model.tokens import keywords
+from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.trees import Kind, SpatioTextualIndex
+from fencepost.plan import values
 from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.plan.evaluate import EventValues, literal_key
 
@@ -44,10 +43,13 @@ class SpatioTextualTable:
     Parameters
     ----------
     kind : "rt", "rt+" or "rt++"
+    tokeniser : Tokeniser
+        What makes words of texts and of keywords.
     """
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, tokeniser: Tokeniser) -> None:
         self._kind = kind
+        self._tokeniser = tokeniser
         self._trees: dict[Attributes, SpatioTextualIndex] = {}
         self._words = _Words()
         self._entries: dict[int, _Entry] = {}
@@ -64,7 +66,7 @@ class SpatioTextualTable:
         self._numbers[subscription] = [self._add(subscription, terms) for terms in filters]
 
     def _add(self, subscription: Hashable, terms: Filter) -> int:
-        list_name, words, text = _text_part(terms)
+        list_name, words, text = _text_part(terms, self._tokeniser)
         geometry_name, box = _space_part(terms)
         tree = (list_name, geometry_name)
         rest = Verified(tuple(term for term in terms if term not in text))
@@ -117,9 +119,10 @@ class SpatioTextualTable:
         list_name, geometry_name = attributes
         words: list[bytes] = []
         if list_name is not None:
-            kind, words = list_items(event.get(list_name))
-            if kind == NO_LIST:
+            given = _keys_of(event.get(list_name), self._tokeniser)
+            if given is None:
                 return None
+            words = given
         box = _NOWHERE
         if geometry_name is not None:
             shapes = event.shapes(geometry_name)
@@ -129,6 +132,14 @@ class SpatioTextualTable:
             box = np.array([[record[side] for side in ("x0", "y0", "x1", "y1")]])
         tokens = self._words.known(words)
         return box, [0, len(tokens)], tokens
+
+
+def _keys_of(value: object, tokeniser: Tokeniser) -> list[bytes] | None:
+    """What a list has, or a text of words; None of anything else."""
+    if isinstance(value, str):
+        return [word_key(word) for word in tokeniser.tokens(value)]
+    items = values.list_of(value)
+    return None if items is None else [key for key in map(values.item_key, items) if key]
 
 
 class _Entry(NamedTuple):
@@ -167,7 +178,9 @@ class _Words:
         return np.array([numbers[word] for word in words if word in numbers], np.uint32)
 
 
-def _text_part(terms: Filter) -> tuple[str | None, frozenset[bytes], list[Term]]:
+def _text_part(
+    terms: Filter, tokeniser: Tokeniser
+) -> tuple[str | None, frozenset[bytes], list[Term]]:
     """The list attribute of which most words are needed, the words, and the terms they decide."""
     needed: dict[str, set[bytes]] = {}
     decided: dict[str, list[Term]] = {}
@@ -179,7 +192,7 @@ def _text_part(terms: Filter) -> tuple[str | None, frozenset[bytes], list[Term]]
             continue
         assert isinstance(check.column.source, Property)
         name = check.column.source.name
-        words, decides = _words_needed(check)
+        words, decides = _words_needed(check, tokeniser)
         needed.setdefault(name, set()).update(words)
         decided.setdefault(name, []).extend([term] if decides else [])
     if not any(needed.values()):
@@ -188,13 +201,13 @@ def _text_part(terms: Filter) -> tuple[str | None, frozenset[bytes], list[Term]]
     return name, frozenset(needed[name]), decided[name]
 
 
-def _words_needed(check: ListCheck) -> tuple[set[bytes], bool]:
+def _words_needed(check: ListCheck, tokeniser: Tokeniser) -> tuple[set[bytes], bool]:
     """The words that a list and a text both need; whether that is all that either needs."""
     items = {literal_key(item) for item in check.items.items}
     strings = [item.value for item in check.items.items if isinstance(item, String)]
     if len(strings) < len(check.items.items):
         return items, True  # a text never matches, and never has all of these words
-    words = {word_key(word) for word in keywords(strings)}
+    words = {word_key(word) for word in tokeniser.keywords(strings)}
     return items & words, bool(items) and items == words
 
 

@@ -1,6 +1,6 @@
 """A matcher's subscriptions in a folder: one file an array, a manifest that names them.
 
-    manifest.json             format, space, columns, segments
+    manifest.json             format, space, stop words, columns, segments
     segment-abc/x.y.npy       each array of the segment, memory-mapped when opened
     segment-abc/names.arrow   id, and where given subscriber and expression, of each subscription
 
@@ -38,6 +38,7 @@ from fencepost.language.render import render_json
 from fencepost.match.catalogue import Shelf
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
 FORMAT = 3
@@ -73,6 +74,7 @@ def _save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) 
         manifest = {
             "format": FORMAT,
             "space": space,
+            "stop_words": sorted(columns.tokeniser.stop_words),
             "columns": [[_column_json(c) for c in rows] for rows in columns.by_storage],
             "segments": [
                 {"folder": name, "arrays": _forms(shelf.segment.arrays)}
@@ -154,7 +156,7 @@ def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns, str]:
             f"the index in {path} has format {seen!r:.40}; this version reads {FORMAT}: "
             "build it again"
         )
-    columns = Columns()
+    columns = Columns(Tokeniser.without(manifest["stop_words"]))
     for rows in manifest["columns"]:
         for row in rows:
             columns.number(_column(row))

@@ -10,9 +10,9 @@ The rule, whole:
 3. Its *token* is the word after `str.casefold`.
 
 Nothing else happens: no normalisation (so "é" as one code point and as "e" with a combining
-accent are two tokens), no stemming, no stop words, no splitting of scripts written without
-spaces. A mark that follows no letter is a word of its own, which is how the variation selector
-after some emoji becomes one.
+accent are two tokens), no stemming, no splitting of scripts written without spaces; and no stop
+words but those that a `Tokeniser` is given. A mark that follows no letter is a word of its own,
+which is how the variation selector after some emoji becomes one.
 
 Casefolding turns word characters into word characters and others into others (a test goes
 through all of Unicode), so it makes no difference whether a text is folded before it is cut or
@@ -24,9 +24,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from unicodedata import category
 
-__all__ = ["keywords", "tokenise"]
+from fencepost.errors import ModelError
+
+__all__ = ["EVERY_WORD", "Tokeniser", "keywords", "tokenise"]
 
 _ASCII_WORDS = re.compile(r"[0-9a-z]+")
 
@@ -73,3 +76,43 @@ def keywords(items: Iterable[str]) -> tuple[str, ...]:
         None of them empty.
     """
     return tuple(dict.fromkeys(token for item in items for token in tokenise(item)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tokeniser:
+    """The tokeniser of a matcher: the rule, and which tokens it leaves out.
+
+    Attributes
+    ----------
+    stop_words : frozenset of str
+        Tokens.
+    """
+
+    stop_words: frozenset[str] = frozenset()
+
+    @classmethod
+    def without(cls, words: Iterable[str]) -> Tokeniser:
+        """
+        A tokeniser that leaves out the tokens of some words.
+
+        Raises
+        ------
+        ModelError
+            Where these are not strings, or are one string.
+        """
+        is_list = hasattr(words, "__iter__") and not isinstance(words, str)
+        listed = list(words) if is_list else None
+        if listed is None or not all(isinstance(word, str) for word in listed):
+            raise ModelError(f"stop words must be a list of strings; saw {words!r:.60}")
+        return cls(frozenset(keywords(listed)))
+
+    def tokens(self, text: str) -> list[str]:
+        """The distinct tokens of a text that are not left out, in order."""
+        return [token for token in tokenise(text) if token not in self.stop_words]
+
+    def keywords(self, items: Iterable[str]) -> tuple[str, ...]:
+        """The distinct tokens of many texts that are not left out, in order."""
+        return tuple(token for token in keywords(items) if token not in self.stop_words)
+
+
+EVERY_WORD = Tokeniser()

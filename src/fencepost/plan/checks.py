@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from fencepost.language.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
+from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.values import Pair
 
 
@@ -118,6 +119,7 @@ class ListCheck:
     column: Column
     function: Array
     items: Items
+    tokeniser: Tokeniser = EVERY_WORD  # what makes words of the items, where they are compared
 
 
 Check: TypeAlias = (

@@ -20,7 +20,7 @@ from fencepost.kernels.like import like as like_bytes
 from fencepost.language import ast
 from fencepost.language.ast import Array, Calculate, Compare, Temporal
 from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import keywords, tokenise
+from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan import values
 from fencepost.plan.near import near
 from fencepost.plan.relate import holds
@@ -39,8 +39,9 @@ _OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
 class EventValues:
     """An event's attributes, with what is costly to read from them kept."""
 
-    def __init__(self, attributes: Mapping[str, object]) -> None:
+    def __init__(self, attributes: Mapping[str, object], tokeniser: Tokeniser = EVERY_WORD) -> None:
         self.attributes = attributes
+        self.tokeniser = tokeniser
         self._shapes: dict[str, Shapes | None] = {}
 
     def get(self, name: str) -> object:
@@ -326,10 +327,10 @@ def _set(
         if not text:
             return {literal_key(item) for item in value.items}
         words = [item.value for item in value.items if isinstance(item, ast.String)]
-        return set(keywords(words)) if len(words) == len(value.items) else None
+        return set(event.tokeniser.keywords(words)) if len(words) == len(value.items) else None
     found = event.get(value.name)
     if isinstance(found, str):
-        return set(tokenise(found)) if isinstance(other, ast.Items) else None
+        return set(event.tokeniser.tokens(found)) if isinstance(other, ast.Items) else None
     items = values.list_of(found)
     if items is None:
         return None

@@ -42,7 +42,9 @@ Truth: TypeAlias = bool | None
 _Attributes: TypeAlias = Mapping[str, object]
 
 
-def matches(condition: ast.Condition, event: object) -> bool:
+def matches(
+    condition: ast.Condition, event: object, stop_words: Collection[str] = frozenset()
+) -> bool:
     """
     Whether an event satisfies a condition: only what is true matches, not what is unknown.
 
@@ -52,16 +54,20 @@ def matches(condition: ast.Condition, event: object) -> bool:
         The tree of an expression.
     event : object
         What `fencepost.model.event.attributes` takes.
+    stop_words : collection of str
+        Tokens that are left out of texts, and of keywords beside a text.
 
     Returns
     -------
     bool
         True just where `evaluate` is.
     """
-    return evaluate(condition, event) is True
+    return evaluate(condition, event, stop_words) is True
 
 
-def evaluate(condition: ast.Condition, event: object) -> Truth:
+def evaluate(
+    condition: ast.Condition, event: object, stop_words: Collection[str] = frozenset()
+) -> Truth:
     """
     Whether a condition is true, false or unknown of an event.
 
@@ -71,6 +77,8 @@ def evaluate(condition: ast.Condition, event: object) -> Truth:
         The tree of an expression.
     event : object
         What `fencepost.model.event.attributes` takes.
+    stop_words : collection of str
+        Tokens that are left out of texts, and of keywords beside a text.
 
     Returns
     -------
@@ -82,17 +90,17 @@ def evaluate(condition: ast.Condition, event: object) -> Truth:
     ModelError
         If the event is none.
     """
-    return _evaluate(condition, attributes(event))
+    return _evaluate(condition, attributes(event), stop_words)
 
 
-def _evaluate(condition: ast.Condition, event: _Attributes) -> Truth:
+def _evaluate(condition: ast.Condition, event: _Attributes, stop_words: Collection[str]) -> Truth:
     match condition:
         case ast.And(parts):
-            return _all([_evaluate(part, event) for part in parts])
+            return _all([_evaluate(part, event, stop_words) for part in parts])
         case ast.Or(parts):
-            return _any([_evaluate(part, event) for part in parts])
+            return _any([_evaluate(part, event, stop_words) for part in parts])
         case ast.Not(part):
-            return _not(_evaluate(part, event))
+            return _not(_evaluate(part, event, stop_words))
         case ast.Boolean(value):
             return value
         case ast.Truth(attribute):
@@ -118,7 +126,7 @@ def _evaluate(condition: ast.Condition, event: _Attributes) -> Truth:
             s, t = _span(first, event), _span(second, event)
             return None if s is None or t is None else are_spans_related(temporal, s, t)
         case ast.ArrayCondition():
-            return _array(condition, event)
+            return _array(condition, event, stop_words)
 
 
 # --- Three values -----------------------------------------------------------------------------
@@ -222,9 +230,11 @@ def _span(node: ast.Property | ast.Time | ast.Interval, event: _Attributes) -> S
 # --- Lists ------------------------------------------------------------------------------------
 
 
-def _array(condition: ast.ArrayCondition, event: _Attributes) -> Truth:
+def _array(condition: ast.ArrayCondition, event: _Attributes, stop_words: Collection[str]) -> Truth:
     sides = _value(condition.left, event), _value(condition.right, event)
-    left, right = _items(*sides), _items(*reversed(sides))
+    left, right = (
+        _items(side, other, stop_words) for side, other in (sides, tuple(reversed(sides)))
+    )
     if left is None or right is None:
         return None
     match condition.function:
@@ -244,16 +254,20 @@ def _array(condition: ast.ArrayCondition, event: _Attributes) -> Truth:
             return not all(literals) or not left.isdisjoint(right)
 
 
-def _items(side: object, other: object) -> set[Hashable] | None:
+def _items(side: object, other: object, stop_words: Collection[str]) -> set[Hashable] | None:
     """The items of one side, None if it is no list; of a text beside keywords, both are words."""
     if isinstance(side, str):
-        return set(tokenise(side)) if _strings(other) is not None else None
+        return None if _strings(other) is None else _without(tokenise(side), stop_words)
     if not isinstance(side, ast.Items):
         return items_of(side)
     strings = _strings(side)
     if isinstance(other, str) and strings is not None:
-        return set(keywords(strings))
+        return _without(keywords(strings), stop_words)
     return items_of([_value(item, {}) for item in side.items])
+
+
+def _without(tokens: Collection[str], stop_words: Collection[str]) -> set[Hashable]:
+    return {token for token in tokens if token not in stop_words}
 
 
 def _strings(side: object) -> list[str] | None:

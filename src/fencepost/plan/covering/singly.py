@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from fencepost.kernels.shapes import AREAS
 from fencepost.language.ast import Array, Near, Spatial, String
-from fencepost.model.tokens import keywords
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,
@@ -130,7 +129,8 @@ def item_keys(check: ListCheck) -> frozenset[bytes]:
 
 
 def _words(check: ListCheck) -> frozenset[str]:
-    return frozenset(keywords(str(item.value) for item in check.items.items))  # type: ignore[union-attr]
+    strings = [item.value for item in check.items.items if isinstance(item, String)]
+    return frozenset(check.tokeniser.keywords(strings))
 
 
 def _compare_lists(a: ListCheck, b: ListCheck) -> list[Facts]:

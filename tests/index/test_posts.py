@@ -228,7 +228,7 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     node = np.int64(built.lists["node"][0])
     for _ in range(30):
         a, b = rng.integers(0, 65_536, 2).tolist()
-        c, d = np.minimum((a, b) + rng.integers(0, 30_000, 2), 65_535).tolist()
+        c, d = (min(low + int(rng.integers(0, 30_000)), 65_535) for low in (a, b))
         found = search(
             built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(count)
         )

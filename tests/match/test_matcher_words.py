@@ -199,3 +199,12 @@ def test_an_id_in_use_is_refused_whatever_shelf_it_is_on() -> None:
     assert matcher.unsubscribe("b")
     matcher.subscribe_columns(["b"], keywords={"words": [["y"]]})
     assert matcher.ids() == ["a", "b", "c"]
+
+
+def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for shown in (False, True):
+        matcher = Matcher()
+        matcher.subscribe_columns(["a"], keywords={"words": [["x"]]}, progress=shown)
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert ("Subscribing: done" in err) == shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from fencepost.kernels import posts_layout
 from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, PostArrays
 from fencepost.kernels.vectors import WIDTH
 
+Tell: TypeAlias = Callable[[str], None]
 Box: TypeAlias = tuple[float, float, float, float]
 EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
 _SAMPLE = 2**16  # boxes from which a map is drawn
@@ -73,8 +74,13 @@ def join(parts: list[PostRows]) -> PostRows:
     )
 
 
-def build(rows: PostRows, words: int) -> PostArrays:
-    """The rows laid out; their tokens are numbers of `words` words."""
+def untold(step: str) -> None:
+    """For who need not hear of steps."""
+
+
+def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
+    """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
+    tell("choosing words")
     forms, group = _groups(rows)
     knots = np.zeros((len(forms), 2, PIECES + 1))
     for number in range(len(forms)):
@@ -82,10 +88,12 @@ def build(rows: PostRows, words: int) -> PostArrays:
     images = np.empty((len(group), 4), np.uint16)
     posts_layout.images(rows.boxes, group, knots, images)
     chosen, rest_start, rest = _choose(rows, images, words)
+    tell("sorting lists")
     keys = np.empty(len(group), np.uint64)
     lists, list_of, list_words = _lists(group, chosen, words)
     posts_layout.sort_keys(images, list_of, keys)
     order = np.argsort(keys, kind="stable")
+    tell("laying lists out")
     boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
     entry_rest_start = np.empty(len(group) + 1, np.uint32)
     entry_rest = np.empty(len(rest), np.uint32)
@@ -94,6 +102,7 @@ def build(rows: PostRows, words: int) -> PostArrays:
     )
     nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
     lists, token_lists = _by_word(lists, list_words, words)
+    tell("sorting places")
     entry_of = np.empty(len(order), np.uint32)
     entry_of[order] = np.arange(len(order))
     groups, *spatial = _spatial(forms, group, images, chosen, entry_of, words)

@@ -120,8 +120,10 @@ class Segment:
         }
 
 
-def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
-    """A segment of the subscriptions whose expiry times are given."""
+def build(
+    table: TableArrays, expires: NDArray[np.int64], tell: posts.Tell = posts.untold
+) -> Segment:
+    """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps."""
     words, ids = vocabulary.build(table.text, table.string_start)
     checks = table.checks.copy()
     in_vocabulary = np.isin(checks["kind"], (matching.ORDER, matching.LIKE))
@@ -169,7 +171,7 @@ def build(table: TableArrays, expires: NDArray[np.int64]) -> Segment:
             scan.astype(np.uint32),
             region_column,
             region_direct,
-            posts.build(posts.join([direct, posted]), len(words.start) - 1),
+            posts.build(posts.join([direct, posted]), len(words.start) - 1, tell),
             walked,
             trees,
             words,

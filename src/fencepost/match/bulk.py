@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index import posts
 from fencepost.index.columns import Columns
-from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.index.posts import EVERYWHERE, Form, PostRows, Tell
 from fencepost.index.segment import NEVER, build
 from fencepost.index.table import ITEMS, TEXT, TableArrays, encode_keys, string_key, word_key
 from fencepost.kernels import matching
@@ -43,8 +43,11 @@ class ColumnSubscriptions:
         within: Mapping[str, tuple[object, object]] | None,
         keywords: Mapping[str, Sequence[Sequence[str]]] | None,
         equals: Mapping[str, Sequence[object]] | None,
+        tell: Tell,
     ) -> None:
         self._columns = columns
+        self._tell = tell
+        tell("reading names")
         self._names = _names(ids, subscribers)
         self._count = self._names.num_rows
         self._checks: list[NDArray[np.void]] = []
@@ -58,6 +61,7 @@ class ColumnSubscriptions:
             for attribute, pair in _items("regions", regions)
         ]
         words = _items("keywords", keywords)
+        tell("reading conditions")
         # Words and contact with a box, and nothing else, need no checks.
         if len(words) == 1 and not within and not equals and _are_contacts(asked):
             self._add_posts(words[0][0], words[0][1], asked)
@@ -78,6 +82,7 @@ class ColumnSubscriptions:
 
     def shelf(self) -> Shelf:
         """The subscriptions as a segment with its names."""
+        self._tell("numbering words")
         checks = np.concatenate([np.empty(0, CHECK), *self._checks])
         owners = np.concatenate([np.empty(0, np.int64), *self._owners])
         order = np.lexsort((checks["kind"], owners))
@@ -98,7 +103,7 @@ class ColumnSubscriptions:
             posts.join(self._posts) if self._posts else posts.rows([]),
         )
         expires = np.full(self._count, NEVER, np.int64)
-        return Shelf(build(table, expires), self._names)
+        return Shelf(build(table, expires, self._tell), self._names)
 
     def _rows(self, what: str, given: Any) -> None:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):

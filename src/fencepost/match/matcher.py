@@ -21,6 +21,7 @@ from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry
 from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.paper_index import Table, TableEngine
+from fencepost.match.progress import steps
 from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.match.spatiotextual_index import SpatioTextualTable
@@ -211,13 +212,14 @@ class Matcher:
 
     def subscribe_columns(
         self,
-        ids: Sequence[str],
+        ids: Sequence[str] | pa.Array,
         *,
         regions: Mapping[str, tuple[object, object]] | None = None,
         within: Mapping[str, tuple[object, object]] | None = None,
-        keywords: Mapping[str, Sequence[Sequence[str]]] | None = None,
+        keywords: Mapping[str, Sequence[Sequence[str]] | pa.Array] | None = None,
         equals: Mapping[str, Sequence[object]] | None = None,
         subscribers: Sequence[str] | None = None,
+        progress: bool = False,
     ) -> None:
         """Add many subscriptions given as columns: no parsing.
 
@@ -234,21 +236,27 @@ class Matcher:
             Strings, numbers or booleans; None is no condition.
         subscribers : sequence of str, optional
             The ids if left out.
+        progress : bool
+            Whether to show a progress bar on standard error.
 
         Notes
         -----
         All conditions of a row must hold. One bad row refuses them all.
+
+        Columns may be Arrow arrays; geometries may be an (n, 4) array of boxes. Where a row asks
+        for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
         """
-        with self._shelves.lock:  # the columns grow
+        with self._shelves.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
             compiled = ColumnSubscriptions(
-                columns, ids, subscribers, regions, within, keywords, equals
+                columns, ids, subscribers, regions, within, keywords, equals, tell
             )
             taken = self._shelves.first_taken(compiled.ids)
             if taken is not None:
                 raise ModelError(in_use(taken))
             shelf = compiled.shelf()
             self._columns.adopt(columns)
+            tell("adding them to the others")
             self._shelves.push(shelf)
             self._engine.changed((id.as_py(), None) for id in compiled.ids)
 

@@ -190,7 +190,12 @@ def warmup(as_json: AsJson = False) -> None:
     from fencepost.kernels.compiling import cache_folder
     from fencepost.papers import warmup as papers
 
+    # The rooms' kernels are compiled beside ours; the steps after that find them, or say why not.
+    cold = not any(cache_folder().iterdir())
+    beside = papers.begin() if cold and (os.cpu_count() or 1) > 1 else None
     todo = [*kernels.steps(), *papers.steps()]
+    if beside is not None:
+        todo.insert(len(kernels.steps()), ("the rest, begun beside", beside.join))
     _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started
     if as_json:

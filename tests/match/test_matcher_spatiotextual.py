@@ -51,7 +51,14 @@ LISTS = st.one_of(
     st.sampled_from([None, 5]),
 )
 GEOMETRIES = st.sampled_from(
-    ["POINT (2 2)", "POINT (1 3)", "LINESTRING (-1 1, 6 1)", "POLYGON ((1 1, 3 1, 3 3, 1 1))", None]
+    [
+        "POINT (2 2)",
+        "POINT (1 3)",
+        "POINT (40 40)",
+        "LINESTRING (-1 1, 6 1)",
+        "POLYGON ((1 1, 3 1, 3 3, 1 1))",
+        None,
+    ]
 )
 EVENTS = st.fixed_dictionaries(
     {"l": LISTS, "g": GEOMETRIES},
@@ -85,6 +92,31 @@ def test_a_keyword_of_two_words_finds_a_text_by_words_and_a_list_as_it_is(index:
     assert matcher.match({"l": ["hail", "storm", "north", 7]}) == ["number", "one"]
     assert matcher.match({"l": "7 north"}) == ["one"]
     assert matcher.match({"l": None}) == matcher.match({}) == []
+
+
+@pytest.mark.parametrize("index", TREES)
+def test_what_lies_apart_is_found_far_away(index: str) -> None:
+    matcher = Matcher(index=index)
+    place = "POINT(2 2)"
+    apart = {
+        "beyond": f"S_BEYOND(g, {place}, 1)",
+        "disjoint": f"S_DISJOINT(g, {place})",
+        "eh": f"EH_DISJOINT(g, {place})",
+        "not-intersects": f"NOT S_INTERSECTS(g, {place})",
+        "not-same": f"NOT S_SAMEPLACE(g, {place}, 1)",
+        "not-within": f"NOT S_DWITHIN(g, {place}, 1)",
+    }
+    together = {
+        "not-beyond": f"NOT S_BEYOND(g, {place}, 1)",
+        "not-disjoint": f"NOT S_DISJOINT(g, {place})",
+        "same": f"S_SAMEPLACE(g, {place}, 1)",
+        "within": f"S_DWITHIN(g, {place}, 1)",
+    }
+    for id, expression in (apart | together).items():
+        matcher.subscribe(id, expression)
+    assert matcher.match({"g": "POINT (40 40)"}) == sorted(apart)
+    assert matcher.match({"g": "POINT (2 2)"}) == sorted(together)
+    assert matcher.match({"g": None}) == []
 
 
 @pytest.mark.parametrize("index", TREES)

@@ -6,7 +6,8 @@ from bench.papers.spatiotextual.methods import WARM_UP, Method, timed
 from bench.papers.spatiotextual.token_sets import TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
 from fencepost.papers.spatiotextual.ordering import Order
-from fencepost.papers.spatiotextual.trees import Kind, SpatioTextualIndex, build
+from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.trees import SpatioTextualIndex, build
 
 LEAST, MOST = 25, 50  # entries of a node, as in the paper
 CELLS = 10_000  # of the locality-aware order, as in the paper

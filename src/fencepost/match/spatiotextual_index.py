@@ -24,7 +24,8 @@ from fencepost.index.table import word_key
 from fencepost.language.ast import Array, Near, Property, Spatial, String
 from fencepost.match.terms import Verified
 from fencepost.model.tokens import Tokeniser
-from fencepost.papers.spatiotextual.trees import Kind, SpatioTextualIndex
+from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
 from fencepost.plan import values
 from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.plan.evaluate import EventValues, literal_key

@@ -6,7 +6,8 @@ import numpy as np
 
 from fencepost.kernels.warmup import Step
 from fencepost.papers.spatiotextual.ordering import Order
-from fencepost.papers.spatiotextual.trees import Kind, build
+from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.trees import build
 
 
 def steps() -> list[Step]:

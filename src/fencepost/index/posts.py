@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels import posts_layout
-from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, PostArrays
+from fencepost.kernels.posts import DENSITY_BITS, GROUP, LIST, PADDING, PIECES, PostArrays
 from fencepost.kernels.vectors import WIDTH
 
 Tell: TypeAlias = Callable[[str], None]
@@ -220,20 +220,22 @@ def _spatial(
     tokens = np.empty(WIDTH * blocks.sum(), np.uint32)
     entries = np.empty(WIDTH * blocks.sum(), np.uint32)
     boxes = np.zeros(4 * blocks.sum() + PADDING, np.uint16)
+    density = np.zeros((len(forms), 4**DENSITY_BITS), np.float32)
     for number, rows in enumerate(members):
         keys = np.empty(len(rows), np.uint64)
         posts_layout.spatial_keys(images, rows, keys)
         order = rows[np.argsort(keys, kind="stable")]
         wide, high = posts_layout.spatial_blocks(
-            images, order, chosen, entry_of, words, firsts[number], tokens, entries, boxes
-        )
+            images, order, chosen, entry_of, words, firsts[number], tokens, entries, boxes,
+            density[number],
+        )  # fmt: skip
         groups["width"][number] = wide / max(blocks[number], 1)
         groups["height"][number] = high / max(blocks[number], 1)
     nodes, starts = _plant(boxes, firsts, blocks)
     for name in ("list_column", "geometry_column", "accepts", "direct"):
         groups[name] = [getattr(form, name) for form in forms]
     groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
-    return groups, tokens, entries, boxes, nodes
+    return groups, tokens, entries, boxes, nodes, density
 
 
 def rows_of(posts: PostArrays, words: int) -> PostRows:

@@ -55,9 +55,10 @@ PLAIN = 32  # entries of a list up to which no tree pays
 PIECES = 256  # of a map; each has as many steps
 PADDING = 64  # numbers after the last block, which a block of 16 may read
 CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
+DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
 
 _LAST = PIECES * PIECES - 1
-_BLOCKS_A_WORD = 6  # so many blocks of entries near cost as much as the lists of one word
+_BLOCKS_A_WORD = 1  # so many blocks of entries near cost as much as the lists of one word
 _PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
 FILTER_WORDS = 2**10  # of 64 bits
 _CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
@@ -111,6 +112,7 @@ class PostArrays(NamedTuple):
     spatial_entries: Positions  # and which it is
     spatial_boxes: NDArray[np.uint16]
     spatial_nodes: NDArray[np.uint16]
+    density: NDArray[np.float32]  # (groups, cells): how many blocks a point in a cell meets
 
 
 class PostScratch(NamedTuple):
@@ -308,9 +310,10 @@ def _fetch(posts, own, near):
 @inlined
 def _few_near(posts, g, a, b, c, d, words):
     """Whether the entries near a box are likely looked through sooner than the lists of words."""
-    wide = (c - a + posts.groups[g]["width"]) / (_LAST + 1)
-    high = (d - b + posts.groups[g]["height"]) / (_LAST + 1)
-    expected = posts.groups[g]["blocks"] * min(wide, 1.0) * min(high, 1.0)
+    x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
+    expected = posts.density[g, (x << DENSITY_BITS) + y]
+    expected *= 1.0 + (c - a) / (1.0 + posts.groups[g]["width"])
+    expected *= 1.0 + (d - b) / (1.0 + posts.groups[g]["height"])
     return expected < _BLOCKS_A_WORD * words
 
 

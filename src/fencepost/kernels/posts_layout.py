@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts import PLAIN, cells_of, image
+from fencepost.kernels.posts import DENSITY_BITS, PLAIN, cells_of, image
 from fencepost.kernels.vectors import WIDTH
 
 _CELLS = 2**6  # of each axis, in which words are counted
@@ -153,11 +153,11 @@ def lay_out_entries(images, order, rest_start, rest, lists, boxes, out_rest_star
 
 
 @kernel
-def spatial_blocks(images, order, chosen, entry_of, none, first, tokens, entries, boxes):
+def spatial_blocks(images, order, chosen, entry_of, none, first, tokens, entries, boxes, density):
     """Write words, entries and boxes of the blocks of 16 rows in a row, from block `first` on.
 
-    What is left of the last block has the word `none`. Returns the sum of the blocks' widths, and
-    of their heights.
+    What is left of the last block has the word `none`. density : of each cell, zeros. Returns the
+    sum of the blocks' widths, and of their heights.
     """
     width = height = np.int64(0)
     blocks = (order.shape[0] + WIDTH - 1) // WIDTH
@@ -178,7 +178,19 @@ def spatial_blocks(images, order, chosen, entry_of, none, first, tokens, entries
         width += np.int64(c) - np.int64(a)
         height += np.int64(d) - np.int64(b)
         _put(boxes, first, blocks, block, a, b, c, d)
+        _cover(density, np.int64(a), np.int64(b), np.int64(c), np.int64(d))
     return width, height
+
+
+@inlined
+def _cover(density, a, b, c, d):
+    """Add to each cell the share of it that a box covers."""
+    side = 2 ** (16 - DENSITY_BITS)
+    for x in range(a // side, c // side + 1):
+        wide = min(c + 1, (x + 1) * side) - max(a, x * side)
+        for y in range(b // side, d // side + 1):
+            high = min(d + 1, (y + 1) * side) - max(b, y * side)
+            density[(x << DENSITY_BITS) + y] += wide * high / (side * side)
 
 
 @inlined

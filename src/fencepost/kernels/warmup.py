@@ -13,7 +13,15 @@ from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.posts import GROUP, LIST, PADDING, PIECES, PostArrays, PostScratch
+from fencepost.kernels.posts import (
+    DENSITY_BITS,
+    GROUP,
+    LIST,
+    PADDING,
+    PIECES,
+    PostArrays,
+    PostScratch,
+)
 from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
@@ -157,11 +165,14 @@ def _posts() -> PostArrays:
     posts_layout.tree_sizes(rows, rows)
     posts_layout.plant(padding, rows, rows, rows, padding)
     posts_layout.spatial_keys(images, rows, np.empty(0, np.uint64))
-    posts_layout.spatial_blocks(images, rows, tokens, tokens, 0, 0, tokens, tokens, padding)
+    density = np.empty((0, 4**DENSITY_BITS), np.float32)
+    posts_layout.spatial_blocks(
+        images, rows, tokens, tokens, 0, 0, tokens, tokens, padding, np.empty(0, np.float32)
+    )
     posts_layout.distinct(start, rows, rows, start)
     return PostArrays(
         np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
-        tokens, tokens, boxes, tokens, tokens, padding, padding,
+        tokens, tokens, boxes, tokens, tokens, padding, padding, density,
     )  # fmt: skip
 
 

@@ -87,6 +87,10 @@ def _words(own: _Filters, event: Mapping[str, object]) -> dict[str, set[Hashable
     return found
 
 
+def _plain(literal: ast.Number | ast.String | ast.Boolean | ast.Time) -> object:
+    return Instant(literal.nanoseconds) if isinstance(literal, ast.Time) else literal.value
+
+
 def _event_words(value: object) -> set[Hashable]:
     plain = normal(value)
     return set(tokenise(plain)) if isinstance(plain, str) else items_of(plain) or set()

@@ -59,6 +59,20 @@ def test_rare_words_count_more() -> None:
     )
 
 
+def test_the_example_of_the_documentation() -> None:
+    asked = {
+        "storm": "A_CONTAINS(text, ('storm'))",
+        "both": "A_CONTAINS(text, ('storm', 'hail'))",
+        "harbour": "A_CONTAINS(text, ('storm')) AND S_INTERSECTS(at, BBOX(0, 0, 6, 8))",
+    }
+    found = rank(asked, {"text": "Hail storm tonight", "at": "POINT (6 8)"})
+    assert [(id, round(score, 3)) for id, score in found] == [
+        ("harbour", 0.348),
+        ("both", 0.258),
+        ("storm", 0.098),
+    ]
+
+
 def test_a_keyword_of_two_words_is_one_item_of_a_list_and_two_words_of_a_text() -> None:
     asked = {"s": "A_CONTAINS(l, ('hail storm'))"}
     one, new = log(1 + 1 / 2), log(1 + 1 / 1)
@@ -163,14 +177,16 @@ def test_best_first_ties_by_id(three: Matcher) -> None:
     assert found[1][1] == found[2][1] < found[0][1] == 0.5
     assert three.match(event, top_k=2) == ["c", "a"]
     assert three.match(event, top_k=9) == ["c", "a", "b"]
-    assert three.match(event, top_k=0) == three.rank(event, 0) == []
+    assert three.match(event, top_k=0) == []
+    assert three.rank(event, top_k=0) == []
     assert three.match(event, min_score=0.5) == ["c"]
     assert three.match(event, min_score=found[1][1]) == ["c", "a", "b"]
     assert three.match(event, top_k=1, min_score=0) == ["c"]
     assert three.match(event, min_score=-inf) == ["c", "a", "b"]
     assert three.match(event, min_score=inf) == []
     assert three.rank(event, np.int64(1), np.float32(0)) == found[:1]  # type: ignore[arg-type]
-    assert three.match({"t": "nothing"}, top_k=3) == three.rank({}) == []
+    assert three.match({"t": "nothing"}, top_k=3) == []
+    assert three.rank({}) == []
 
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "1", True, nan, Decimal(1), [1]])

@@ -331,12 +331,10 @@ class Matcher:
         Examples
         --------
         >>> m = Matcher()
-        >>> m.subscribe("wide", "S_INTERSECTS(place, BBOX(0, 0, 8, 6))")
-        >>> m.subscribe("exact", "S_INTERSECTS(place, BBOX(3, 2, 5, 4))")
-        >>> m.rank({"place": "POINT (4 8)"})
-        []
-        >>> m.rank({"place": "POINT (4 3)"}, top_k=1)
-        [('exact', 0.5)]
+        >>> m.subscribe("corner", "S_INTERSECTS(place, BBOX(0, 0, 6, 8))")
+        >>> m.subscribe("middle", "S_INTERSECTS(place, BBOX(0, 0, 12, 16))")
+        >>> m.rank({"place": "POINT (6 8)"})
+        [('middle', 0.5), ('corner', 0.25)]
         """
         check_limits(top_k, min_score)
         values = EventValues(attributes(event))

@@ -106,6 +106,11 @@ def test_words_of_all_alternatives_are_named() -> None:
     ]
 
 
+def test_a_keyword_without_a_word_names_nothing() -> None:
+    asked = {"s": "A_CONTAINS(a, ('!!!')) OR A_CONTAINS(b, ('x'))"}
+    assert rank(asked, {"a": "y z", "b": "x"}) == [("s", 0.5)]
+
+
 @pytest.mark.parametrize(
     ("condition", "place", "near"),
     [

@@ -191,17 +191,15 @@ def _text(
     if not weights:
         return share
     named = words_named(segment, rows)
-    use = use_of_key(segment, named.key)
-    asked = np.isin(use, words.use)  # of attributes that the event has, in the form that it has
-    number, key, use = named.number[asked], named.key[asked], use[asked].tolist()
+    use = use_of_key(segment, named.key).tolist()
     own = words.keys(segment)
     order = np.argsort(own, kind="stable")
-    place = np.minimum(np.searchsorted(own, key, sorter=order), len(own) - 1)
-    hit = own[order[place]] == key
+    place = np.minimum(np.searchsorted(own, named.key, sorter=order), len(own) - 1)
+    hit = own[order[place]] == named.key
     word = np.where(hit, order[place], -1).tolist()
     totals: dict[tuple[int, ...], float] = {}
-    bounds = np.searchsorted(number, np.arange(len(rows) + 1)).tolist()
-    for row in np.unique(number[hit]).tolist():
+    bounds = np.searchsorted(named.number, np.arange(len(rows) + 1)).tolist()
+    for row in np.unique(named.number[hit]).tolist():
         low, high = bounds[row], bounds[row + 1]
         uses = tuple(dict.fromkeys(use[low:high]))
         if uses not in totals:

@@ -189,6 +189,7 @@ def test_best_first_ties_by_id(three: Matcher) -> None:
     assert three.match(event, top_k=1, min_score=0) == ["c"]
     assert three.match(event, min_score=-inf) == ["c", "a", "b"]
     assert three.match(event, min_score=inf) == []
+    assert three.match(event, min_score=10**400) == []
     assert three.rank(event, np.int64(1), np.float32(0)) == found[:1]  # type: ignore[arg-type]
     assert three.match({"t": "nothing"}, top_k=3) == []
     assert three.rank({}) == []
@@ -382,6 +383,20 @@ def test_scores_follow_what_comes_and_goes() -> None:
     assert dict(matcher.rank(event))["b"] == pytest.approx(score(3, 2, 1), rel=1e-15)
     matcher.subscribe("a", "A_CONTAINS(t, ('y'))", replace=True)
     assert dict(matcher.rank(event))["b"] == pytest.approx(score(3, 1, 1), rel=1e-15)
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "rt"])
+def test_a_subscription_that_expires_on_the_way(index: str) -> None:
+    calls = iter(range(1000))
+    matcher = Matcher(index=index, clock=lambda: next(calls))
+    found = []
+    for _ in range(30):
+        expires = np.datetime64(next(calls) + 4, "ns")
+        matcher.subscribe("s", "A_CONTAINS(t, ('x'))", expires=expires, replace=True)
+        for _ in range(4):
+            found += matcher.rank({"t": "x"})
+    assert {id for id, _ in found} == {"s"}
+    assert {score for _, score in found} <= {0.0, 0.5}
 
 
 def test_ranking_while_subscriptions_change() -> None:

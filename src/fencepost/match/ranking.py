@@ -50,7 +50,8 @@ def check_limits(top_k: object, min_score: object) -> None:
     if top_k is not None and (not whole or top_k < 0):  # type: ignore[operator]
         raise ModelError(f"top_k must be a whole number from 0 on, or None; saw {top_k!r:.40}")
     real = isinstance(min_score, numbers.Real) and not isinstance(min_score, bool)
-    if min_score is not None and (not real or math.isnan(min_score)):  # type: ignore[arg-type]
+    is_nan = isinstance(min_score, (float, np.floating)) and math.isnan(min_score)
+    if min_score is not None and (not real or is_nan):
         raise ModelError(f"min_score must be a number, or None; saw {min_score!r:.40}")
 
 
@@ -204,7 +205,8 @@ def _text(
         uses = tuple(dict.fromkeys(use[low:high]))
         if uses not in totals:
             totals[uses] = math.fsum(np.array(weights)[np.isin(words.use, uses)])
-        share[row] = math.fsum(weights[k] for k in word[low:high] if k >= 0) / totals[uses]
+        if totals[uses]:  # or all subscriptions are gone since they matched
+            share[row] = math.fsum(weights[k] for k in word[low:high] if k >= 0) / totals[uses]
     return share
 
 

@@ -11,7 +11,7 @@ import math
 import numbers
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from fencepost.plan.normal import filters
 
 _BLOCK = 2**18  # subscriptions whose words are counted at once
 
-Ranked = list[tuple[str, float]]
+Matches: TypeAlias = Sequence[tuple[Shelf, NDArray[np.int64]]]  # of a shelf the rows that match
+Ranked: TypeAlias = list[tuple[str, float]]
 
 
 class Scores(Protocol):
@@ -39,9 +40,6 @@ class Scores(Protocol):
 
     def of(self, shelves: tuple[Shelf, ...], event: EventValues, found: Matches) -> list[float]:
         """The score of each match; there may be other subscriptions on the shelves."""
-
-
-Matches = Sequence[tuple[Shelf, NDArray[np.int64]]]  # of each shelf the rows that match
 
 
 def check_limits(top_k: object, min_score: object) -> None:
@@ -238,7 +236,7 @@ def _place(
 
 
 def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Python's, which is the same on every machine; the C library's need not be.
+    # Python's hypot, as in the reference: NumPy's may differ from it in the last bit.
     return np.fromiter(map(math.hypot, x.tolist(), y.tolist()), np.float64, len(x))
 
 

@@ -85,7 +85,8 @@ class SegmentScores:
     def of(self, shelves: tuple[Shelf, ...], event: EventValues, found: Matches) -> list[float]:
         """The score of each match."""
         words = _EventWords(self._columns, event)
-        weights = self._weights(shelves, words)
+        # Nothing is counted for an event that needs no counts.
+        weights = self._weights(shelves, words) if found and len(words.use) else []
         scores: list[float] = []
         for shelf, rows in found:
             text = _text(shelf.segment, rows, words, weights)

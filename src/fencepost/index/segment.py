@@ -50,16 +50,20 @@ class Segment:
         How many filters, or entries of the posts, an event can find at most.
     words : int
         Of 64 bits, for a bit a subscription.
+    removals : int
+        How often a subscription was removed.
     """
 
     __slots__ = (
         "_entries",
         "_first_expiry",
         "_handle",
+        "_lists",
         "_removed",
         "arrays",
         "most_candidates",
         "most_chains",
+        "removals",
         "words",
     )
 
@@ -69,8 +73,10 @@ class Segment:
         self.most_candidates = len(arrays.filter_subscription) + len(arrays.posts.owner)
         self.words = len(arrays.alive) + 63 >> 6
         self._handle: Any = None
-        self._entries: NDArray[np.int64] | None = None
+        self._entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
+        self._lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
         self._removed = not arrays.alive.all()
+        self.removals = 0
         self._first_expiry = int(arrays.expires.min(initial=NEVER))
 
     @property
@@ -80,18 +86,31 @@ class Segment:
             self._handle = handle(self.arrays)
         return self._handle
 
-    def entries_of(self, row: int) -> NDArray[np.int64]:
-        """The entries of the posts that a subscription owns itself."""
-        owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
+    def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entries of the posts that subscriptions own themselves, in turn; how many each."""
         if self._entries is None:
-            self._entries = np.argsort(owner, kind="stable")
-        low, high = np.searchsorted(owner, (row, row + 1), sorter=self._entries)
-        return self._entries[low:high]
+            owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
+            start = np.zeros(len(self) + 1, np.int64)
+            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
+            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
+        start, entries = self._entries
+        sizes = start[rows + 1] - start[rows]
+        return entries[posts.ranges(start[rows], sizes)].astype(np.int64), sizes
+
+    def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The list of the posts that each entry is in."""
+        if self._lists is None:
+            first = self.arrays.posts.lists["first"]
+            by_entry = np.argsort(first, kind="stable")
+            self._lists = first[by_entry], by_entry
+        first, by_entry = self._lists
+        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
 
     def remove(self, row: int) -> None:
         """Let a subscription match no longer."""
         self._removed = True  # before the other: a match that begins now must look
         self.arrays.alive[row] = 0
+        self.removals += 1  # after it: who has seen this number has seen the row gone
 
     def some_gone(self, now: int) -> bool:
         """Whether any subscription is removed, or expired by now."""

@@ -28,7 +28,7 @@ _ARRAY = tuple(ast.Array)
 def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     arrays = segment.arrays
-    entries = segment.entries_of(row)
+    entries, _ = segment.entries_of(np.array([row]))
     if len(entries):
         return _all_of(_posted(arrays, entries, columns))
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))

@@ -22,6 +22,14 @@ from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngin
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.paper_index import Table, TableEngine
 from fencepost.match.progress import steps
+from fencepost.match.ranking import (
+    ReferenceScores,
+    Scores,
+    SegmentScores,
+    by_shelf,
+    check_limits,
+    ranked,
+)
 from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.match.spatiotextual_index import SpatioTextualTable
@@ -102,6 +110,8 @@ class Matcher:
         self._shelves = Shelves(columns, self._clock)
         self._shelves.load(shelves)
         self._engine = self._new_engine()
+        scores = ReferenceScores if self._index == "reference" else SegmentScores
+        self._scores: Scores = scores(columns, self._clock)
 
     def _new_engine(self) -> Engine:
         if self._index == "auto":
@@ -302,14 +312,55 @@ class Matcher:
 
     # Matching
 
-    def match(self, event: object) -> list[str]:
+    def match(
+        self, event: object, top_k: int | None = None, min_score: float | None = None
+    ) -> list[str]:
         """The ids of the subscriptions that an event answers, sorted.
 
         Parameters
         ----------
         event : mapping, GeoJSON Feature, or table row
+        top_k : int, optional
+            At most so many, those that fit best, best first.
+        min_score : float, optional
+            None that fits worse than this, best first.
         """
-        return sorted(self._engine.ids(self._values(event)))
+        if top_k is None and min_score is None:
+            return sorted(self._engine.ids(self._values(event)))
+        return [id for id, _ in self.rank(event, top_k, min_score)]
+
+    def rank(
+        self, event: object, top_k: int | None = None, min_score: float | None = None
+    ) -> list[tuple[str, float]]:
+        """The ids of the subscriptions that an event answers and their scores, best first.
+
+        A score is between 0 and 1: how many of the event's words the subscription names, rare ones
+        counting more, and how near the event is to the middle of its place. `docs/ranking.md` has
+        the formula. Ids of one score are sorted.
+
+        Parameters
+        ----------
+        event : mapping, GeoJSON Feature, or table row
+        top_k : int, optional
+            At most so many.
+        min_score : float, optional
+            None with a lower score.
+
+        Examples
+        --------
+        >>> m = Matcher()
+        >>> m.subscribe("corner", "S_INTERSECTS(place, BBOX(0, 0, 6, 8))")
+        >>> m.subscribe("middle", "S_INTERSECTS(place, BBOX(0, 0, 12, 16))")
+        >>> m.rank({"place": "POINT (6 8)"})
+        [('middle', 0.5), ('corner', 0.25)]
+        """
+        check_limits(top_k, min_score)
+        values = self._values(event)
+        shelves = self.snapshot()
+        found = by_shelf(shelves, self._engine.pairs(shelves, (values,))[:, 1])
+        scores = self._scores.of(shelves, values, found)
+        ids = [shelf.ids[row] for shelf, rows in found for row in rows.tolist()]
+        return ranked(ids, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""

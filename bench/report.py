@@ -14,7 +14,7 @@ from typing import Any
 import shapely
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -98,18 +98,31 @@ def plain(report: Report) -> dict[str, Any]:
     }
 
 
-def render(report: Report) -> Group:
+def render(report: Report, console: Console) -> Group:
     """A report for a terminal."""
     parts: list[Any] = [Text(report.title, style="bold")]
     for table in report.tables:
-        shown = RichTable(title=table.title, title_justify="left")
-        for number, column in enumerate(table.columns):
-            shown.add_column(column, justify="right" if number else "left")
-        for row in table.rows:
-            shown.add_row(*row)
-        parts.append(shown)
+        parts += _fitting(table, console)
     parts += [Text(f"- {note}") for note in report.notes]
     return Group(*parts)
+
+
+def _fitting(table: Table, console: Console) -> list[Any]:
+    """A table; or a list for each of its rows, where it is too wide."""
+    shown = RichTable(title=table.title, title_justify="left")
+    for number, column in enumerate(table.columns):
+        shown.add_column(column, justify="right" if number else "left")
+    for row in table.rows:
+        shown.add_row(*row)
+    if console.measure(shown).maximum <= console.width:
+        return [shown]
+    lists = []
+    for row in table.rows:
+        own = RichTable(title=row[0], title_justify="left", show_header=False, box=None)
+        for column, value in zip(table.columns[1:], row[1:], strict=True):
+            own.add_row(column, value)
+        lists.append(own)
+    return [Text(table.title, style="italic"), *lists]
 
 
 def write(report: Report, folder: Path) -> list[Path]:

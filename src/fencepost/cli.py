@@ -321,7 +321,8 @@ def _bench_paper(paper: str, figures: list[str], out: Path, as_json: bool, **ask
         report.write(result, out)
         found.append(report.plain(result))
         if not as_json:
-            Console().print(report.render(result))
+            console = Console()
+            console.print(report.render(result, console))
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import posts_layout, rtree
+from fencepost.kernels import names, pairs, posts_layout, rtree
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.handles import handle
@@ -49,6 +49,7 @@ def steps() -> list[Step]:
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
         ("words of texts", _words),
+        ("names", _names),
         ("matching", _match),
     ]
 
@@ -180,6 +181,17 @@ def _words() -> None:
     none, text = np.empty(0, np.int64), np.empty(0, np.uint8)
     words_of_texts(text, none, none, handle(Rules(ascii_characters(), no_words())), none, none)
     items_of_lists(text, none, none, none, none, none, none)
+
+
+def _names() -> None:
+    text, ends = np.frombuffer(b"a", np.uint8), np.frombuffer(bytes(8), np.int32)
+    slots, rows = np.full(2, names.EMPTY, np.uint32), np.zeros(1, np.uint32)
+    names.fill(slots.copy(), text, ends)
+    names.row_of(slots, text, ends, text)
+    numbers = np.empty(1, np.uint64)
+    pairs.beginnings(rows, text, ends, numbers, numbers)
+    pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
+    pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
 
 
 def _match() -> None:

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.kernels import pairs
 from fencepost.match.catalogue import Shelf
 from fencepost.match.engines import Events, Pairs
+from fencepost.match.strings import Strings
 from fencepost.model.event import Row, attributes
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.evaluate import EventValues
@@ -37,8 +39,8 @@ def match_table(
 ) -> pa.Table:
     """See `Matcher.match_batch`."""
     _check_threads(threads)
-    pairs = match_pairs(matcher, shelves, table, threads, dead_letters)
-    return _result(pairs[:, 0], pairs[:, 1], shelves)
+    found = match_pairs(matcher, shelves, table, threads, dead_letters)
+    return _result(found[:, 0], found[:, 1], shelves)
 
 
 def _check_threads(threads: object) -> None:
@@ -57,8 +59,8 @@ def match_pairs(
 
     def run(block: Block) -> Pairs:
         rows, events = block
-        pairs = matcher._engine.pairs(shelves, events)
-        return np.column_stack((rows[pairs[:, 0]], pairs[:, 1]))
+        found = matcher._engine.pairs(shelves, events)
+        return np.column_stack((rows[found[:, 0]], found[:, 1]))
 
     blocks = _blocks(table, matcher._columns.tokeniser, dead_letters)
     if threads == 1:
@@ -137,17 +139,37 @@ def _result(
     events: NDArray[np.int64], rows: NDArray[np.int64], shelves: tuple[Shelf, ...]
 ) -> pa.Table:
     """Pairs as a table, by event and id; the dictionary holds the ids that occur."""
-    used, code = np.unique(rows, return_inverse=True)
-    ids = names_of(shelves, "id", used)
-    order = pc.sort_indices(ids).to_numpy()
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    code = rank[code]
-    by_event = np.lexsort((code, events))
-    encoded = pa.DictionaryArray.from_arrays(
-        pa.array(code[by_event].astype(np.int32)), ids.take(pa.array(order))
-    )
-    return pa.table([pa.array(events[by_event]), encoded], schema=RESULT)
+    distinct, codes = _numbered(rows.astype(np.uint32))
+    ids = names_of(shelves, "id", distinct)
+    order = _by_name(events, codes, ids)
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes[order]), ids)
+    return pa.table([pa.array(events[order]), encoded], schema=RESULT)
+
+
+def _numbered(rows: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The rows that occur, and which of them each is."""
+    slots = np.full(1 << (2 * len(rows)).bit_length(), pairs.EMPTY, np.uint32)
+    distinct, codes = np.empty(len(rows), np.uint32), np.empty(len(rows), np.int32)
+    count = pairs.number_rows(rows, slots, distinct, codes)
+    return distinct[:count].astype(np.int64), codes
+
+
+def _by_name(
+    events: NDArray[np.int64], codes: NDArray[np.int32], ids: pa.Array
+) -> NDArray[np.int64]:
+    """The order of pairs by event, then by id."""
+    names = Strings(pa.chunked_array([ids]))
+    high, low = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
+    pairs.beginnings(np.arange(len(ids), dtype=np.uint32), *names.buffers(), high, low)
+    order = np.argsort(events, kind="stable")
+    codes = codes[order]
+    stops = np.flatnonzero(np.diff(events[order], append=-1)) + 1
+    within = np.empty(len(order), np.int64)
+    if pairs.sort_within(stops, high[codes], low[codes], within):
+        return order[within]
+    rank = np.empty(len(ids), np.int64)  # some begin with the same 16 bytes
+    rank[pc.sort_indices(ids).to_numpy()] = np.arange(len(ids))
+    return order[np.lexsort((rank[codes], events[order]))]
 
 
 def names_of(shelves: tuple[Shelf, ...], column: str, rows: NDArray[np.int64]) -> pa.Array:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fencepost.kernels import names
 
@@ -50,16 +51,20 @@ class Strings(Sequence[str]):
             self._listed = self.array.to_pylist()
         return self._listed
 
+    def buffers(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        """The bytes of all strings, and where each begins and the last one ends."""
+        return np.frombuffer(self._text, np.uint8), self._ends
+
     def row_of(self, value: str) -> int:
         """The row of a string, or -1; the strings differ."""
         if len(self) <= _FEW:
             if self._rows is None:
                 self._rows = {one: row for row, one in enumerate(self._list())}
             return self._rows.get(value, -1)
-        text = np.frombuffer(self._text, np.uint8)
+        text, ends = self.buffers()
         if self._slots is None:
             slots = np.full(1 << (2 * len(self)).bit_length(), names.EMPTY, np.uint32)
-            names.fill(slots, text, self._ends)
+            names.fill(slots, text, ends)
             self._slots = slots
         wanted = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
-        return int(names.row_of(self._slots, text, self._ends, wanted))
+        return int(names.row_of(self._slots, text, ends, wanted))

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         ("boxes", lambda: compiled.append("boxes")),
     ]
     stand_in(monkeypatch, "fencepost.kernels.warmup", steps=lambda: todo[:1])
-    stand_in(monkeypatch, "fencepost.papers.warmup", steps=lambda: todo[1:])
+    stand_in(monkeypatch, "fencepost.papers.warmup", steps=lambda: todo[1:], begin=lambda: None)
     stand_in(
         monkeypatch, "fencepost.kernels.compiling", cache_folder=lambda: tmp_path / "kernels-1"
     )
@@ -172,6 +172,14 @@ class TestWarmup:
         assert result.stderr.splitlines() == ["Compiling 1/2: orient", "Compiling 2/2: boxes"]
         assert result.stdout.startswith("2 kernels ready in ")
         assert str(tmp_path / "kernels-1") in result.stdout
+
+    def test_waits_for_what_is_compiled_beside(
+        self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        beside = SimpleNamespace(join=lambda: kernels.append("joined"))
+        monkeypatch.setattr(sys.modules["fencepost.papers.warmup"], "begin", lambda: beside)
+        assert runner.invoke(cli.app, ["warmup"]).exit_code == 0
+        assert kernels == ["orient", "joined", "boxes"]
 
     def test_shows_a_bar_on_a_terminal(
         self, kernels: list[str], monkeypatch: pytest.MonkeyPatch

@@ -190,11 +190,9 @@ def warmup(as_json: AsJson = False) -> None:
     from fencepost.kernels.compiling import cache_folder
     from fencepost.papers import warmup as papers
 
-    # The rooms' kernels are compiled beside ours; the steps after that find them, or say why not.
-    cold = not any(cache_folder().iterdir())
-    beside = papers.begin() if cold and (os.cpu_count() or 1) > 1 else None
+    beside = papers.begin()
     todo = [*kernels.steps(), *papers.steps()]
-    if beside is not None:
+    if beside is not None:  # what is compiled there is found by the steps after this, or they fail
         todo.insert(len(kernels.steps()), ("the rest, begun beside", beside.join))
     _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 
+from fencepost.kernels.compiling import cache_folder
 from fencepost.kernels.warmup import Step
 from fencepost.papers.regions import warmup as regions
 from fencepost.papers.spatiotextual import warmup as spatiotextual
@@ -21,8 +23,10 @@ def run_all() -> None:
         step()
 
 
-def begin() -> BaseProcess:
-    """A process that runs every step, so that another processor has something to do."""
+def begin() -> BaseProcess | None:
+    """A process that runs every step, where nothing is compiled yet and a processor is idle."""
+    if any(cache_folder().iterdir()) or (os.cpu_count() or 1) < 2:
+        return None
     process = get_context("spawn").Process(target=run_all, daemon=True)
     process.start()
     return process

@@ -122,7 +122,8 @@ class PostScratch(NamedTuple):
     filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
     known: Positions  # words of one event
     lists: Positions  # of those words
-    found: Positions  # entries of a list, or blocks
+    queue: Positions  # pairs of a list and a block of its tree
+    found: Positions  # blocks
     near: Positions  # entries near
 
 
@@ -200,9 +201,9 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
         if asked >= 0 and _few_near(posts, g, a, b, c, d, words):
             near = _by_place(posts, g, a, b, c, d, room.stack, own, words)
         if near < 0:
-            near = _by_words(posts, g, a, b, c, d, room.stack, own, words, 0)
+            near = _by_words(posts, g, a, b, c, d, own, words, 0)
         else:  # of the lists, that of filters without words is left
-            near = _by_words(posts, g, a, b, c, d, room.stack, own, 0, near)
+            near = _by_words(posts, g, a, b, c, d, own, 0, near)
         _fetch(posts, own, near)
         direct = posts.groups[g]["direct"]
         for k in range(near):
@@ -253,7 +254,7 @@ def _forget(own, known):
 
 
 @kernel
-def _by_words(posts, g, a, b, c, d, stack, own, words, near):
+def _by_words(posts, g, a, b, c, d, own, words, near):
     """Append entries of group g under `words` known words, or none, whose images meet a box.
 
     Step by step all addresses are known before any is waited for.
@@ -270,32 +271,101 @@ def _by_words(posts, g, a, b, c, d, stack, own, words, near):
         own.lists[lists] = n
         lists += 1
     low, high = cells_of(a, b, c, d)
-    kept = 0
+    kept = tail = 0
     for k in range(lists):
         n = own.lists[k]
         if posts.lists[n]["group"] != g:
             continue
-        if (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
-            prefetch(posts.boxes, 4 * np.int64(posts.lists[n]["first"]))
+        if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+            continue
+        count = np.int64(posts.lists[n]["count"])
+        if count <= PLAIN:
+            _prefetch_block(posts.boxes, np.int64(posts.lists[n]["first"]))
             own.lists[kept] = n
             kept += 1
-    for k in range(kept):
-        n = own.lists[k]
-        first, count = np.int64(posts.lists[n]["first"]), np.int64(posts.lists[n]["count"])
-        if count <= PLAIN:
-            met = _scan(posts.boxes, first, count, a, b, c, d, own.found)
         else:
-            node = np.int64(posts.lists[n]["node"])
-            met = search(
-                posts.boxes, first, count, posts.nodes, node, a, b, c, d, stack, own.found, count
-            )
-        for j in range(met):
-            entry = np.int64(own.found[j])
-            certain = _overlap_properly(posts.boxes, first, count, entry, a, b, c, d)
-            prefetch(posts.rest_start, first + entry)
-            own.near[near] = (first + entry) | (_CERTAIN if certain else 0)
-            near += 1
+            level = _height(count)
+            start, _ = _level(np.int64(posts.lists[n]["node"]), count, level)
+            _prefetch_block(posts.nodes, start)
+            own.queue[2 * tail] = n
+            own.queue[2 * tail + 1] = level << _BLOCK_BITS
+            tail += 1
+    for k in range(kept):
+        first = np.int64(posts.lists[own.lists[k]]["first"])
+        count = np.int64(posts.lists[own.lists[k]]["count"])
+        for block in range((count + WIDTH - 1) // WIDTH):
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            near = _keep(posts, own, first, count, block, bits, a, b, c, d, near)
+    return _walk_trees(posts, own, tail, a, b, c, d, near)
+
+
+@kernel
+def _walk_trees(posts, own, tail, a, b, c, d, near):
+    """Go down the trees of the lists in the queue, all at the same time; see `search`.
+
+    So a block has been asked for long before it is its turn.
+    """
+    wide = c > a and d > b
+    head = 0
+    while head < tail:
+        n = own.queue[2 * head]
+        level = np.int64(own.queue[2 * head + 1]) >> _BLOCK_BITS
+        block = np.int64(own.queue[2 * head + 1]) & _BLOCK_MASK
+        head += 1
+        first = np.int64(posts.lists[n]["first"])
+        count = np.int64(posts.lists[n]["count"])
+        if level == 0:
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            near = _keep(posts, own, first, count, block, bits, a, b, c, d, near)
+            continue
+        node = np.int64(posts.lists[n]["node"])
+        start, on_level = _level(node, count, level)
+        width = min(WIDTH, on_level - WIDTH * block)
+        at = 4 * (start + WIDTH * block)
+        bits = meeting(posts.nodes, at, width, a, b, c, d)
+        whole = inside(posts.nodes, at, width, a, b, c, d) if wide and bits else 0
+        bits &= ~whole
+        while whole:
+            low = (WIDTH * block + lowest(whole)) << (4 * level)
+            whole &= whole - 1
+            high = min(low + (1 << (4 * level)), count)
+            for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
+                every = (1 << min(WIDTH, high - WIDTH * part)) - 1
+                near = _keep(posts, own, first, count, part, every, a, b, c, d, near)
+        start, _ = _level(node, count, max(level - 1, 1))
+        while bits:
+            below = WIDTH * block + lowest(bits)
+            bits &= bits - 1
+            if level == 1:
+                _prefetch_block(posts.boxes, first + WIDTH * below)
+            else:
+                _prefetch_block(posts.nodes, start + WIDTH * below)
+            own.queue[2 * tail] = n
+            own.queue[2 * tail + 1] = (level - 1) << _BLOCK_BITS | below
+            tail += 1
     return near
+
+
+@inlined
+def _keep(posts, own, first, count, block, bits, a, b, c, d, near):
+    """Append those entries of a block whose bits are set, marked where they are certain."""
+    while bits:
+        entry = WIDTH * block + lowest(bits)
+        bits &= bits - 1
+        certain = _overlap_properly(posts.boxes, first, count, entry, a, b, c, d)
+        prefetch(posts.rest_start, first + entry)
+        own.near[near] = (first + entry) | (_CERTAIN if certain else 0)
+        near += 1
+    return near
+
+
+@inlined
+def _prefetch_block(boxes, k):
+    """Ask for the block of boxes that begins at box k: two lines of the cache."""
+    prefetch(boxes, 4 * k)
+    prefetch(boxes, 4 * k + 32)
 
 
 @inlined
@@ -386,16 +456,15 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
     uint32, room for `count`; they are numbered from 0. nodes, node : their tree, where there are
     more than `PLAIN`.
     """
-    if count <= PLAIN:
-        return _scan(boxes, first, count, a, b, c, d, out)
     found = 0
-    level = np.int64(0)
-    on_level = count
-    while on_level > WIDTH:
-        on_level = (on_level + WIDTH - 1) // WIDTH
-        level += 1
+    if count <= PLAIN:
+        for block in range((count + WIDTH - 1) // WIDTH):
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            found = _take(bits, WIDTH * block, out, found)
+        return found
     wide = c > a and d > b
-    stack[0] = level << _BLOCK_BITS
+    stack[0] = _height(count) << _BLOCK_BITS
     waiting = 1
     while waiting > 0:
         waiting -= 1
@@ -408,11 +477,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             if found > patience:
                 return found
             continue
-        start = node
-        on_level = (count + WIDTH - 1) // WIDTH
-        for _ in range(level - 1):
-            start += on_level
-            on_level = (on_level + WIDTH - 1) // WIDTH
+        start, on_level = _level(node, count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(nodes, at, width, a, b, c, d)
@@ -440,14 +505,23 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
 
 
 @inlined
-def _scan(boxes, first, count, a, b, c, d, out):
-    """The same without a tree."""
-    found = 0
-    for block in range((count + WIDTH - 1) // WIDTH):
-        width = min(WIDTH, count - WIDTH * block)
-        bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-        found = _take(bits, WIDTH * block, out, found)
-    return found
+def _height(count):
+    """How many levels the tree over so many boxes has."""
+    level = np.int64(0)
+    while count > WIDTH:
+        count = (count + WIDTH - 1) // WIDTH
+        level += 1
+    return level
+
+
+@inlined
+def _level(node, count, level):
+    """Where a level, from 1 on, of the tree over `count` boxes begins, and how many it has."""
+    on_level = (count + WIDTH - 1) // WIDTH
+    for _ in range(level - 1):
+        node += on_level
+        on_level = (on_level + WIDTH - 1) // WIDTH
+    return node, on_level
 
 
 @inlined

@@ -17,7 +17,7 @@ ir = cgutils.ir
 _LANES = ir.VectorType(ir.IntType(16), WIDTH)
 
 
-def _plain_meeting(boxes: Any, at: int, width: int, a: int, b: int, c: int, d: int) -> int:
+def _plain_meeting(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
     """Which of up to 16 boxes meet the box a, b, c, d, as bits.
 
     boxes : uint16, in which `width` x0 begin at `at`, then as many y0, x1 and y1.
@@ -29,7 +29,7 @@ def _plain_meeting(boxes: Any, at: int, width: int, a: int, b: int, c: int, d: i
     return bits
 
 
-def _plain_inside(boxes: Any, at: int, width: int, a: int, b: int, c: int, d: int) -> int:
+def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
     """Which of up to 16 boxes lie wholly in the box a, b, c, d, as bits."""
     bits = 0
     for k in range(width):

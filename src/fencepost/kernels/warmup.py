@@ -218,7 +218,7 @@ def _match() -> None:
     look_up(segment, text, item_start[:-1], item_start[1:], ids)
     none = np.empty(0, np.uint32)
     bits = np.zeros(1, np.uint64)
-    own = PostScratch(bits, bits, none, none, none, none)
+    own = PostScratch(bits, bits, none, none, none, none, none)
     match_events(
         segment, events, nothing, ids, 0, False, scratch(1), own, none, np.zeros(0, np.uint64),
         0, none, np.empty(1, np.int64), np.empty((0, 2), np.uint32), np.zeros(4, np.int64),

@@ -61,6 +61,7 @@ def post_scratch(words: int, items: int, lists: int, entries: int) -> PostScratc
         np.zeros(FILTER_WORDS, np.uint64),
         np.empty(items, np.uint32),
         np.empty(lists, np.uint32),
+        np.empty(2 * (lists + entries), np.uint32),
         np.empty(entries, np.uint32),
         np.empty(entries, np.uint32),
     )

@@ -15,8 +15,8 @@ from fencepost.index import posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.kernels.matching import ITEMS, TEXT, EventArrays
 from fencepost.kernels.posts import PIECES, find, image, rectangle, search
+from fencepost.kernels.rooms import post_scratch
 from fencepost.kernels.trees import scratch
-from fencepost.match.run import post_scratch
 from fencepost.model.geometry import Shapes
 
 BOTH = 1 << ITEMS | 1 << TEXT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,8 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
-from fencepost.index.events import block_of_rows
+from fencepost.index.one_event import EventLayout
 from fencepost.index.segment import NEVER
-from fencepost.kernels.matching import EventArrays
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner
@@ -35,15 +35,15 @@ class Ours:
         self.matcher = matcher
         (shelf,) = matcher.snapshot()
         self._segment = shelf.segment
+        self._layout = EventLayout(matcher._columns)
         self._runner = Runner()
         self._now = time.time_ns()
 
-    def lay_out(self, message: BaseGeometry) -> EventArrays:
+    def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        event = EventValues({ATTRIBUTE: message})
-        return block_of_rows(self.matcher._columns, (event,))
+        return self._layout(EventValues({ATTRIBUTE: message}))
 
-    def match_block(self, block: EventArrays) -> NDArray[np.uint32]:
+    def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
         return self._runner.match(self._segment, block, self._now)[0]
 

@@ -20,6 +20,7 @@ from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
 from fencepost.index.events import block_of_table
+from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import look_up
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner, events_of
@@ -64,7 +65,7 @@ class Ours:
         ]
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
-        block = block_of_table(self.matcher._columns, self.table(messages))
+        block = handle(block_of_table(self.matcher._columns, self.table(messages)))
         now = time.time_ns()
 
         def run() -> Found:

@@ -41,12 +41,15 @@ class Columns:
     ----------
     tokeniser : Tokeniser
         How the texts of events, and the keywords beside them, become words.
+    size : int
+        How many columns there are.
     """
 
     def __init__(self, tokeniser: Tokeniser = EVERY_WORD) -> None:
         self.tokeniser = tokeniser
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
         self._numbers: dict[Column, int] = {}
+        self.size = 0
 
     def number(self, column: Column) -> int:
         """The row of a column in its array; a new one if it was not asked for before."""
@@ -55,6 +58,7 @@ class Columns:
             rows = self.by_storage[STORAGE[column.kind]]
             number = self._numbers[column] = len(rows)
             rows.append(column)
+            self.size += 1  # last: who sees it sees the column
         return number
 
     def of(self, storage: Storage) -> list[Column]:
@@ -66,6 +70,7 @@ class Columns:
         copy = Columns(self.tokeniser)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
+        copy.size = self.size
         return copy
 
     def adopt(self, grown: Columns) -> None:

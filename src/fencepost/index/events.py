@@ -1,7 +1,7 @@
 """Events as the columns that checks compare.
 
-One event, or many rows of Python values, come through `block_of_rows`; an Arrow table through
-`block_of_table`, where columns of ordinary types never become Python objects.
+Rows of Python values come through `block_of_rows`; an Arrow table through `block_of_table`, where
+columns of ordinary types never become Python objects. `one_event` is for events one at a time.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _fill_one(
 ) -> None:
     source: Any = column.source
     if storage == Storage.NUMBER:
-        pair = _pair(column, row)
+        pair = pair_of(column, row)
         if pair is not None:
             block.number[number, event], block.number_rest[number, event] = pair
     elif storage == Storage.STRING:
@@ -169,11 +169,7 @@ def _fill_one(
             block.string_start[number, event] = start
             block.string_stop[number, event] = start + len(encoded)
     elif storage == Storage.TRUTH:
-        flag = (
-            evaluate.truth(source, row)
-            if column.kind is Kind.TRUTH
-            else evaluate.boolean(source, row)
-        )
+        flag = truth_of(column, row)
         block.truth[number, event] = -1 if flag is None else flag
     elif storage == Storage.MISSING:
         block.missing[number, event] = row.get(source.name) is None
@@ -183,7 +179,8 @@ def _fill_one(
             block.add_shapes(number, shapes, np.array([event]))
 
 
-def _pair(column: Column, row: EventValues) -> values.Pair | None:
+def pair_of(column: Column, row: EventValues) -> values.Pair | None:
+    """What an event has for a column of numbers."""
     source: Any = column.source
     if column.kind is Kind.NUMBER:
         return evaluate.number(source, row)
@@ -193,6 +190,14 @@ def _pair(column: Column, row: EventValues) -> values.Pair | None:
         return values.clock_of(row.get(source.name))
     span = evaluate.span(source, row)
     return None if span is None else span[column.kind is Kind.SPAN_END]
+
+
+def truth_of(column: Column, row: EventValues) -> bool | None:
+    """What an event has for a column of truth values."""
+    source: Any = column.source
+    if column.kind is Kind.TRUTH:
+        return evaluate.truth(source, row)
+    return evaluate.boolean(source, row)
 
 
 def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:

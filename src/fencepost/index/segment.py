@@ -46,10 +46,6 @@ class Segment:
     arrays : SegmentArrays
     most_chains : int
         How many chains the geometry with most has.
-    most_candidates : int
-        How many filters, or entries of the posts, an event can find at most.
-    words : int
-        Of 64 bits, for a bit a subscription.
     removals : int
         How often a subscription was removed.
     """
@@ -61,17 +57,13 @@ class Segment:
         "_lists",
         "_removed",
         "arrays",
-        "most_candidates",
         "most_chains",
         "removals",
-        "words",
     )
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self.arrays = arrays
         self.most_chains = Shapes(arrays.shapes).most_chains
-        self.most_candidates = len(arrays.filter_subscription) + len(arrays.posts.owner)
-        self.words = len(arrays.alive) + 63 >> 6
         self._handle: Any = None
         self._entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self._lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.serialize import dumps
 
@@ -35,7 +36,17 @@ def kernel(function: Function) -> Function:
     dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
     if not numba.config.DISABLE_JIT:
         dispatcher._cache = _KernelCache(function)
+        dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _call_template(dispatcher: Any, args: Any, kws: Any) -> Any:
+    """What a kernel calls: compiled for any number, where it is called with a constant.
+
+    Numba would compile it once more for each constant, and so all that it calls.
+    """
+    plain = {name: types.unliteral(kind) for name, kind in kws.items()}
+    return type(dispatcher).get_call_template(dispatcher, [*map(types.unliteral, args)], plain)
 
 
 def inlined(function: Function) -> Function:

@@ -33,6 +33,17 @@ def _new(arrays):
     return _Handle(arrays)
 
 
-def handle(arrays: Any) -> Any:
-    """What a kernel takes for a named tuple of arrays, and reads as `.arrays`."""
-    return SimpleNamespace(arrays=arrays) if numba.config.DISABLE_JIT else _new(arrays)
+@kernel
+def _held(handle):
+    return handle.arrays
+
+
+def _plain(arrays: Any) -> Any:
+    return SimpleNamespace(arrays=arrays)
+
+
+handle: Any = _plain if numba.config.DISABLE_JIT else _new
+"""What a kernel takes for a named tuple of arrays, and reads as `.arrays`; kernels make it too."""
+
+arrays_of: Any = _held
+"""The named tuple behind a handle."""

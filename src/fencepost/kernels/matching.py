@@ -24,6 +24,7 @@ from fencepost.kernels.posts import PostArrays, find
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
+from fencepost.kernels.rooms import CANDIDATES, EVENTS, MATCHES, UNSURE, Room, fitted
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
@@ -117,48 +118,52 @@ class EventArrays(NamedTuple):
 
 
 @kernel
-def match_events(
-    segment_handle, events, string_id, item_id, now, some_gone, room, own, candidates, seen,
-    first, results, stops, uncertain, counts,
-):  # fmt: skip
-    """Match events from `first` on, until done or out of room; the next event to be matched.
+def match_events(segment_handle, most_chains, events_handle, room_handle, now, some_gone):
+    """Match events.
 
-    segment_handle : of SegmentArrays. events : EventArrays.
-    string_id : (string columns, events) vocabulary ids, -1 unknown. item_id : one an item.
+    segment_handle : of SegmentArrays. most_chains : of any of its shapes.
+    events_handle : of EventArrays. room_handle : of the calling thread's Room.
     some_gone : whether any subscription is removed or expired by now.
-    own : PostScratch. candidates : scratch, one item a filter or entry of the posts.
-    seen : scratch, a bit a subscription, all 0.
+
+    Returns
+    -------
     results : uint32, the subscriptions of event after event, each once and ascending.
     stops : int64, where each event's results end.
     uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
-    counts : (4,) int64: results, uncertain, candidates, and 1 where there was no room.
     """
     segment = segment_handle.arrays
-    found = counts[0]
-    unsure = counts[1]
-    for e in range(first, events.geometry.shape[1]):
+    events = events_handle.arrays
+    room = fitted(room_handle, segment, most_chains, events)
+    most = segment.filter_subscription.shape[0] + segment.posts.owner.shape[0]
+    seen = room.seen[: (segment.alive.shape[0] + 63) >> 6]
+    string_id, item_id = _numbers_of_words(segment.vocabulary, events)
+    results = room.results
+    uncertain = room.uncertain
+    candidates = room.candidates
+    count = events.geometry.shape[1]
+    stops = np.empty(count, np.int64)
+    found = np.int64(0)
+    unsure = np.int64(0)
+    for e in range(count):
         start = found
-        unsure_start = unsure
-        # Every filter may match, and be too close to call.
-        if results.shape[0] - found < candidates.shape[0]:
-            counts[0] = start
-            counts[1] = unsure
-            counts[3] = 1
-            return e
-        found = _direct(segment, events, e, room, results, found)
+        # Every filter may match, or be too close to call.
+        if results.shape[0] - found < most:
+            results = _grown(results, found, most)
+        found = _direct(segment, events, e, room.pairs, results, found)
         found, total = find(
-            segment.posts, events, item_id, e, room, own, results, found, candidates, np.int64(0)
-        )
+            segment.posts, events, item_id, e, room.pairs, room.posts, results, found,
+            candidates, np.int64(0),
+        )  # fmt: skip
         if some_gone:
             found = _drop_gone(segment, now, results, start, found)
-        total = _candidates(segment, events, string_id, e, room, candidates, total)
-        counts[2] += total
+        total = _candidates(segment, events, string_id, e, room.pairs, candidates, total)
+        room.counts[CANDIDATES] += total
         for k in range(total):
             f = candidates[k]
             subscription = segment.filter_subscription[f]
             if some_gone and _is_gone(segment, subscription, now):
                 continue
-            answer = _check_all(segment, events, string_id, item_id, e, f, room)
+            answer = _check_all(segment, events, string_id, item_id, e, f, room.pairs)
             if answer == NO:
                 continue
             if answer == YES:
@@ -166,19 +171,47 @@ def match_events(
                 found += 1
                 continue
             if unsure == uncertain.shape[0]:
-                counts[0] = start
-                counts[1] = unsure_start
-                counts[3] = 1
-                return e
+                uncertain = _grown_pairs(uncertain)
             uncertain[unsure, 0] = e
             uncertain[unsure, 1] = f
             unsure += 1
         found = _sort_distinct(results, start, found, seen)
         stops[e] = found
-    counts[0] = found
-    counts[1] = unsure
-    counts[3] = 0
-    return events.geometry.shape[1]
+    room.counts[EVENTS] += count
+    room.counts[MATCHES] += found
+    room.counts[UNSURE] += unsure
+    if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
+        room_handle.arrays = Room(
+            room.pairs, room.posts, candidates, room.seen, results, uncertain, room.counts
+        )
+    return results[:found].copy(), stops, uncertain[:unsure].copy()
+
+
+@kernel
+def _grown(results, used, needed):
+    grown = np.empty(2 * results.shape[0] + needed, np.uint32)
+    grown[:used] = results[:used]
+    return grown
+
+
+@kernel
+def _grown_pairs(pairs):
+    grown = np.empty((2 * pairs.shape[0] + 16, 2), np.uint32)
+    grown[: pairs.shape[0]] = pairs
+    return grown
+
+
+@kernel
+def _numbers_of_words(vocabulary, events):
+    """The vocabulary's numbers of the events' strings and items: -1 unknown, -2 no string."""
+    string_id = np.empty(events.string_start.shape, np.int64)
+    look_up_all(
+        vocabulary, events.text, events.string_start.ravel(), events.string_stop.ravel(),
+        string_id.reshape(-1),
+    )  # fmt: skip
+    item_id = np.empty(events.item_start.shape[0] - 1, np.int64)
+    look_up_all(vocabulary, events.text, events.item_start[:-1], events.item_start[1:], item_id)
+    return string_id, item_id
 
 
 @kernel

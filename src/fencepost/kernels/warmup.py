@@ -9,7 +9,8 @@ import numpy as np
 from fencepost.kernels import names, pairs, posts_layout, rtree
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
-from fencepost.kernels.handles import handle
+from fencepost.kernels.event_layout import lay_out_event
+from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
@@ -20,12 +21,12 @@ from fencepost.kernels.posts import (
     PADDING,
     PIECES,
     PostArrays,
-    PostScratch,
 )
 from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import relate_areas
+from fencepost.kernels.rooms import no_room
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.tokenise import (
     Rules,
@@ -199,27 +200,15 @@ def _match() -> None:
     text = np.empty(0, np.uint8)
     segment = handle(_segment())
     item_start = np.zeros(1, np.int64)
-    events = EventArrays(
-        np.empty((0, 1)),
-        np.empty((0, 1)),
-        np.empty((0, 1), np.int8),
-        np.empty((0, 1), np.uint8),
-        nothing,
-        nothing,
-        nothing,
-        np.empty((0, 1), np.uint8),
-        nothing,
-        nothing,
-        item_start,
-        text,
-        _triangle(),
-    )
-    ids = np.empty(0, np.int64)
-    look_up(segment, text, item_start[:-1], item_start[1:], ids)
-    none = np.empty(0, np.uint32)
-    bits = np.zeros(1, np.uint64)
-    own = PostScratch(bits, bits, none, none, none, none, none)
-    match_events(
-        segment, events, nothing, ids, 0, False, scratch(1), own, none, np.zeros(0, np.uint64),
-        0, none, np.empty(1, np.int64), np.empty((0, 2), np.uint32), np.zeros(4, np.int64),
+    look_up(segment, text, item_start[:-1], item_start[1:], np.empty(0, np.int64))
+    values = (
+        np.empty((0, 1)), np.empty((0, 1)), np.empty((0, 1), np.int8), np.empty((0, 1), np.uint8),
+        nothing, nothing, nothing, np.empty((0, 1), np.uint8), nothing, nothing, item_start, text,
     )  # fmt: skip
+    event, _ = lay_out_event(
+        *values, np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]),
+        np.zeros(1, np.int8),
+    )  # fmt: skip
+    arrays_of(event)
+    events = handle(EventArrays(*values, _triangle()))
+    match_events(segment, 1, events, handle(no_room()), 0, False)

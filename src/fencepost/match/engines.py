@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows, block_of_table
+from fencepost.index.one_event import EventLayout
+from fencepost.kernels.handles import handle
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf
@@ -107,13 +109,26 @@ class SegmentEngine(_OfShelves):
     def __init__(self, shelves: Shelves, clock: Clock) -> None:
         super().__init__(shelves, clock)
         self._runner = Runner()
+        self._layout = 0, EventLayout(Columns())
 
     def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
-        read = block_of_table if isinstance(events, pa.Table) else block_of_rows
-        block = read(self._shelves.columns, events)
+        block = self._laid_out(events)
         now = self._clock()
         for shelf in shelves:
             yield self._runner.match(shelf.segment, block, now)
+
+    def _laid_out(self, events: Events) -> Any:
+        columns = self._shelves.columns
+        if isinstance(events, pa.Table):
+            return handle(block_of_table(columns, events))
+        if len(events) != 1:
+            return handle(block_of_rows(columns, events))
+        size, layout = self._layout
+        if size != columns.size:
+            size = columns.size  # before the columns are looked at: they may grow meanwhile
+            layout = EventLayout(columns)
+            self._layout = size, layout
+        return layout(events[0])
 
 
 class ReferenceEngine(_OfShelves):

@@ -63,7 +63,7 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
     problems: list[GeometryProblem] = []
     for row, value in enumerate(values):
         try:
-            dimension, chains = _read(value)
+            dimension, chains = read_mapping(value)
         except Refused as refused:
             problems.append(GeometryProblem(row, str(refused)))
             dimension, chains = UNREADABLE, []
@@ -89,7 +89,8 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
     )
 
 
-def _read(value: object) -> tuple[int, list[_Chain]]:
+def read_mapping(value: object) -> tuple[int, list[_Chain]]:
+    """The dimension and the chains of one; raises Refused, or what a strange mapping raises."""
     geometry = _mapping(value)
     kind = geometry.get("type")
     if kind == "Feature":

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +29,12 @@ from fencepost.model.raw_shapes import (
     COLLECTION,
     LINES,
     MISSING,
+    ONE_CHAIN,
     POINTS,
     UNREADABLE,
+    Floats,
     Ints,
+    Plain,
     RawShapes,
     Refused,
     settled,
@@ -45,8 +47,8 @@ Objects = NDArray[np.object_]
 
 # Shapely's type ids: Point, LineString, LinearRing, Polygon, MultiPoint, MultiLineString,
 # MultiPolygon, GeometryCollection; and, at the end, -1 for None.
-_POLYGON, _MULTIPOINT, _COLLECTION = 3, 4, 7
-_SINGLE = {"Point": 0, "LineString": 1, "LinearRing": 2, "Polygon": 3}
+_MULTIPOINT, _COLLECTION = 4, 7
+_SINGLE = {"Point": POINTS, "LineString": LINES, "LinearRing": LINES, "Polygon": AREAS}
 _DIMENSION = np.array(
     [POINTS, LINES, LINES, AREAS, POINTS, LINES, AREAS, UNREADABLE, UNREADABLE], np.int8
 )
@@ -97,24 +99,34 @@ def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints
     return starts(length), np.repeat(part_number, holes + 1), starts(holes + 1)[row_part]
 
 
+def plain_shapely(geometry: shapely.Geometry) -> Plain | None:
+    """One point, line or polygon that is not empty; None of other geometries."""
+    dimension = _SINGLE.get(geometry.geom_type)
+    if dimension is None:
+        return None
+    xy = shapely.get_coordinates(geometry)
+    if not len(xy):
+        return None
+    if dimension == AREAS:
+        lengths = _ring_lengths(geometry, len(xy))
+        if len(lengths) > 1:
+            return None if 0 in lengths else _rings(xy, lengths)
+    return Plain(xy, np.array((0, len(xy))), ONE_CHAIN, dimension)
+
+
+def _rings(xy: Floats, lengths: list[int]) -> Plain:
+    return Plain(xy, np.cumsum((0, *lengths)), np.zeros(len(lengths), np.int64), AREAS)
+
+
 def read_one_shapely(geometry: shapely.Geometry) -> RawShapes:
-    """The shape of one Shapely geometry, without the cost of a column."""
-    kind = _SINGLE.get(geometry.geom_type)
-    xy = np.add(shapely.get_coordinates(geometry).T, 0.0, order="C")
-    lengths = [xy.shape[1]]
-    if kind == _POLYGON:
-        lengths = _ring_lengths(geometry, xy.shape[1])
-    if kind is None or 0 in lengths or not np.isfinite(xy).all():
+    """The shape of one Shapely geometry, without the cost of a column where it can be."""
+    one = plain_shapely(geometry)
+    if one is None or not np.isfinite(one.xy).all():
         return read_shapely(np.array([geometry], object))
-    return RawShapes(
-        xy[0],
-        xy[1],
-        np.array([0, *accumulate(lengths)], np.int64),
-        np.zeros(len(lengths), np.int64),
-        np.array([0, len(lengths)], np.int64),
-        _DIMENSION[kind : kind + 1].copy(),
-        (),
-    )
+    x, y = np.add(one.xy.T, 0.0, order="C")
+    chains = np.array((0, len(one.chain_part)))
+    dimension = np.array((one.dimension,), np.int8)
+    return RawShapes(x, y, one.chain_start, one.chain_part, chains, dimension, ())
 
 
 def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
@@ -132,7 +144,7 @@ def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
 def read_one_wkb(value: bytes) -> RawShapes:
     """The shape of one WKB geometry."""
     try:
-        return read_one_shapely(_wkb_geometry(value))
+        return read_one_shapely(wkb_geometry(value))
     except Refused as refused:
         return unreadable(str(refused))
 
@@ -140,7 +152,7 @@ def read_one_wkb(value: bytes) -> RawShapes:
 def read_one_wkt(value: str) -> RawShapes:
     """The shape of one WKT geometry."""
     try:
-        return read_one_shapely(_wkt_geometry(value))
+        return read_one_shapely(wkt_geometry(value))
     except Refused as refused:
         return unreadable(str(refused))
 
@@ -149,14 +161,14 @@ def parse_wkb(values: Objects, reasons: dict[int, str]) -> Objects:
     """Shapely geometries of an array of bytes and None; a bad row becomes None with a reason."""
     rows = np.flatnonzero(values != None)  # noqa: E711  (element by element)
     suspects = rows[_suspicious_wkb(values[rows])]
-    return _parsed(values, suspects, shapely.from_wkb, _wkb_geometry, reasons)
+    return _parsed(values, suspects, shapely.from_wkb, wkb_geometry, reasons)
 
 
 def parse_wkt(values: Objects, reasons: dict[int, str]) -> Objects:
     """Shapely geometries of an array of str and None; a bad row becomes None with a reason."""
     fine = _plain_wkt
     suspects = [n for n, text in enumerate(values) if text is not None and not fine(text)]
-    return _parsed(values, np.array(suspects, np.int64), shapely.from_wkt, _wkt_geometry, reasons)
+    return _parsed(values, np.array(suspects, np.int64), shapely.from_wkt, wkt_geometry, reasons)
 
 
 def _parsed(
@@ -179,7 +191,8 @@ def _parsed(
     return geometries
 
 
-def _wkb_geometry(value: bytes) -> shapely.Geometry:
+def wkb_geometry(value: bytes) -> shapely.Geometry:
+    """A Shapely geometry of WKB; raises Refused."""
     _refuse_wkb(value)
     try:
         with np.errstate(all="ignore"):
@@ -190,7 +203,8 @@ def _wkb_geometry(value: bytes) -> shapely.Geometry:
         ) from None
 
 
-def _wkt_geometry(value: str) -> shapely.Geometry:
+def wkt_geometry(value: str) -> shapely.Geometry:
+    """A Shapely geometry of WKT; raises Refused."""
     _refuse_wkt(value)
     try:
         with np.errstate(all="ignore"):

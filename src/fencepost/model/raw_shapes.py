@@ -15,6 +15,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,18 @@ class RawShapes:
 
     def __len__(self) -> int:
         return len(self.dimension)
+
+
+class Plain(NamedTuple):
+    """One geometry as in `RawShapes`, but for its points, which are unseen."""
+
+    xy: Floats  # (n, 2)
+    chain_start: Ints
+    chain_part: Ints
+    dimension: int
+
+
+ONE_CHAIN = np.zeros(1, np.int64)
 
 
 def unreadable(reason: str) -> RawShapes:

@@ -1,0 +1,109 @@
+"""What a thread reuses from match to match, and how it grows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.posts import FILTER_WORDS, PostScratch
+from fencepost.kernels.shapes import STACK
+from fencepost.kernels.trees import Scratch
+
+EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
+
+
+class Room(NamedTuple):
+    """Room for matching; a thread holds it behind a handle, and kernels replace what is small."""
+
+    pairs: Scratch
+    posts: PostScratch  # whose bits are all 0
+    candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
+    seen: NDArray[np.uint64]  # a bit a subscription, all 0
+    results: NDArray[np.uint32]
+    uncertain: NDArray[np.uint32]  # (n, 2)
+    counts: NDArray[np.int64]  # of everything so far
+
+
+def no_room() -> Room:
+    """Nothing yet, but the counts."""
+    none = np.empty(0, np.uint32)
+    bits = np.zeros(0, np.uint64)
+    return Room(
+        Scratch(np.empty(STACK, np.uint32), np.empty(2 * STACK, np.uint32), np.zeros(2, np.uint8)),
+        PostScratch(bits, np.zeros(FILTER_WORDS, np.uint64), none, none, none, none, none),
+        none,
+        bits,
+        none,
+        np.empty((0, 2), np.uint32),
+        np.zeros(4, np.int64),
+    )
+
+
+@kernel
+def fitted(room_handle, segment, most_chains, events):
+    """The room behind a handle, grown to what events and a segment need.
+
+    most_chains : of any shape of the segment.
+    """
+    room = room_handle.arrays
+    chains = max(most_chains, _most_chains(events.shapes))
+    most = segment.filter_subscription.shape[0] + segment.posts.owner.shape[0]
+    bits = (segment.alive.shape[0] + 63) >> 6
+    items = np.int64(0)
+    for c in range(events.list_start.shape[0]):
+        for e in range(events.list_start.shape[1]):
+            items = max(items, events.list_stop[c, e] - events.list_start[c, e])
+    words = segment.posts.token_lists.shape[0] // 64 + 1
+    lists = (items + 1) * segment.posts.groups.shape[0]
+    entries = segment.posts.owner.shape[0]
+    if (
+        room.pairs.touched.shape[0] >= 2 * chains
+        and room.candidates.shape[0] >= most
+        and room.seen.shape[0] >= bits
+        and room.posts.bits.shape[0] >= words
+        and room.posts.known.shape[0] >= items
+        and room.posts.lists.shape[0] >= lists
+        and room.posts.near.shape[0] >= entries
+    ):
+        return room
+    chains = max(chains, room.pairs.touched.shape[0] >> 1)
+    words = max(words, room.posts.bits.shape[0])
+    items = max(items, room.posts.known.shape[0])
+    lists = max(lists, room.posts.lists.shape[0])
+    entries = max(entries, room.posts.near.shape[0])
+    room = Room(
+        Scratch(room.pairs.stack, room.pairs.pairs, np.zeros(2 * chains, np.uint8)),
+        post_scratch(words, items, lists, entries),
+        np.empty(max(most, room.candidates.shape[0]), np.uint32),
+        np.zeros(max(bits, room.seen.shape[0]), np.uint64),
+        room.results,
+        room.uncertain,
+        room.counts,
+    )
+    room_handle.arrays = room
+    return room
+
+
+@kernel
+def _most_chains(g):
+    most = np.int64(1)
+    for s in range(g.shapes.shape[0] - 1):
+        most = max(most, np.int64(g.shapes[s + 1]["chain"]) - np.int64(g.shapes[s]["chain"]))
+    return most
+
+
+@kernel
+def post_scratch(words, items, lists, entries):
+    """Room for events of so many items, in which they find so many lists and entries."""
+    return PostScratch(
+        np.zeros(words, np.uint64),
+        np.zeros(FILTER_WORDS, np.uint64),
+        np.empty(items, np.uint32),
+        np.empty(lists, np.uint32),
+        np.empty(2 * (lists + entries), np.uint32),
+        np.empty(entries, np.uint32),
+        np.empty(entries, np.uint32),
+    )

@@ -1,0 +1,127 @@
+"""Events one at a time give the arrays that rows of events give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fencepost.index.columns import Columns
+from fencepost.index.events import block_of_rows
+from fencepost.index.one_event import EventLayout
+from fencepost.index.table import FilterTable
+from fencepost.kernels.handles import arrays_of
+from fencepost.kernels.matching import EventArrays
+from fencepost.language.parse import parse
+from fencepost.model.geometry import Shapes
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import filters
+from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, examples
+
+RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
+HOLE = [[1, 1], [2, 1], [2, 2], [1, 2], [1, 1]]
+TOUCHING_HOLE = [[0, 1], [1, 1], [1, 2], [0, 1]]
+FORMS = [
+    {"type": "Point", "coordinates": [1.5, -0.0]},
+    {"type": "Point", "coordinates": [1, 2]},
+    {"type": "Point", "coordinates": [1.5, 2.5, 9.0]},
+    {"type": "Point", "coordinates": [float("nan"), 2.5]},
+    {"type": "Point", "coordinates": ["1", "2"]},
+    {"type": "Point", "coordinates": []},
+    {"type": "MultiPoint", "coordinates": [[3, 1], [0, 0], [3, 0]]},
+    {"type": "LineString", "coordinates": [[0, 0], [1, 1], [1, 1], [5, 0]]},
+    {"type": "LineString", "coordinates": [[0, 0], [0, 0]]},
+    {"type": "MultiLineString", "coordinates": [[[0, 0], [1, 1]], [[1, 1], [2, 0]]]},
+    {"type": "Polygon", "coordinates": [RING]},
+    {"type": "Polygon", "coordinates": [RING, HOLE[::-1]]},
+    {"type": "Polygon", "coordinates": [RING, TOUCHING_HOLE]},
+    {"type": "Polygon", "coordinates": [[[0, 0], [4, 4], [4, 0], [0, 4]]]},
+    {"type": "MultiPolygon", "coordinates": [[RING, HOLE], [[[9, 9], [9, 8], [8, 8]]]]},
+    {"type": "GeometryCollection", "geometries": []},
+    {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1.0, 2.0]}},
+    {},
+    7,
+    "POINT (-0 3)",
+    "POINT EMPTY",
+    "POLYGON ((0 0, 4 0, 4 4, 0 0), (3 1, 3 2, 2 1, 3 1))",
+    "no geometry",
+    shapely.Point(1, 2).wkb,
+    b"\x01",
+    bytearray(shapely.box(0, 0, 1, 1).wkb),
+    shapely.box(0, 0, 1, 1),
+    shapely.Point(5, 5).buffer(2).difference(shapely.Point(5, 5).buffer(1)),
+    shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(2, 2, 3, 3)]),
+    shapely.LinearRing(RING),
+    shapely.Point(),
+    shapely.Point(float("inf"), 0),
+]
+
+
+def columns_of(texts: list[str]) -> Columns:
+    columns = Columns()
+    table = FilterTable(columns)
+    for number, text in enumerate(texts):
+        table.add(number, filters(parse(text)))
+    return columns
+
+
+def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
+    one: EventArrays = arrays_of(EventLayout(columns)(EventValues(event)))
+    row = block_of_rows(columns, [EventValues(event)])
+    for name in ("number", "number_rest", "truth", "missing", "list_kind"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
+    assert strings_of(one) == strings_of(row)
+    assert lists_of(one) == lists_of(row)
+    np.testing.assert_array_equal(one.geometry >= 0, row.geometry >= 0)
+    for a, b in zip(one.geometry.ravel().tolist(), row.geometry.ravel().tolist(), strict=True):
+        if a >= 0:
+            first, second = (Shapes(g.shapes).row(k).arrays for g, k in ((one, a), (row, b)))
+            for mine, other in zip(first, second, strict=True):
+                np.testing.assert_array_equal(mine, other)
+
+
+def strings_of(block: EventArrays) -> list[bytes | None]:
+    ends = zip(block.string_start.ravel().tolist(), block.string_stop.ravel().tolist(), strict=True)
+    return [None if start < 0 else bytes(block.text[start:stop]) for start, stop in ends]
+
+
+def lists_of(block: EventArrays) -> list[set[bytes]]:
+    return [
+        {
+            bytes(block.text[block.item_start[k] : block.item_start[k + 1]])
+            for k in range(start, stop)
+        }
+        for start, stop in zip(
+            block.list_start.ravel().tolist(), block.list_stop.ravel().tolist(), strict=True
+        )
+    ]
+
+
+@given(st.lists(TEXT_EXPRESSIONS, min_size=1, max_size=5), EVENTS)
+@example(["n > 1 AND s = 'a' AND A_OVERLAPS(t, ('x')) AND b"], {})
+@examples(150)
+def test_any_event(texts: list[str], event: dict[str, Any]) -> None:
+    assert_alike(columns_of(texts), event)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: repr(form)[:50])
+def test_every_form_of_geometry(form: object) -> None:
+    columns = columns_of(["S_INTERSECTS(a, BBOX(0, 0, 1, 1)) AND S_INTERSECTS(b, POINT(0 0))"])
+    for event in ({"a": form}, {"b": form}, {"a": form, "b": "LINESTRING (0 0, 1 -0)"}):
+        assert_alike(columns, event)
+        assert_alike(columns, {**event, "b": form})
+
+
+def test_what_is_laid_out_is_no_longer_changed() -> None:
+    columns = columns_of(["n > 1 AND s = 'a' AND b AND m IS NULL AND S_DWITHIN(g, POINT(0 0), 1)"])
+    layout = EventLayout(columns)
+    first = layout(EventValues({"n": 3, "s": "one", "b": True, "g": "POINT (1 1)"}))
+    layout(EventValues({"n": 4, "s": "other", "b": False, "m": 1, "g": "POINT (2 2)"}))
+    kept: EventArrays = arrays_of(first)
+    assert (kept.number[0, 0], kept.truth[0, 0], kept.missing[0, 0]) == (3, 1, 1)
+    assert bytes(kept.text) == b"one"
+    assert (kept.shapes.x[0], kept.shapes.y[0]) == (1, 1)

@@ -360,16 +360,21 @@ def _by_boundaries(
     code = by_crossings(edges, near, low, high, window, h, shape, width, height, room.stack)
     if code == OVERLAPS:
         return OVERLAPS
-    # Without contact, of two areas of one ring each one is inside the other, or they are disjoint.
-    if code == CLEAR and _is_one_ring(g, a) and _is_one_ring(h, shape):
-        if _is_first_in(g, a, edges, slabs, h, shape, room.stack):
-            return CONTAINS
-        if not possible >> INSIDE & 1:
-            return DISJOINT
-        chain, _ = chains_of(g, a)
-        k, _ = points_of(g, chain)
-        where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
-        return INSIDE if where == INTERIOR else DISJOINT
+    # Without contact, an area of one ring holds a connected region, or is disjoint from it, or its
+    # boundary lies in the region's interior, and its box so in the region's.
+    if code == CLEAR and _is_one_ring(g, a) and _is_connected(h, shape):
+        holds = _is_first_in(g, a, edges, slabs, h, shape, room.stack)
+        if not _is_box_within(g.shapes, a, h.shapes, shape):
+            return CONTAINS if holds else DISJOINT
+        if _is_one_ring(h, shape):
+            if holds:
+                return CONTAINS
+            if not possible >> INSIDE & 1:
+                return DISJOINT
+            chain, _ = chains_of(g, a)
+            k, _ = points_of(g, chain)
+            where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+            return INSIDE if where == INTERIOR else DISJOINT
     return area_relation(g, a, h, shape, room)
 
 
@@ -377,6 +382,24 @@ def _by_boundaries(
 def _is_one_ring(g, shape):
     first, stop = chains_of(g, shape)
     return stop - first == 1
+
+
+@inlined
+def _is_connected(g, shape):
+    """Whether an area has a single part."""
+    first, stop = chains_of(g, shape)
+    return g.chains[first]["part"] == g.chains[stop - 1]["part"]
+
+
+@inlined
+def _is_box_within(boxes, a, others, b):
+    """Whether box a lies in the interior of box b."""
+    return (
+        boxes[a]["x0"] > others[b]["x0"]
+        and boxes[a]["y0"] > others[b]["y0"]
+        and boxes[a]["x1"] < others[b]["x1"]
+        and boxes[a]["y1"] < others[b]["y1"]
+    )
 
 
 @inlined

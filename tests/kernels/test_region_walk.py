@@ -203,21 +203,16 @@ def test_holes_and_parts_of_events_and_regions() -> None:
 def test_events_round_holes_in_them_and_beside_them_touching_nothing(size: float) -> None:
     """By rasters where regions are large, by their boundaries where they are small."""
     rng = np.random.default_rng(13)
-    holed = []
-    for x, y in rng.random((150, 2)) * 60:
-        far = np.array(star_coordinates(rng, 40, (x, y), size))
-        near = (far - (x, y)) * 0.3 + (x, y)
-        holed.append(Polygon(far, [near]))
+    centres = rng.random((150, 2)) * 60
+    shells = [np.array(star_coordinates(rng, 40, (0, 0), size)) for _ in centres]
+    holed = [Polygon(c + own, [c + 0.3 * own]) for c, own in zip(centres, shells, strict=True)]
     case = Case(rng, [one for one in holed if one.is_valid])
     assert (len(case.arrays.large) > 64) == (size > 1)
     events: list[BaseGeometry] = []
-    for one in holed[:40]:
-        x, y = one.centroid.coords[0]
-        shell = np.array(one.exterior.coords) - (x, y)
-        for scale in (0.1, 0.25, 0.5, 0.9, 1.2):  # in the hole, about it, about the region
-            events.append(Polygon(shell * scale + (x, y)))
-        events.append(Polygon(shell * 0.9 + (x, y), [shell * 0.5 + (x, y)]))
-        events.append(Polygon(shell * 0.2 + (x + 0.6 * size, y)))
+    for c, own in zip(centres[:40], shells, strict=False):
+        # In the hole, close about it, about it, about the region; with a hole; beside it.
+        events += [Polygon(c + scale * own) for scale in (0.1, 0.29, 0.30001, 0.5, 0.9, 1.2)]
+        events += [Polygon(c + 0.9 * own, [c + 0.5 * own]), Polygon(c + 0.2 * own + 0.6 * size)]
     assert case.check([one for one in events if one.is_valid]) > 1000
 
 

@@ -412,6 +412,7 @@ class Matcher:
             "segments": len(shelves),
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
+            "stop_words": len(self.stop_words),
             "bytes": sum(shelf.segment.nbytes for shelf in shelves),
             **self._engine.stats(),
         }

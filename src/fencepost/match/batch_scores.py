@@ -55,6 +55,5 @@ def _values(
         for p in properties(column.source)
     }
     chosen = events.select([name for name in events.column_names if name in asked])
-    if not chosen.num_columns:
-        return [EventValues({}, tokeniser)] * len(rows)
-    return python_rows(chosen.take(pa.array(rows)), tokeniser)
+    everything = python_rows(chosen, tokeniser)
+    return [everything[row] for row in rows.tolist()]

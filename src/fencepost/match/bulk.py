@@ -22,7 +22,7 @@ from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import Shelf
-from fencepost.match.keyword_columns import Ragged, read_lists
+from fencepost.match.keyword_columns import Ragged, read_lists, refuse_bad_text
 from fencepost.model.geometry import Shapes
 from fencepost.plan import relate, values
 from fencepost.plan.checks import Column, Kind
@@ -172,6 +172,8 @@ class ColumnSubscriptions:
 
     def _add_equals(self, attribute: str, given: Sequence[object]) -> None:
         self._rows(f"equals[{attribute!r}]", given)
+        if isinstance(given, (pa.Array, pa.ChunkedArray)):
+            refuse_bad_text(f"equals[{attribute!r}]", given)
         listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
         own = Property(attribute)
         strings = [k for k, v in enumerate(listed) if isinstance(v, str)]
@@ -364,6 +366,7 @@ def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
             array = given if plain else pa.array(given, pa.string())
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise ModelError(f"{what} must be strings: {error}") from error
+        refuse_bad_text(what, array)
         if array.null_count or pc.any(pc.equal(array, "")).as_py():
             raise ModelError(f"{what} must not be null or empty")
         return array

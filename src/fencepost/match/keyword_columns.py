@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.kernels import posts_layout
+from fencepost.model.arrow_text import not_utf8
 
 _LISTS = (list, tuple, set, frozenset, np.ndarray)
 
@@ -55,12 +56,15 @@ def read_lists(what: str, given: Any) -> tuple[Ragged, list[str]]:
     given : lists of strings in Python or Arrow; None is an empty one.
     """
     lists = _as_arrow(what, given)
+    refuse_bad_text(what, lists)
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     values = pc.list_flatten(lists)
     if values.null_count:
         place = int(np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))[0])
         row = int(np.searchsorted(np.cumsum(sizes), place, "right"))
         raise _not_strings(what, row, lists[row].as_py())
+    if pa.types.is_dictionary(values.type) and not_utf8(values.dictionary, what):
+        values = values.dictionary_decode()  # no row has what is bad
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     again = values.dictionary.dictionary_encode()  # a dictionary may hold a string twice
@@ -70,6 +74,12 @@ def read_lists(what: str, given: Any) -> tuple[Ragged, list[str]]:
     np.cumsum(sizes, out=start[1:])
     words: list[str] = again.dictionary.to_pylist()
     return distinct(Ragged(start, items), len(words)), words
+
+
+def refuse_bad_text(what: str, column: pa.Array | pa.ChunkedArray) -> None:
+    """Raise where a row of a column holds text that is not UTF-8."""
+    for row, reason in not_utf8(column, what):
+        raise ModelError(f"row {row} of {reason}")
 
 
 def _as_arrow(what: str, given: Any) -> pa.Array:

@@ -285,6 +285,22 @@ class TestMatch:
         assert only["properties"]["raw"] == "/w=="
         assert "T" in only["properties"]["at"]
 
+    def test_columns_of_views(self, index: Path) -> None:
+        views = pa.table(
+            {
+                "id": pa.array(["a", None], pa.string_view()),
+                "geometry": pa.array([shapely.Point(1, 1).wkb] * 2, pa.binary_view()),
+                "wind": [42, 25],
+            }
+        )
+        pq.write_table(views, "views.parquet")
+        assert pq.read_schema("views.parquet").field("id").type == pa.string_view()
+        for options in ([], ["--top-k", 5]):
+            rows = lines(run("match", "views.parquet", "--index", index, *options).stdout)
+            found = sorted((r["event"], r.get("event_id"), r["subscription"]) for r in rows)
+            assert found == [(0, "a", "gale"), (0, "a", "storm"), (1, None, "gale")]
+        assert run("match", "views.parquet", "--index", index, "-o", "m.geojson").exit_code == 0
+
     def test_many_matches_are_written_part_by_part(self, index: Path) -> None:
         Path("many.ndjson").write_text('{"wind": 25}\n' * 25_000)
         result = run("match", "many.ndjson", "--index", index, "--threads", 2)

@@ -64,7 +64,7 @@ class ParquetRows:
         done = 0
         try:
             for batch in self._file.iter_batches(BATCH_ROWS, columns=chosen):
-                yield with_geometries(batch, self._geo)
+                yield with_geometries(_without_views(batch), self._geo)
                 done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise self._broken(error, done) from error
@@ -92,6 +92,16 @@ class ParquetRows:
             f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be cut off or "
             "be something else: write it again, or say what it holds with --format"
         )
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of views as plain ones: Arrow does not take rows of the others."""
+    for index, field in enumerate(batch.schema):
+        is_text = pa.types.is_string_view(field.type)
+        if is_text or pa.types.is_binary_view(field.type):
+            plain = field.with_type(pa.large_string() if is_text else pa.large_binary())
+            batch = batch.set_column(index, plain, batch.column(index).cast(plain.type))
+    return batch
 
 
 def _raw(row: pa.Table) -> str:

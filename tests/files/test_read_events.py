@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import geoarrow.pyarrow as geoarrow
 import geopandas
 import numpy as np
 import pyarrow as pa
@@ -237,7 +238,6 @@ class TestParquet:
         assert found == ["itself", "near"]
 
     def test_registered_geoarrow_types_and_slices(self, tmp_path: Path) -> None:
-        geoarrow = pytest.importorskip("geoarrow.pyarrow")
         column = geoarrow.as_geoarrow(["LINESTRING (0 0, 1 1)", "LINESTRING (5 5, 6 6)"])
         path = tmp_path / "events.parquet"
         pq.write_table(pa.table({"way": column}), path)

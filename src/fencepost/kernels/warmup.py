@@ -13,14 +13,14 @@ from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.posts import (
+from fencepost.kernels.posts import PostScratch
+from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
     GROUP,
     LIST,
     PADDING,
     PIECES,
     PostArrays,
-    PostScratch,
 )
 from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
 from fencepost.kernels.region_walk import ENTRY, RegionArrays

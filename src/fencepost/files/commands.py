@@ -7,7 +7,6 @@ command that needs it.
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import time
@@ -202,8 +201,6 @@ def match(
     """
     _one_of({"--index": index, "--subscriptions": subscriptions})
     _check_stop_words(stop_words, index)
-    if min_score is not None and math.isnan(min_score):
-        raise typer.BadParameter("--min-score must be a number from 0 to 1; saw nan")
     out = None if str(out) == "-" else out
     if count and out is not None:
         raise typer.BadParameter("--count writes no matches; leave --out or --count away")

@@ -14,7 +14,6 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import combinations, pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -30,14 +29,14 @@ from shapely import (
 )
 from shapely.geometry.base import BaseGeometry
 
+from bench import data
 from fencepost.match.reference.relation import defect
 
 XY = tuple[float, float]
 Pair = tuple[BaseGeometry, BaseGeometry]
 Scene = list[BaseGeometry]
 
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-CENSUS = SHARED_DATA / "us_census_tracts_2019_500k.parquet"
+CENSUS = data.folder() / "us_census_tracts_2019_500k.parquet"
 
 LARGEST = 1.7976931348623157e308
 MAGNITUDES = [

@@ -137,6 +137,7 @@ def fencepost(
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out my.index
       fencepost match events.ndjson --index my.index --out matches.csv
+      fencepost match events.ndjson --index my.index --top-k 10
       fencepost explain events.ndjson storm-7 --row 0 --index my.index
       fencepost stats my.index
 

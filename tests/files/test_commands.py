@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from fencepost import cli
+from fencepost import Matcher, cli
 
 runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
 
@@ -284,6 +285,22 @@ class TestMatch:
         assert only["properties"]["raw"] == "/w=="
         assert "T" in only["properties"]["at"]
 
+    def test_columns_of_views(self, index: Path) -> None:
+        views = pa.table(
+            {
+                "id": pa.array(["a", None], pa.string_view()),
+                "geometry": pa.array([shapely.Point(1, 1).wkb] * 2, pa.binary_view()),
+                "wind": [42, 25],
+            }
+        )
+        pq.write_table(views, "views.parquet")
+        assert pq.read_schema("views.parquet").field("id").type == pa.string_view()
+        for options in ([], ["--top-k", 5]):
+            rows = lines(run("match", "views.parquet", "--index", index, *options).stdout)
+            found = sorted((r["event"], r.get("event_id"), r["subscription"]) for r in rows)
+            assert found == [(0, "a", "gale"), (0, "a", "storm"), (1, None, "gale")]
+        assert run("match", "views.parquet", "--index", index, "-o", "m.geojson").exit_code == 0
+
     def test_many_matches_are_written_part_by_part(self, index: Path) -> None:
         Path("many.ndjson").write_text('{"wind": 25}\n' * 25_000)
         result = run("match", "many.ndjson", "--index", index, "--threads", 2)
@@ -300,6 +317,203 @@ class TestMatch:
         assert "3 events, 3 matches" in result.stderr
 
 
+WORDS = """\
+id,expression,subscriber
+storm,"A_CONTAINS(text, ('storm'))",anna
+both,"A_CONTAINS(text, ('the storm', 'hail'))",ben
+harbour,"A_CONTAINS(text, ('storm')) AND S_INTERSECTS(geometry, BBOX(0, 0, 6, 8))",
+late,wind > 20 AND at > TIMESTAMP('2020-01-01T00:00:00Z'),
+"""
+MESSAGES = [
+    {"id": "a", "text": "Hail storm tonight", "geometry": "POINT (6 8)"},
+    {"id": "b", "text": "storm", "wind": 25, "at": "2030-01-01T00:00:00Z"},
+    {"id": "c", "text": "a calm day"},
+    {"id": "d", "text": ["storm", "hail"], "geometry": "POINT (3 4)"},
+    {"id": "e", "text": "The storm", "geometry": "nonsense"},
+]
+
+
+def best(events: list[Any], **limits: Any) -> list[tuple[object, ...]]:
+    """What each event's ranking gives, by `Matcher.rank`."""
+    matcher = Matcher()
+    for row in csv.DictReader(WORDS.splitlines()):
+        matcher.subscribe(row["id"], row["expression"])
+    return [
+        (number, id, score)
+        for number, event in enumerate(events)
+        for id, score in matcher.rank(event, **limits)
+    ]
+
+
+def ranking(rows: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [(int(r["event"]), r["subscription"], float(r["score"])) for r in rows]
+
+
+class TestRanking:
+    @pytest.fixture(autouse=True)
+    def _words(self) -> None:
+        Path("words.csv").write_text(WORDS)
+        Path("messages.ndjson").write_text("".join(json.dumps(e) + "\n" for e in MESSAGES))
+
+    @pytest.mark.parametrize(
+        "limits", [{"top_k": 1}, {"top_k": 2, "min_score": 0.2}, {"min_score": 0.0}]
+    )
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_best_first_with_scores(self, limits: dict[str, float], threads: int) -> None:
+        options = [o for k, v in limits.items() for o in (f"--{k.replace('_', '-')}", v)]
+        match = ["match", "messages.ndjson", "--subscriptions", "words.csv", "--threads", threads]
+        result = run(*match, *options)
+        assert result.exit_code == 0
+        expected = best(MESSAGES, **limits)
+        assert ranking(lines(result.stdout)) == expected
+        assert len(expected) > 3
+        assert run(*match, *options, "--count").stdout == f"{len(expected)}\n"
+
+    def test_the_example_of_the_documentation(self) -> None:
+        Path("words.csv").write_text(
+            "\n".join(WORDS.splitlines()[:-1]).replace("the storm", "storm")
+        )
+        options = ["--subscriptions", "words.csv", "--top-k", 9]
+        rows = lines(run("match", "messages.ndjson", *options).stdout)
+        assert rows[0] == {
+            "event": 0,
+            "event_id": "a",
+            "subscription": "harbour",
+            "subscriber": "harbour",
+            "score": pytest.approx(0.348, abs=1e-3),
+        }
+        found = [(r["subscription"], round(r["score"], 3)) for r in rows if r["event"] == 0]
+        assert found == [("harbour", 0.348), ("both", 0.258), ("storm", 0.098)]
+
+    def test_every_output_carries_the_scores(self) -> None:
+        wanted = best(MESSAGES, top_k=2)
+        match = ["match", "messages.ndjson", "--subscriptions", "words.csv", "--top-k", 2, "--out"]
+        for ending in ("ndjson", "csv", "parquet", "geoparquet", "geojson"):
+            assert run(*match, f"m.{ending}").exit_code == 0
+        assert ranking(lines(Path("m.ndjson").read_text())) == wanted
+        with Path("m.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == ["event", "event_id", "subscription", "subscriber", "score"]
+        assert ranking(rows) == wanted
+        assert ranking(pq.read_table("m.parquet").to_pylist()) == wanted
+        table = pq.read_table("m.geoparquet")
+        assert table.column_names[-2:] == ["score", "geometry"]
+        assert ranking(table.to_pylist()) == wanted
+        kept = [f["properties"] for f in json.loads(Path("m.geojson").read_text())["features"]]
+        found = [[*zip(f["subscriptions"], f["scores"], strict=True)] for f in kept]
+        assert found == [[w[1:] for w in wanted if w[0] == number] for number in (0, 1, 3, 4)]
+
+    def test_tables(self) -> None:
+        """Columns that scores do not depend on may hold what Python has no value for."""
+        far = pa.array([2**62, None], pa.timestamp("us"))
+        point = shapely.Point(6, 8)
+        columns = {"text": ["Hail storm", "storm"], "wind": [25, 25], "at": far, "other": far}
+        shapes = {"geometry": pa.array([point.wkb, None])}
+        pq.write_table(pa.table({**columns, **shapes}), "far.parquet")
+        events = [
+            {"text": "Hail storm", "geometry": point, "wind": 25, "at": "2030-01-01T00:00:00Z"},
+            {"text": "storm"},
+        ]
+        match = ["match", "far.parquet", "--subscriptions", "words.csv", "--min-score", 0]
+        assert ranking(lines(run(*match).stdout)) == best(events)
+        assert run(*match, "--out", "m.geojson").exit_code == 0
+        frame = geopandas.GeoDataFrame({"text": ["hail storm"]}, geometry=[shapely.Point(6, 8)])
+        frame.to_parquet("native.parquet", geometry_encoding="geoarrow")
+        match[1] = "native.parquet"
+        assert ranking(lines(run(*match).stdout)) == best(
+            [{"text": "hail storm", "geometry": "POINT (6 8)"}]
+        )
+
+    def test_subscriptions_that_ask_for_neither_words_nor_places(self) -> None:
+        pq.write_table(pa.table({"wind": [25, 5]}), "wind.parquet")
+        Path("wind.csv").write_text("id,expression\nb,wind > 20\na,wind > 20\n")
+        match = ["match", "wind.parquet", "--subscriptions", "wind.csv", "--top-k", 1]
+        assert ranking(lines(run(*match).stdout)) == [(0, "a", 0.0)]
+
+    def test_random_events_and_an_index(self) -> None:
+        rng = random.Random(11)
+        names = [f"w{k}" for k in range(8)]
+        rows = []
+        for k in range(60):
+            words = ", ".join(f"'{w}'" for w in rng.sample(names, rng.randint(1, 2)))
+            x, y = rng.randint(0, 8), rng.randint(0, 8)
+            where = f"S_INTERSECTS(geometry, BBOX({x}, {y}, {x + 3}, {y + 4}))"
+            what = f"A_CONTAINS(text, ({words}))"
+            text = rng.choice([what, where, f"{what} OR {where}", f"{what} AND {where}"])
+            rows.append({"id": f"s{k}", "expression": text})
+        Path("many.ndjson").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        events = [
+            {
+                "text": " ".join(rng.sample(names, rng.randint(0, 5))),
+                "geometry": f"POINT ({rng.randint(0, 10)} {rng.randint(0, 10)})",
+            }
+            for _ in range(300)
+        ]
+        Path("many-events.ndjson").write_text("".join(json.dumps(e) + "\n" for e in events))
+        pq.write_table(pa.Table.from_pylist(events), "many.parquet")
+        assert run("index", "many.ndjson", "--out", "many.index").exit_code == 0
+        matcher = Matcher()
+        matcher.subscribe_many(rows)
+        wanted = [
+            (number, id, score)
+            for number, event in enumerate(events)
+            for id, score in matcher.rank(event, 3, 0.3)
+        ]
+        assert len(wanted) > 300
+        for file in ("many-events.ndjson", "many.parquet"):
+            limits = ["--top-k", 3, "--min-score", 0.3]
+            result = run("match", file, "--index", "many.index", *limits)
+            assert ranking(lines(result.stdout)) == wanted
+
+
+class TestStopWords:
+    @pytest.fixture(autouse=True)
+    def _stop_words(self) -> None:
+        Path("words.csv").write_text(WORDS)
+        Path("stop.txt").write_bytes(b"\xef\xbb\xbfThe\r\n\r\n--\r\nHAIL\r\n")
+        Path("event.ndjson").write_text('{"text": "storm"}\n')
+
+    def test_they_are_left_out_of_texts_and_keywords(self) -> None:
+        match = ["match", "event.ndjson", "--subscriptions", "words.csv"]
+        assert [row["subscription"] for row in lines(run(*match).stdout)] == ["storm"]
+        rows = lines(run(*match, "--stop-words", "stop.txt").stdout)
+        assert [row["subscription"] for row in rows] == ["both", "storm"]
+
+    def test_an_index_keeps_them(self) -> None:
+        done = run("index", "words.csv", "--out", "words.index", "--stop-words", "stop.txt")
+        assert done.exit_code == 0
+        rows = lines(run("match", "event.ndjson", "--index", "words.index").stdout)
+        assert [row["subscription"] for row in rows] == ["both", "storm"]
+        assert json.loads(run("stats", "words.index", "--json").stdout)["stop_words"] == 2
+        explain = ["explain", '{"text": "storm"}', "both"]
+        assert run(*explain, "--index", "words.index").exit_code == 0
+        words = ["--stop-words", "stop.txt"]
+        assert run(*explain, "--subscriptions", "words.csv").exit_code == 4
+        assert run(*explain, "--subscriptions", "words.csv", *words).exit_code == 0
+        expression = ["--expression", "A_CONTAINS(text, ('the', 'storm'))"]
+        assert run("explain", '{"text": "storm"}', *expression).exit_code == 4
+        assert run("explain", '{"text": "storm"}', *expression, *words).exit_code == 0
+
+    def test_what_an_expression_can_do_without_depends_on_them(self) -> None:
+        text = "A_OVERLAPS(t, ('hail')) AND A_OVERLAPS(t, ('hail', 'cat'))"
+        simplify = ["explain", "--simplify", "--expression", text, "--json"]
+        assert json.loads(run(*simplify).stdout)["constraints"]["after"] == 1
+        # Now the first is no condition on a text, and so does not imply the other.
+        found = json.loads(run(*simplify, "--stop-words", "stop.txt").stdout)
+        assert found["constraints"]["after"] == 2
+
+    def test_without_a_word_in_it(self) -> None:
+        Path("stop.txt").write_text("\n")
+        match = ["match", "event.ndjson", "--subscriptions", "words.csv"]
+        assert run(*match, "--stop-words", "stop.txt").stdout == run(*match).stdout
+
+    def test_not_beside_an_index(self, index: Path) -> None:
+        for command in (["match", "events.ndjson"], ["explain", "{}", "storm"]):
+            result = run(*command, "--index", index, "--stop-words", "stop.txt")
+            assert result.exit_code == 2
+            assert "keeps the stop words" in result.stderr
+
+
 class TestRefusals:
     def test_2_for_wrong_usage(self, index: Path) -> None:
         usages: list[list[object]] = [
@@ -309,6 +523,11 @@ class TestRefusals:
             ["match", "-", "--subscriptions", "-"],
             ["match", "events.ndjson", "--index", index, "--threads", 0],
             ["match", "events.ndjson", "--index", index, "--format", "xls"],
+            ["match", "events.ndjson", "--index", index, "--top-k", 0],
+            ["match", "events.ndjson", "--index", index, "--top-k", 1.5],
+            ["match", "events.ndjson", "--index", index, "--min-score", "much"],
+            ["match", "events.ndjson", "--index", index, "--min-score", 1.5],
+            ["match", "events.ndjson", "--index", index, "--min-score", "nan"],
             ["index", "hail.csv"],
             ["explain", "{}"],
             ["explain", "{}", "storm", "--expression", "a = 1"],
@@ -344,6 +563,14 @@ class TestRefusals:
             ),
             (["index", "events.parquet", "--out", "x.index"], "no column expression"),
             (["index", "nothing.csv", "--out", "x.index"], "there is no file"),
+            (
+                ["index", "hail.csv", "--out", "x.index", "--stop-words", "nothing.txt"],
+                "there is no file nothing.txt",
+            ),
+            (
+                ["match", "events.ndjson", "--subscriptions", "hail.csv", "--stop-words", "cut"],
+                "cut is no text in UTF-8: byte 2 is 0xff",
+            ),
             (["stats", "nothing.index"], "there is no index"),
             (["explain", "events.ndjson", "storm", "--index", "hail.index"], "--row"),
             (["explain", "events.ndjson", "no", "--row", "0", "--index", "hail.index"], "'no'"),
@@ -366,6 +593,7 @@ class TestRefusals:
         Path("cut.parquet").write_bytes(Path("events.parquet").read_bytes()[:-4])
         Path("cut.geojson").write_bytes(Path("events.geojson").read_bytes()[:-4])
         Path("calm.ndjson").write_text("")
+        Path("cut").write_bytes(b"a\n\xff")
         Path("bad.ndjson").write_text("nonsense")
         result = run(*arguments)
         assert result.exit_code == (4 if "x" * 100_000 in arguments else 1)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import geoarrow.pyarrow as geoarrow
 import geopandas
 import numpy as np
 import pyarrow as pa
@@ -237,7 +238,6 @@ class TestParquet:
         assert found == ["itself", "near"]
 
     def test_registered_geoarrow_types_and_slices(self, tmp_path: Path) -> None:
-        geoarrow = pytest.importorskip("geoarrow.pyarrow")
         column = geoarrow.as_geoarrow(["LINESTRING (0 0, 1 1)", "LINESTRING (5 5, 6 6)"])
         path = tmp_path / "events.parquet"
         pq.write_table(pa.table({"way": column}), path)
@@ -257,6 +257,23 @@ class TestParquet:
         frame.to_parquet(path, geometry_encoding="geoarrow")
         (batch,) = read_events(path)
         assert batch.event(0)["geometry"] is None
+
+    def test_text_that_is_not_utf_8(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.parquet"
+        names = pa.array([b"a", "Zürich".encode("latin-1"), None] * 8_000).view(pa.string())
+        pq.write_table(pa.table({"name": names, "n": np.arange(24_000)}), path)
+        batches, letters = collected(path)
+        read = np.concatenate([batch.rows for batch in batches])
+        assert read.tolist() == [row for row in range(24_000) if row % 3 != 1]
+        assert [len(batch) for batch in batches] == [len(batch.events) for batch in batches]
+        assert [letter.row for letter in letters] == list(range(1, 24_000, 3))
+        assert letters[0].reason.startswith("the column 'name' is not UTF-8: byte 1 ")
+        assert letters[0].raw == 'name: "Z\ufffdrich", n: 1'
+        assert batches[-1].done == 24_000
+        with pytest.raises(FencepostError, match="row 1: the column 'name' is not UTF-8"):
+            list(read_events(path))
+        (batch, *_) = read_events(path, columns={"n"})
+        assert len(batch) == 10_000
 
     @pytest.mark.parametrize("kept", [0, 3, 100, -1, -9])
     def test_a_truncated_file(self, tmp_path: Path, kept: int) -> None:

@@ -227,6 +227,21 @@ def test_parquet_without_the_columns(tmp_path: Path) -> None:
         read(path)
 
 
+def test_parquet_with_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    texts = pa.array([b"a > 1", b"a = '\xff'", b"a > 2"]).view(pa.string())
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "expression": texts}), path)
+    letters: list[DeadLetter] = []
+    ((rows, done),) = read_subscriptions(path, letters.append)
+    assert [(row.row, row.values["id"]) for row in rows] == [(0, "a"), (2, "c")]
+    assert done == 3
+    assert [(letter.row, letter.raw) for letter in letters] == [
+        (1, 'id: "b", expression: "a = \'\ufffd\'"')
+    ]
+    with pytest.raises(FencepostError, match="row 1: the column 'expression' is not UTF-8"):
+        list(read_subscriptions(path))
+
+
 def test_a_truncated_parquet_file(tmp_path: Path) -> None:
     path = write(tmp_path / "s.parquet", ROWS)
     path.write_bytes(path.read_bytes()[:-5])

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from fencepost.index import posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.kernels.contact import rectangle
 from fencepost.kernels.matching import ITEMS, TEXT, EventArrays
-from fencepost.kernels.posts import PIECES, find, image, rectangle, search
+from fencepost.kernels.posts import find, search
+from fencepost.kernels.posts_arrays import PIECES, image
 from fencepost.kernels.rooms import post_scratch
 from fencepost.kernels.trees import scratch
 from fencepost.model.geometry import Shapes

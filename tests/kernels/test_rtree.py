@@ -184,6 +184,15 @@ def test_the_curve_passes_every_cell_and_never_jumps() -> None:
     assert curve_place(2**20 - 1, 0) == 2**40 - 1
 
 
+def test_the_curve_passes_the_cells_of_a_larger_one_together() -> None:
+    """So the place of a larger cell is that of any cell in it, without the last bits."""
+    rng = np.random.default_rng(5)
+    for x, y in rng.integers(0, 2**20, (200, 2)).tolist():
+        for bits in (1, 4, 13):
+            corner = x >> bits << bits, y >> bits << bits
+            assert curve_place(x, y) >> 2 * bits == curve_place(*corner) >> 2 * bits
+
+
 def test_levels_of_a_tree() -> None:
     """No more blocks than needed, and a single one at the top."""
     forest = build(np.zeros((257, 4)), np.zeros(257, np.int64), np.arange(257, dtype=np.uint32), 1)

@@ -21,6 +21,7 @@ from shapely import LineString, MultiPolygon, Point, Polygon
 from shapely.geometry import mapping
 from shapely.geometry.base import BaseGeometry
 
+from bench import data
 from fencepost.errors import GeometryError
 from fencepost.kernels.shapes import (
     AREAS,
@@ -36,9 +37,9 @@ from fencepost.match.reference.relation import defect, matrix
 from fencepost.match.relate import matrices, relations
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import Relation, matrix_text
-from tests.geometry_families import FAMILIES, SHARED_DATA, XY, pairs, suspect
+from tests.geometry_families import FAMILIES, XY, pairs, suspect
 
-INVALID = SHARED_DATA / "invalid_real_polygons.parquet"
+INVALID = data.folder() / "invalid_real_polygons.parquet"
 
 FEW = "too few distinct points (a line needs 2, a ring 3)"
 SPIKE = "a ring doubles back on itself"

@@ -48,6 +48,14 @@ DeadLetterFile = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
 ]
+StopWords = Annotated[
+    Path | None,
+    typer.Option(
+        "--stop-words",
+        help="File of words to leave out of texts, one a line; they are part of an index.",
+        dir_okay=False,
+    ),
+]
 
 
 def index(
@@ -58,6 +66,7 @@ def index(
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in the place of an index that is there.")
     ] = False,
+    stop_words: StopWords = None,
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
@@ -67,11 +76,13 @@ def index(
 
     A row has an id, an expression in CQL2 (text or JSON) and, where wanted,
     a subscriber and the time when it expires. Rows that cannot be used are
-    set aside, and the others are compiled.
+    set aside, and the others are compiled. Stop words are kept in the folder:
+    whoever matches with it need not name them again.
 
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
+      fencepost index subscriptions.csv --out hail.index --stop-words english.txt
 
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
@@ -81,9 +92,10 @@ def index(
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} is there already; give --replace to put a new index there")
     from fencepost.files.letters import LetterBox
+    from fencepost.files.stop_words import read_stop_words
     from fencepost.match.matcher import Matcher
 
-    matcher = Matcher()
+    matcher = Matcher(stop_words=read_stop_words(stop_words))
     with LetterBox(dead_letters, strict) as letters:
         count = _subscribe(matcher, subscriptions, format, letters)
     if letters.count and not count:
@@ -121,6 +133,7 @@ def match(
     ],
     index: Index = None,
     subscriptions: Subscriptions = None,
+    stop_words: StopWords = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -128,6 +141,21 @@ def match(
             "-o",
             help="Write the matches here instead of standard output: .ndjson, .csv, .parquet or "
             ".geoparquet with a row each, .geojson with the events that match.",
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            "--top-k", min=1, help="At most so many matches an event, best first, with their score."
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            "--min-score",
+            min=0,
+            max=1,
+            help="No match with a lower score; those of an event best first, with their score.",
         ),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="How many threads match.")] = 1,
@@ -154,11 +182,17 @@ def match(
     summary goes to standard error. Rows that cannot be read are set aside.
     An event whose geometry is not valid answers no question about it.
 
+    With --top-k or --min-score, each match has a score from 0 to 1: how many
+    of the event's words the subscription names, rare ones counting more, and
+    how near the event is to the middle of its place. --min-score 0 keeps all.
+
     [bold]Examples[/bold]
       fencepost match events.ndjson --index hail.index
       fencepost match day.parquet --index hail.index --out matches.parquet --threads 4
       tail -f events.ndjson | fencepost match - --subscriptions hail.csv
       fencepost match events.geojson --index hail.index --count
+      fencepost match events.ndjson --index hail.index --top-k 10 --min-score 0.2
+      fencepost match events.ndjson --subscriptions hail.csv --stop-words english.txt
 
     [bold]Exit codes[/bold]
       0 done, whether or not anything matched, 1 refused, 2 wrong usage,
@@ -166,6 +200,7 @@ def match(
       keep them
     """
     _one_of({"--index": index, "--subscriptions": subscriptions})
+    _check_stop_words(stop_words, index)
     out = None if str(out) == "-" else out
     if count and out is not None:
         raise typer.BadParameter("--count writes no matches; leave --out or --count away")
@@ -177,21 +212,22 @@ def match(
     from fencepost.files.events import read_events
     from fencepost.files.letters import LetterBox
     from fencepost.files.matches import Nowhere, sink_for, written
-    from fencepost.files.run import match_file
+    from fencepost.files.run import Limits, match_file
 
+    limits = None if top_k is None and min_score is None else Limits(top_k, min_score)
     with ExitStack() as stack:
         letters = stack.enter_context(LetterBox(dead_letters, strict))
-        matcher = _matcher(index, subscriptions, letters)
+        matcher = _matcher(index, subscriptions, stop_words, letters)
         whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
         columns = None if whole else matcher.attributes_asked() | {"id"}
         file = read_events(events, letters, format=format, columns=columns)
         stream = sys.stdout.buffer if out is None else stack.enter_context(written(out))
-        sink = Nowhere() if count else sink_for(form, stream, file)
+        sink = Nowhere() if count else sink_for(form, stream, file, limits is not None)
         crowded = out is None and not count and sys.stdout.isatty()
         with progress("Getting ready (the first time compiles: fencepost warmup)", None):
             matcher.match({})  # so that the time below is that of matching
         step = stack.enter_context(progress("Matching", file.total, hidden=crowded))
-        done = match_file(matcher, file, sink, letters, threads, step)
+        done = match_file(matcher, file, sink, letters, threads, step, limits)
     summary = {
         "events": done.events,
         "matches": done.matches,
@@ -224,6 +260,7 @@ def explain(
     expression: Annotated[
         str | None, typer.Option("--expression", "-e", help="CQL2 instead of a subscription.")
     ] = None,
+    stop_words: StopWords = None,
     row: Annotated[
         int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
     ] = None,
@@ -250,6 +287,7 @@ def explain(
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
       fencepost explain '{"wind": 20}' --expression "wind > 30"
+      fencepost explain '{"t": "The cat"}' -e "A_CONTAINS(t, ('a cat'))" --stop-words en.txt
       fencepost explain --simplify storm-7 --index hail.index
       fencepost explain --simplify --expression "wind > 30 AND wind > 20"
 
@@ -258,6 +296,7 @@ def explain(
       usage
     """
     _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
+    _check_stop_words(stop_words, index)
     if simplify:
         if row is not None or id is not None:
             raise typer.BadParameter("--simplify takes no event: give the ID, or --expression")
@@ -267,12 +306,12 @@ def explain(
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
     if event is None:
-        _show_simplified(id, index, subscriptions, expression, as_json)
+        _show_simplified(id, index, subscriptions, expression, stop_words, as_json)
         return
     from fencepost.files.single import explained, one_event
 
     given = one_event(event, row)
-    explanation, expired = explained(given, id, index, subscriptions, expression)
+    explanation, expired = explained(given, id, index, subscriptions, expression, stop_words)
     matches = explanation.matches and not expired
     if as_json:
         print_json(matches=matches, expired=expired, explanation=explanation.as_dict())
@@ -289,11 +328,12 @@ def _show_simplified(
     index: Path | None,
     subscriptions: str | None,
     expression: str | None,
+    stop_words: Path | None,
     as_json: bool,
 ) -> None:
     from fencepost.files.single import simplified
 
-    simplification = simplified(id, index, subscriptions, expression)
+    simplification = simplified(id, index, subscriptions, expression, stop_words)
     if as_json:
         print_json(**simplification.as_dict())
     else:
@@ -328,12 +368,15 @@ def stats(
     Console().print(table)
 
 
-def _matcher(index: Path | None, subscriptions: str | None, letters: LetterBox) -> Matcher:
+def _matcher(
+    index: Path | None, subscriptions: str | None, stop_words: Path | None, letters: LetterBox
+) -> Matcher:
+    from fencepost.files.stop_words import read_stop_words
     from fencepost.match.matcher import Matcher
 
     if index is not None:
         return Matcher.open(index)
-    matcher = Matcher()
+    matcher = Matcher(stop_words=read_stop_words(stop_words))
     if subscriptions is not None:
         _subscribe(matcher, subscriptions, None, letters)
     return matcher
@@ -351,6 +394,14 @@ def _subscribe(matcher: Matcher, path: str, format: Format | None, letters: Lett
 def _one_of(options: dict[str, object]) -> None:
     if sum(value is not None for value in options.values()) != 1:
         raise typer.BadParameter(f"give one of {', '.join(options)}")
+
+
+def _check_stop_words(stop_words: Path | None, index: Path | None) -> None:
+    if stop_words is not None and index is not None:
+        raise typer.BadParameter(
+            "an index keeps the stop words it was built with; leave --stop-words away, or build it "
+            "again: fencepost index SUBSCRIPTIONS --out FOLDER --replace --stop-words FILE"
+        )
 
 
 def _report(letters: LetterBox) -> None:

@@ -131,17 +131,16 @@ def read_events(
         )
     if kind is Format.PARQUET:
         file = ParquetRows(path)
-        batches = _table_batches(file, columns)
+        batches = _table_batches(file, columns, letters)
         return EventFile(name, file.rows, batches, file.geometry, file.crs)
     total, batches = json_batches(path, name, kind, letters)
     return EventFile(name, total, batches, None, {})
 
 
-def _table_batches(file: ParquetRows, columns: Collection[str] | None) -> Iterator[Batch]:
-    done = 0
-    for table in file.batches(columns):
-        rows = np.arange(done, done + table.num_rows)
-        done += table.num_rows
+def _table_batches(
+    file: ParquetRows, columns: Collection[str] | None, letters: Letters
+) -> Iterator[Batch]:
+    for rows, table, done in file.readable_batches(columns, letters):
         yield Batch(table, rows, None, done)
 
 

@@ -30,19 +30,22 @@ _SCHEMA = pa.schema(
         ("subscriber", pa.string()),
     ]
 )
+_SCORE = ("score", pa.float64())
 _GROUP_ROWS = 100_000
 
 
 class Matches(NamedTuple):
-    """The matches of a batch, by event, then by id.
+    """The matches of a batch, by event, then by id; or best first, if they have scores.
 
     events : which event of the batch
     subscriptions, subscribers : columns of strings
+    scores : how well each fits, or None
     """
 
     events: NDArray[np.int64]
     subscriptions: pa.Array
     subscribers: pa.Array
+    scores: NDArray[np.float64] | None = None
 
 
 class Sink(Protocol):
@@ -74,11 +77,12 @@ class Lines:
     def write(self, batch: Batch, matches: Matches) -> None:
         """Write the lines of a batch at once."""
         lines = []
-        for event, id, subscription, subscriber in _rows(batch, matches):
+        for event, id, subscription, subscriber, *score in _rows(batch, matches):
             named = "" if id is None else f'"event_id": {_json(id)}, '
+            scored = f', "score": {_json(score[0])}' if score else ""
             lines.append(
                 f'{{"event": {event}, {named}"subscription": {_json(subscription)}, '
-                f'"subscriber": {_json(subscriber)}}}\n'
+                f'"subscriber": {_json(subscriber)}{scored}}}\n'
             )
         # A lone surrogate becomes its JSON escape.
         self._stream.write("".join(lines).encode("utf-8", "backslashreplace"))
@@ -91,9 +95,9 @@ class Lines:
 class Csv:
     """A header and one row a match."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, scored: bool) -> None:
         self._stream = stream
-        self._put([COLUMNS])
+        self._put([(*COLUMNS, "score") if scored else COLUMNS])
 
     def write(self, batch: Batch, matches: Matches) -> None:
         """Write the rows of a batch at once."""
@@ -111,9 +115,8 @@ class Csv:
 class Parquet:
     """A table with one row a match."""
 
-    schema = _SCHEMA
-
-    def __init__(self, stream: BinaryIO, file: EventFile) -> None:
+    def __init__(self, stream: BinaryIO, file: EventFile, scored: bool) -> None:
+        self.schema = _SCHEMA.append(pa.field(*_SCORE)) if scored else _SCHEMA
         self._file = file
         self._stream = stream
         self._writer: pq.ParquetWriter | None = None
@@ -134,6 +137,7 @@ class Parquet:
             pa.array(texts, pa.string()),
             matches.subscriptions,
             matches.subscribers,
+            *([] if matches.scores is None else [pa.array(matches.scores)]),
         ]
 
     def _flush(self) -> None:
@@ -153,12 +157,12 @@ class Parquet:
 class GeoParquet(Parquet):
     """The same with the geometry of the event."""
 
-    def __init__(self, stream: BinaryIO, file: EventFile) -> None:
-        super().__init__(stream, file)
+    def __init__(self, stream: BinaryIO, file: EventFile, scored: bool) -> None:
+        super().__init__(stream, file, scored)
         about = {"encoding": "WKB", "geometry_types": [], **file.crs}
         geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": about}}
         field = pa.field("geometry", pa.binary())
-        self.schema = _SCHEMA.append(field).with_metadata({"geo": json.dumps(geo)})
+        self.schema = self.schema.append(field).with_metadata({"geo": json.dumps(geo)})
 
     def _columns(self, batch: Batch, matches: Matches) -> list[pa.Array]:
         chosen, each = np.unique(matches.events, return_inverse=True)
@@ -168,7 +172,10 @@ class GeoParquet(Parquet):
 
 
 class Features:
-    """A FeatureCollection of the events that match, each with the property `subscriptions`."""
+    """A FeatureCollection of the events that match.
+
+    Each has the property `subscriptions`, and `scores` where the matches have any.
+    """
 
     def __init__(self, stream: BinaryIO, file: EventFile) -> None:
         self._stream, self._file = stream, file
@@ -183,6 +190,8 @@ class Features:
         for feature, start, end in zip(found, starts.tolist(), ends, strict=True):
             names = matches.subscriptions.slice(start, end - start).to_pylist()
             feature["properties"]["subscriptions"] = names
+            if matches.scores is not None:
+                feature["properties"]["scores"] = matches.scores[start:end].tolist()
             texts.append(self._before + json_text(feature))
             self._before = ",\n"
         self._stream.write("".join(texts).encode("utf-8", "backslashreplace"))
@@ -193,16 +202,16 @@ class Features:
         self._stream.write(f"{before}]}}\n".encode())
 
 
-def sink_for(form: OutFormat, stream: BinaryIO, file: EventFile) -> Sink:
-    """What writes matches in a format."""
+def sink_for(form: OutFormat, stream: BinaryIO, file: EventFile, scored: bool = False) -> Sink:
+    """What writes matches in a format; `scored` says whether they have scores."""
     if form is OutFormat.NDJSON:
         return Lines(stream)
     if form is OutFormat.CSV:
-        return Csv(stream)
+        return Csv(stream, scored)
     if form is OutFormat.PARQUET:
-        return Parquet(stream, file)
+        return Parquet(stream, file, scored)
     if form is OutFormat.GEOPARQUET:
-        return GeoParquet(stream, file)
+        return GeoParquet(stream, file, scored)
     return Features(stream, file)
 
 
@@ -240,12 +249,14 @@ def _ids(batch: Batch, matches: Matches) -> list[str | int | float | None]:
     return [found[number] for number in each.tolist()]
 
 
-def _rows(batch: Batch, matches: Matches) -> Iterator[tuple[int, Any, str, str]]:
+def _rows(batch: Batch, matches: Matches) -> Iterator[tuple[Any, ...]]:
+    """The values of each match, in the order of `COLUMNS`, and its score where it has one."""
     return zip(
         batch.rows[matches.events].tolist(),
         _ids(batch, matches),
         matches.subscriptions.to_pylist(),
         matches.subscribers.to_pylist(),
+        *([] if matches.scores is None else [matches.scores.tolist()]),
         strict=True,
     )
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
 from fencepost.files.formats import STDIN, cannot_read, open_input
 from fencepost.files.geoarrow import geo_metadata, with_geometries
+from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.lines import BATCH_ROWS
+from fencepost.model.arrow_text import readable
 
 
 class ParquetRows:
@@ -60,10 +64,26 @@ class ParquetRows:
         done = 0
         try:
             for batch in self._file.iter_batches(BATCH_ROWS, columns=chosen):
-                yield with_geometries(batch, self._geo)
+                yield with_geometries(_without_views(batch), self._geo)
                 done += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise self._broken(error, done) from error
+
+    def readable_batches(
+        self, columns: Collection[str] | None, letters: Letters
+    ) -> Iterator[tuple[NDArray[np.int64], pa.Table, int]]:
+        """The same without rows of text that is not UTF-8, which become dead letters.
+
+        With each table the numbers of its rows, and how many rows are read by its end.
+        """
+        done = 0
+        for table in self.batches(columns):
+            rows, good, bad = readable(table, table.column_names)
+            for row, reason in bad:
+                letters(DeadLetter(self._name, done + row, reason, _raw(table.slice(row, 1))))
+            rows += done
+            done += table.num_rows
+            yield rows, good, done
 
     def _broken(self, error: Exception, done: int = 0) -> FencepostError:
         read = f" after {done:,} rows" if done else ""
@@ -72,3 +92,24 @@ class ParquetRows:
             f"{self._name} cannot be read as Parquet{read} ({reason:.200}); it may be cut off or "
             "be something else: write it again, or say what it holds with --format"
         )
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of views as plain ones: Arrow does not take rows of the others."""
+    for index, field in enumerate(batch.schema):
+        is_text = pa.types.is_string_view(field.type)
+        if is_text or pa.types.is_binary_view(field.type):
+            plain = field.with_type(pa.large_string() if is_text else pa.large_binary())
+            batch = batch.set_column(index, plain, batch.column(index).cast(plain.type))
+    return batch
+
+
+def _raw(row: pa.Table) -> str:
+    """The only row of a table as Arrow shows it, with a mark for what is no character."""
+    named = zip(row.column_names, row.columns, strict=True)
+    return shortened(
+        ", ".join(
+            f"{name}: {column.combine_chunks().to_string(skip_new_lines=True)[1:-1]}"
+            for name, column in named
+        )
+    )

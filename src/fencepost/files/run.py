@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from fencepost.files.events import Batch, EventFile
 from fencepost.files.features import json_text
@@ -18,6 +20,7 @@ from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.matches import Matches, Nowhere, Sink
 from fencepost.files.subscriptions import Row, SubscriptionFile
 from fencepost.match.batch import match_pairs, names_of
+from fencepost.match.batch_scores import scores_of_pairs
 from fencepost.match.matcher import DeadLetters, Matcher
 
 Progress = Callable[[int], None]
@@ -39,6 +42,24 @@ class Count:
     def rate(self) -> float:
         """Events a second."""
         return self.events / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which matches of an event are kept: at most `top_k`, none with a lower score."""
+
+    top_k: int | None = None
+    min_score: float | None = None
+
+    def kept(self, events: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The places of matches that are kept; they are sorted by event, then best first."""
+        place = np.arange(len(events)) - np.searchsorted(events, events)
+        kept = np.ones(len(events), bool)
+        if self.top_k is not None:
+            kept &= place < self.top_k
+        if self.min_score is not None:
+            kept &= scores >= self.min_score
+        return np.flatnonzero(kept)
 
 
 def subscribe_file(
@@ -79,18 +100,20 @@ def match_file(
     letters: Letters,
     threads: int,
     progress: Progress,
+    limits: Limits | None = None,
 ) -> Count:
     """Match the events of a file and hand the matches on, in the order of the events.
 
-    Reading stays in this thread. Parts of a batch are matched in `threads` others, or here where
-    that is one; a part is small enough that its matches fit in memory.
+    Those of an event come by id or, with limits, best first, with their scores. Reading stays in
+    this thread. Parts of a batch are matched in `threads` others, or here where that is one; a part
+    is small enough that its matches fit in memory.
     """
     started = time.perf_counter()
-    run = _Run(matcher, file.name, sink, letters)
+    run = _Run(matcher, file.name, sink, letters, limits)
     if threads == 1:
         for batch in file:
             for part in run.parts(batch):
-                run.finish(part, *run.match(part))
+                run.finish(part, run.match(part))
             progress(batch.done)
     else:
         _match_in_threads(run, file, threads, progress)
@@ -99,7 +122,12 @@ def match_file(
     return run.count
 
 
-_Found = tuple[Matches, DeadLetters]
+class _Found(NamedTuple):
+    """What became of a part: its matches, its bad rows, and how many matches were held for it."""
+
+    matches: Matches
+    bad: DeadLetters
+    held: int
 
 
 def _match_in_threads(run: _Run, file: EventFile, threads: int, progress: Progress) -> None:
@@ -107,7 +135,7 @@ def _match_in_threads(run: _Run, file: EventFile, threads: int, progress: Progre
 
     def finish_one() -> None:
         part, future = under_way.popleft()
-        run.finish(part, *future.result())
+        run.finish(part, future.result())
 
     pool = ThreadPoolExecutor(threads)
     try:
@@ -128,8 +156,11 @@ def _match_in_threads(run: _Run, file: EventFile, threads: int, progress: Progre
 class _Run:
     """Matching parts of batches, and what becomes of them."""
 
-    def __init__(self, matcher: Matcher, name: str, sink: Sink, letters: Letters) -> None:
+    def __init__(
+        self, matcher: Matcher, name: str, sink: Sink, letters: Letters, limits: Limits | None
+    ) -> None:
         self._matcher, self._name, self._sink, self._letters = matcher, name, sink, letters
+        self._limits = limits
         self._shelves = matcher.snapshot()
         self._rows = _FIRST_ROWS
         self.count = Count()
@@ -143,30 +174,38 @@ class _Run:
             start = stop
 
     def match(self, part: Batch) -> _Found:
-        """The matches of a part, by event and id, and its bad rows."""
+        """The matches of a part, in their order, and its bad rows."""
         bad: DeadLetters = []
         pairs = match_pairs(self._matcher, self._shelves, part.events, 1, bad)
-        if isinstance(self._sink, Nowhere):
-            return Matches(pairs[:, 0], _NONE, _NONE), bad
+        if self._limits is None and isinstance(self._sink, Nowhere):
+            return _Found(Matches(pairs[:, 0], _NONE, _NONE), bad, len(pairs))
         used, code = np.unique(pairs[:, 1], return_inverse=True)
         ids = names_of(self._shelves, "id", used)
         order = pc.sort_indices(ids).to_numpy()
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
-        rows = np.lexsort((rank[code], pairs[:, 0]))
+        scores = None
+        if self._limits is None:
+            rows = np.lexsort((rank[code], pairs[:, 0]))
+        else:
+            given = scores_of_pairs(self._matcher, self._shelves, part.events, pairs)
+            rows = np.lexsort((rank[code], -given, pairs[:, 0]))
+            rows = rows[self._limits.kept(pairs[rows, 0], given[rows])]
+            scores = given[rows]
         chosen = pa.array(code[rows])
         subscribers = names_of(self._shelves, "subscriber", used)
-        return Matches(pairs[rows, 0], ids.take(chosen), subscribers.take(chosen)), bad
+        found = Matches(pairs[rows, 0], ids.take(chosen), subscribers.take(chosen), scores)
+        return _Found(found, bad, len(pairs))
 
-    def finish(self, part: Batch, matches: Matches, bad: DeadLetters) -> None:
+    def finish(self, part: Batch, found: _Found) -> None:
         """Hand on what was found, and learn from how much it was."""
-        for row, reason in bad:
+        for row, reason in found.bad:
             line = None if part.lines is None else int(part.lines[row])
             raw = shortened(json_text(part.event(row)))
             self._letters(DeadLetter(self._name, int(part.rows[row]), reason, raw, line))
-        if len(matches.events):
-            self._sink.write(part, matches)
-        self.count.events += len(part) - len(bad)
-        self.count.matches += len(matches.events)
-        each = max(len(matches.events) / len(part), 1e-9)
+        if len(found.matches.events):
+            self._sink.write(part, found.matches)
+        self.count.events += len(part) - len(found.bad)
+        self.count.matches += len(found.matches.events)
+        each = max(found.held / len(part), 1e-9)
         self._rows = int(np.clip(_PAIRS / each, 1, _MOST_ROWS))

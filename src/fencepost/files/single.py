@@ -10,6 +10,7 @@ from fencepost.files.events import read_events
 from fencepost.files.formats import STDIN, Format
 from fencepost.files.json_values import NotUsable, object_of_text
 from fencepost.files.letters import DeadLetter
+from fencepost.files.stop_words import read_stop_words
 from fencepost.files.subscriptions import read_subscriptions
 from fencepost.match.explain import Explanation
 from fencepost.match.matcher import Matcher
@@ -63,30 +64,39 @@ def explained(
     index: Path | None,
     subscriptions: str | None,
     expression: str | None,
+    stop_words: Path | None,
 ) -> tuple[Explanation, bool]:
     """Why an event matches, and whether the subscription has expired."""
-    matcher, name = _found(id, index, subscriptions, expression)
+    matcher, name = _found(id, index, subscriptions, expression, stop_words)
     return matcher.explain(event, name), name not in matcher
 
 
 def simplified(
-    id: str | None, index: Path | None, subscriptions: str | None, expression: str | None
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+    stop_words: Path | None,
 ) -> Simplification:
     """What a subscription or an expression can do without."""
     if expression is not None:
-        return simplify(expression)
-    matcher, name = _found(id, index, subscriptions, expression)
+        return simplify(expression, stop_words=read_stop_words(stop_words))
+    matcher, name = _found(id, index, subscriptions, expression, stop_words)
     return simplify(matcher.expression(name), stop_words=matcher.stop_words)
 
 
 def _found(
-    id: str | None, index: Path | None, subscriptions: str | None, expression: str | None
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+    stop_words: Path | None,
 ) -> tuple[Matcher, str]:
     """A matcher that holds the subscription, and its id."""
     if index is not None:
         matcher = Matcher.open(index)
     else:
-        matcher = Matcher()
+        matcher = Matcher(stop_words=read_stop_words(stop_words))
         if expression is not None:
             matcher.subscribe(_OWN, expression)
         elif subscriptions is not None and id is not None:

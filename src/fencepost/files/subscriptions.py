@@ -71,7 +71,7 @@ def read_subscriptions(
     if kind is Format.PARQUET:
         file = ParquetRows(path)
         _check_columns(file.names, name)
-        return SubscriptionFile(name, file.rows, _from_tables(file))
+        return SubscriptionFile(name, file.rows, _from_tables(file, letters))
     if kind is Format.CSV:
         lines = _TextLines(path, name)
         return SubscriptionFile(name, file_size(path), _from_csv(lines, name, letters))
@@ -112,16 +112,10 @@ def _raw(values: Mapping[str, Any]) -> str:
     return shortened(f"{values.get('id')!r:.60}: {str(values.get('expression'))[:200]}")
 
 
-def _from_tables(file: ParquetRows) -> Iterator[tuple[list[Row], int]]:
-    done = 0
-    for table in file.batches(COLUMNS):
-        table = _microseconds(table)
-        rows = [
-            _row(values, done + number, None, _raw(values))
-            for number, values in enumerate(table.to_pylist())
-        ]
-        done += table.num_rows
-        yield rows, done
+def _from_tables(file: ParquetRows, letters: Letters) -> Iterator[tuple[list[Row], int]]:
+    for numbers, table, done in file.readable_batches(COLUMNS, letters):
+        given = zip(numbers.tolist(), _microseconds(table).to_pylist(), strict=True)
+        yield [_row(values, number, None, _raw(values)) for number, values in given], done
 
 
 def _microseconds(table: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels import posts_layout
-from fencepost.kernels.posts import DENSITY_BITS, GROUP, LIST, PADDING, PIECES, PostArrays
+from fencepost.kernels.posts_arrays import DENSITY_BITS, GROUP, LIST, PADDING, PIECES, PostArrays
 from fencepost.kernels.vectors import WIDTH
 
 Tell: TypeAlias = Callable[[str], None]

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.serialize import dumps
+from numba.core.types import unliteral
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,8 +45,8 @@ def _call_template(dispatcher: Any, args: Any, kws: Any) -> Any:
 
     Numba would compile it once more for each constant, and so all that it calls.
     """
-    plain = {name: types.unliteral(kind) for name, kind in kws.items()}
-    return type(dispatcher).get_call_template(dispatcher, [*map(types.unliteral, args)], plain)
+    plain = {name: unliteral(kind) for name, kind in kws.items()}
+    return type(dispatcher).get_call_template(dispatcher, [*map(unliteral, args)], plain)
 
 
 def inlined(function: Function) -> Function:

@@ -20,7 +20,8 @@ from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
-from fencepost.kernels.posts import PostArrays, find
+from fencepost.kernels.posts import find
+from fencepost.kernels.posts_arrays import PostArrays
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation

@@ -1,26 +1,7 @@
-"""Filters posted under one of the words they need: lists of boxes, searched with the event's.
+"""An event's words and place against posted filters, laid out as `posts_arrays` says.
 
-A filter that needs all of some words stands in the list of the rarest of them, with the others and
-with the box in which the event must be. An event looks into the lists of its own words only::
-
-    token_lists  [ 0 1 . 1 2 ]      word t has the lists token_lists[t]:token_lists[t + 1]; one
-                                    more "word" at the end has those of filters that need none
-    lists        [ . . ]            a range of entries each, and where the list's tree begins
-    boxes        [ 16 x0 | 16 y0 | 16 x1 | 16 y1 ] [ ...      entries by 16, a list's last fewer
-    rest         [ . . . . ]        the other words of each entry, the rarest first
-
-Entries of one list are sorted along a Hilbert curve. Lists of more than `PLAIN` have a packed tree
-over their blocks of 16 in `nodes`: a box for each block, for each 16 of those, and so on.
-
-*Boxes are kept as 16-bit numbers.* Each group of lists has a map from coordinates to 0..65535 that
-never decreases: 256 pieces with as many boxes each, linear within a piece. Where two boxes meet,
-so do their images; where the images overlap properly, so do the boxes. Only where they just touch
-are the coordinates themselves compared. So the rounding of the map can decide nothing.
-
-*Where few boxes are near, space comes first.* All entries of a group lie along the curve once more,
-boxes of like size together, by blocks of 16 with a tree over them: of each the word it is posted
-under, and which entry it is. An event that meets few of these blocks, for the words it has, looks
-for its words there instead.
+An event looks into the lists of its words or, where few boxes are near, through the blocks near it.
+What it finds there must have its other words among the event's, and a box that the event meets.
 """
 
 from __future__ import annotations
@@ -31,88 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.matrices import DISJOINT, relation_of_matrix
-from fencepost.kernels.prefetch import prefetch
-from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import area_relation
-from fencepost.kernels.shapes import (
-    AREAS,
-    CHAIN,
-    NODE,
-    POINTS,
-    SHAPE,
-    TOUCHING,
-    Floats,
-    Positions,
-    ShapeArrays,
-    build_trees,
-    count_nodes,
+from fencepost.kernels.contact import fills_its_box, meets_box
+from fencepost.kernels.posts_arrays import (
+    DENSITY_BITS,
+    PLAIN,
+    cells_of,
+    height,
+    image,
+    level_range,
 )
-from fencepost.kernels.trees import chains_of, points_of
+from fencepost.kernels.prefetch import prefetch
+from fencepost.kernels.shapes import Positions
 from fencepost.kernels.vectors import WIDTH, inside, lowest, meeting
 
-PLAIN = 32  # entries of a list up to which no tree pays
-PIECES = 256  # of a map; each has as many steps
-PADDING = 64  # numbers after the last block, which a block of 16 may read
-CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
-DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
+FILTER_WORDS = 2**10  # of 64 bits
 
-_LAST = PIECES * PIECES - 1
 _BLOCKS_A_WORD = 1  # so many blocks of entries near cost as much as the lists of one word
 _PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
-FILTER_WORDS = 2**10  # of 64 bits
 _CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
 _ENTRY = np.uint32(2**31 - 1)
 _FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
-
-GROUP = np.dtype(
-    [
-        ("list_column", "i4"),  # whose words are asked for; -1 where none are
-        ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
-        ("accepts", "u4"),  # bit k: attributes of kind k count
-        ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
-        ("block", "u4"),  # its first block in `spatial_tokens`
-        ("blocks", "u4"),
-        ("node", "u4"),  # where their tree begins in `spatial_nodes`
-        ("width", "f4"),  # of the blocks' boxes, on average
-        ("height", "f4"),
-    ],
-    align=True,
-)
-LIST = np.dtype(
-    [
-        ("low_cells", "u8"),
-        ("high_cells", "u8"),
-        ("first", "u4"),  # entry
-        ("count", "u4"),
-        ("node", "u4"),
-        ("group", "u4"),
-    ],
-    align=True,
-)
-
-
-class PostArrays(NamedTuple):
-    """Filters posted under words. Entries that match without further ado come first."""
-
-    token_lists: Positions
-    lists: NDArray[np.void]  # LIST
-    groups: NDArray[np.void]  # GROUP
-    knots: Floats  # (groups, 2, PIECES + 1): where the pieces of x and of y begin
-    boxes: NDArray[np.uint16]
-    nodes: NDArray[np.uint16]
-    rest_start: Positions
-    rest: Positions
-    owner: Positions  # of an entry: a subscription, or a filter
-    exact: Floats  # (entries, 4)
-    spatial_tokens: Positions  # along the curve: the word of each entry
-    spatial_entries: Positions  # and which it is
-    spatial_boxes: NDArray[np.uint16]
-    spatial_nodes: NDArray[np.uint16]
-    density: NDArray[np.float32]  # (groups, cells): how many blocks a point in a cell meets
 
 
 class PostScratch(NamedTuple):
@@ -125,43 +47,6 @@ class PostScratch(NamedTuple):
     queue: Positions  # pairs of a list and a block of its tree
     found: Positions  # blocks
     near: Positions  # entries near
-
-
-@inlined
-def image(knots, g, axis, value):
-    """Where the map of group g for an axis takes a coordinate."""
-    if not value >= knots[g, axis, 0]:
-        return 0
-    if value >= knots[g, axis, PIECES]:
-        return _LAST
-    low = 0
-    step = PIECES // 2
-    while step > 0:
-        if knots[g, axis, low + step] <= value:
-            low += step
-        step //= 2
-    # Halves, as a difference may overflow.
-    width = 0.5 * knots[g, axis, low + 1] - 0.5 * knots[g, axis, low]
-    part = 0
-    if width > 0.0:
-        part = int((0.5 * value - 0.5 * knots[g, axis, low]) / width * PIECES)
-    return PIECES * low + min(part, PIECES - 1)
-
-
-@inlined
-def cells_of(x0, y0, x1, y1):
-    """The cells that a box of images meets, as two sets of 64 bits."""
-    column = np.uint64(0)
-    for y in range(y0 >> (16 - CELL_BITS), (y1 >> (16 - CELL_BITS)) + 1):
-        column |= _ONE << np.uint64(y)
-    low = np.uint64(0)
-    high = np.uint64(0)
-    for x in range(x0 >> (15 - CELL_BITS), (x1 >> (15 - CELL_BITS)) + 1):
-        if x < 8:
-            low |= column << np.uint64(8 * x)
-        else:
-            high |= column << np.uint64(8 * (x - 8))
-    return low, high
 
 
 @kernel
@@ -193,7 +78,7 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
         if place >= 0:
             x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
             x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
-            boxed = _fills_its_box(events.shapes, place)
+            boxed = fills_its_box(events.shapes, place)
         a, c = image(posts.knots, g, 0, x0), image(posts.knots, g, 0, x1)
         b, d = image(posts.knots, g, 1, y0), image(posts.knots, g, 1, y1)
         words = known if asked >= 0 else 0
@@ -223,7 +108,7 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
                         and posts.exact[entry, 3] >= y0
                     ):
                         continue
-                elif not _meets(events.shapes, place, posts.exact[entry], room):
+                elif not meets_box(events.shapes, place, posts.exact[entry], room):
                     continue
             results[found] = posts.owner[entry]
             found += 1
@@ -284,8 +169,8 @@ def _by_words(posts, g, a, b, c, d, own, words, near):
             own.lists[kept] = n
             kept += 1
         else:
-            level = _height(count)
-            start, _ = _level(np.int64(posts.lists[n]["node"]), count, level)
+            level = height(count)
+            start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
             _prefetch_block(posts.nodes, start)
             own.queue[2 * tail] = n
             own.queue[2 * tail + 1] = level << _BLOCK_BITS
@@ -321,7 +206,7 @@ def _walk_trees(posts, own, tail, a, b, c, d, near):
             near = _keep(posts, own, first, count, block, bits, a, b, c, d, near)
             continue
         node = np.int64(posts.lists[n]["node"])
-        start, on_level = _level(node, count, level)
+        start, on_level = level_range(node, count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(posts.nodes, at, width, a, b, c, d)
@@ -334,7 +219,7 @@ def _walk_trees(posts, own, tail, a, b, c, d, near):
             for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
                 every = (1 << min(WIDTH, high - WIDTH * part)) - 1
                 near = _keep(posts, own, first, count, part, every, a, b, c, d, near)
-        start, _ = _level(node, count, max(level - 1, 1))
+        start, _ = level_range(node, count, max(level - 1, 1))
         while bits:
             below = WIDTH * block + lowest(bits)
             bits &= bits - 1
@@ -464,7 +349,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             found = _take(bits, WIDTH * block, out, found)
         return found
     wide = c > a and d > b
-    stack[0] = _height(count) << _BLOCK_BITS
+    stack[0] = height(count) << _BLOCK_BITS
     waiting = 1
     while waiting > 0:
         waiting -= 1
@@ -477,7 +362,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             if found > patience:
                 return found
             continue
-        start, on_level = _level(node, count, level)
+        start, on_level = level_range(node, count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(nodes, at, width, a, b, c, d)
@@ -505,83 +390,9 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
 
 
 @inlined
-def _height(count):
-    """How many levels the tree over so many boxes has."""
-    level = np.int64(0)
-    while count > WIDTH:
-        count = (count + WIDTH - 1) // WIDTH
-        level += 1
-    return level
-
-
-@inlined
-def _level(node, count, level):
-    """Where a level, from 1 on, of the tree over `count` boxes begins, and how many it has."""
-    on_level = (count + WIDTH - 1) // WIDTH
-    for _ in range(level - 1):
-        node += on_level
-        on_level = (on_level + WIDTH - 1) // WIDTH
-    return node, on_level
-
-
-@inlined
 def _take(bits, base, out, found):
     while bits:
         out[found] = base + lowest(bits)
         found += 1
         bits &= bits - 1
     return found
-
-
-# ------------------------------------------------------------------------------ events of any form
-
-
-@kernel
-def _fills_its_box(g, a):
-    """Whether a geometry is a point, or a rectangle along the axes."""
-    first, stop = chains_of(g, a)
-    if stop - first != 1:
-        return False
-    low, high = points_of(g, first)
-    if g.shapes[a]["dimension"] == POINTS:
-        return high - low == 1
-    if g.shapes[a]["dimension"] != AREAS or high - low != 5:
-        return False
-    box = g.shapes[a]
-    for k in range(low, high):
-        if g.x[k] != box["x0"] and g.x[k] != box["x1"]:
-            return False
-        if g.y[k] != box["y0"] and g.y[k] != box["y1"]:
-            return False
-    return True
-
-
-@kernel
-def _meets(g, a, box, room):
-    """Whether a geometry has a point in common with a box."""
-    h = rectangle(box)
-    if g.shapes[a]["dimension"] == AREAS:
-        return area_relation(g, a, h, 0, room) != DISJOINT
-    return relation_of_matrix(matrix_of(g, a, h, 0, 0, room)) != DISJOINT
-
-
-@kernel
-def rectangle(box):
-    """A box, wider and higher than 0, as a shape."""
-    chains = np.zeros(2, CHAIN)
-    chains[1]["start"] = 5
-    shapes = np.zeros(2, SHAPE)
-    shapes[0]["dimension"] = AREAS
-    shapes[1]["dimension"] = -1
-    shapes[1]["chain"] = 1
-    g = ShapeArrays(
-        np.array([box[0], box[2], box[2], box[0], box[0]]),
-        np.array([box[1], box[1], box[3], box[3], box[1]]),
-        np.zeros(5, np.uint8),
-        chains,
-        shapes,
-        np.empty(count_nodes(chains, shapes), NODE),
-        np.empty(0, TOUCHING),
-    )
-    build_trees(g)
-    return g

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts import DENSITY_BITS, PLAIN, cells_of, image
+from fencepost.kernels.posts_arrays import DENSITY_BITS, PLAIN, cells_of, image
+from fencepost.kernels.rtree import curve_place
 from fencepost.kernels.vectors import WIDTH
 
 _CELLS = 2**6  # of each axis, in which words are counted
-_CURVE_BITS = 16
+_FINER_BITS = 4  # of a side of `curve_place`, beyond the 16 of an image
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # spreads (cell, word) over the counters
 _SHIFT = np.uint64(32)
 
@@ -109,17 +110,8 @@ def spatial_keys(images, rows, out):
 @inlined
 def _curve_place(x, y):
     """Where on the Hilbert curve through 2**16 x 2**16 cells the cell (x, y) comes."""
-    place = 0
-    for bit in range(_CURVE_BITS - 1, -1, -1):
-        right = (x >> bit) & 1
-        upper = (y >> bit) & 1
-        place = place << 2 | ((3 * right) ^ upper)
-        if upper == 0:  # the curve in a lower quarter is turned
-            if right:
-                x = ~x
-                y = ~y
-            x, y = y, x
-    return place
+    # The curve through finer cells goes through those of a coarser one together.
+    return curve_place(x << _FINER_BITS, y << _FINER_BITS) >> (2 * _FINER_BITS)
 
 
 @kernel

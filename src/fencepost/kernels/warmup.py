@@ -14,7 +14,7 @@ from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.posts import (
+from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
     GROUP,
     LIST,

@@ -12,13 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
 from fencepost.match.catalogue import Shelf
 from fencepost.match.engines import Events, Pairs
 from fencepost.match.strings import Strings
+from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import properties
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import DeadLetters, Matcher
@@ -62,7 +65,7 @@ def match_pairs(
         found = matcher._engine.pairs(shelves, events)
         return np.column_stack((rows[found[:, 0]], found[:, 1]))
 
-    blocks = _blocks(table, matcher._columns.tokeniser, dead_letters)
+    blocks = _blocks(table, matcher._columns, dead_letters)
     if threads == 1:
         parts = [run(block) for block in blocks]
     else:
@@ -71,22 +74,33 @@ def match_pairs(
     return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
 
 
-def _blocks(
-    table: object, tokeniser: Tokeniser, dead_letters: DeadLetters | None
-) -> Iterable[Block]:
+def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -> Iterable[Block]:
     arrow = as_arrow(table)
     if arrow is not None:
+        rows, arrow, bad = readable(arrow, _read_as_text(columns))
+        _set_aside(bad, dead_letters)
         for first in range(0, arrow.num_rows, ROWS):
             # A table without columns is as long as it is told: never ask beyond its end.
             part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
-            yield np.arange(first, first + part.num_rows), part
+            yield rows[first : first + part.num_rows], part
         return
-    events, bad = _events(table, tokeniser)
+    events, bad = _events(table, columns.tokeniser)
     _set_aside(bad, dead_letters)
     for first in range(0, len(events), ROWS):
         chosen = events[first : first + ROWS]
         numbers = np.array([number for number, _ in chosen], np.int64)
         yield numbers, [event for _, event in chosen]
+
+
+def _read_as_text(columns: Columns) -> set[str]:
+    """The attributes whose text matters; as a geometry it is read, and judged, elsewhere."""
+    return {
+        p.name
+        for storage in Storage
+        if storage != Storage.GEOMETRY
+        for column in columns.of(storage)
+        for p in properties(column.source)
+    }
 
 
 def _events(

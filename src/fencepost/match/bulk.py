@@ -22,9 +22,11 @@ from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import Shelf
-from fencepost.match.keyword_columns import Ragged, read_lists
+from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
+from fencepost.match.keyword_columns import Ragged, joined, read_lists
+from fencepost.match.value_columns import read_values
 from fencepost.model.geometry import Shapes
-from fencepost.plan import relate, values
+from fencepost.plan import relate
 from fencepost.plan.checks import Column, Kind
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
@@ -53,7 +55,7 @@ class ColumnSubscriptions:
         self._checks: list[NDArray[np.void]] = []
         self._owners: list[NDArray[np.int64]] = []
         self._shapes: list[Shapes] = []
-        self._sets: list[list[int]] = []
+        self._sets: list[Ragged] = []
         self._strings: dict[bytes, int] = {}
         self._posts: list[PostRows] = []
         asked = [
@@ -90,13 +92,13 @@ class ColumnSubscriptions:
         filters = np.arange(0 if self._posts else self._count)
         ends = np.searchsorted(owners[order], np.arange(len(filters) + 1))
         text, start = encode_keys(list(self._strings))
-        sizes = np.array([0, *map(len, self._sets)], np.int64)
+        sets = joined(self._sets)
         table = TableArrays(
             checks[order],
             ends.astype(np.int64),
             filters,
-            np.cumsum(sizes),
-            np.array([item for one in self._sets for item in one], np.int64),
+            sets.start,
+            sets.items,
             text,
             start,
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
@@ -171,47 +173,40 @@ class ColumnSubscriptions:
         checks["function"] = matching.DWITHIN
 
     def _add_equals(self, attribute: str, given: Sequence[object]) -> None:
-        self._rows(f"equals[{attribute!r}]", given)
-        listed = given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+        what = f"equals[{attribute!r}]"
+        self._rows(what, given)
+        found = read_values(what, given)
         own = Property(attribute)
-        strings = [k for k, v in enumerate(listed) if isinstance(v, str)]
-        flags = [k for k, v in enumerate(listed) if values.boolean_of(v) is not None]
-        numbers = [k for k, v in enumerate(listed) if _is_plain_number(v)]
-        if strings:
-            checks = self._new(matching.MEMBER, Column(Kind.STRING, own), np.array(strings))
-            base = len(self._sets)
-            self._sets.extend([self._text(attribute, k, listed[k])] for k in strings)
-            checks["item"] = np.arange(base, len(self._sets))
-        if flags:
-            checks = self._new(matching.BOOLEAN, Column(Kind.BOOLEAN, own), np.array(flags))
-            true = np.array([bool(listed[k]) for k in flags])
-            checks["flags"] = np.where(true, matching.ALLOWS_TRUE, matching.ALLOWS_FALSE)
-        if numbers:
-            checks = self._new(matching.RANGE, Column(Kind.NUMBER, own), np.array(numbers))
-            pairs = np.array([values.number_of(listed[k]) for k in numbers])
-            checks["low"] = checks["high"] = pairs[:, 0]
-            checks["low_rest"] = checks["high_rest"] = pairs[:, 1]
+        if len(found.string_rows):
+            checks = self._new(matching.MEMBER, Column(Kind.STRING, own), found.string_rows)
+            known = [self._string(string_key(text)) for text in found.strings]
+            items = np.array(known, np.int64)[found.string_codes]
+            checks["item"] = self._add_sets(Ragged(np.arange(len(items) + 1), items))
+        if len(found.boolean_rows):
+            checks = self._new(matching.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows)
+            checks["flags"] = np.where(found.booleans, matching.ALLOWS_TRUE, matching.ALLOWS_FALSE)
+        if len(found.number_rows):
+            checks = self._new(matching.RANGE, Column(Kind.NUMBER, own), found.number_rows)
+            checks["low"] = checks["high"] = found.numbers[:, 0]
+            checks["low_rest"] = checks["high_rest"] = found.numbers[:, 1]
             checks["flags"] = matching.LOW_CLOSED | matching.HIGH_CLOSED
-        missing = [k for k, v in enumerate(listed) if values.is_missing(v)]
-        if len(strings) + len(flags) + len(numbers) + len(missing) < self._count:
-            known = {*strings, *flags, *numbers, *missing}
-            bad = next(k for k in range(self._count) if k not in known)
-            raise ModelError(
-                f"equals[{attribute!r}] takes strings, booleans and numbers of up to 106 bits; saw "
-                f"{listed[bad]!r:.60} in row {bad}"
-            )
 
     def _add_keywords(self, attribute: str, lists: Any) -> None:
         items, words = self._read_keywords(attribute, lists)
         owners = np.flatnonzero(np.diff(items.start))
-        base = len(self._sets)
-        for row in owners.tolist():
-            for own in (items, words):
-                self._sets.append(own.items[own.start[row] : own.start[row + 1]].tolist())
         checks = self._new(matching.LIST, Column(Kind.LIST, Property(attribute)), owners)
-        checks["item"] = np.arange(base, len(self._sets), 2)
+        # Of each row the set of what a list must have, and after it that of a text.
+        both = joined([items.take(owners), words.take(owners)])
+        in_turn = np.arange(2 * len(owners)).reshape(2, -1).T.ravel()
+        checks["item"] = self._add_sets(both.take(in_turn))[::2]
         checks["function"] = matching.CONTAINS
         checks["flags"] = matching.TOKENS
+
+    def _add_sets(self, rows: Ragged) -> NDArray[np.int64]:
+        """Keep sets of strings; their numbers."""
+        base = sum(len(own.start) - 1 for own in self._sets)
+        self._sets.append(rows)
+        return np.arange(base, base + len(rows.start) - 1)
 
     def _read_keywords(self, attribute: str, lists: Any) -> tuple[Ragged, Ragged]:
         """Of each row the strings that a list must have, and those that a text must have."""
@@ -269,11 +264,6 @@ class ColumnSubscriptions:
                 )
             )
 
-    def _text(self, attribute: str, row: int, text: Any) -> int:
-        plain = str.__str__(text)
-        _writable(f"equals[{attribute!r}]", row, plain)
-        return self._string(string_key(plain))
-
     def _string(self, key: bytes) -> int:
         return self._strings.setdefault(key, len(self._strings))
 
@@ -328,7 +318,7 @@ def _items(what: str, given: Mapping[Any, Any] | None) -> list[tuple[str, Any]]:
     for attribute in given:
         if not isinstance(attribute, str) or not attribute:
             raise ModelError(f"an attribute of {what} must be a name; saw {attribute!r:.60}")
-        _writable(what, 0, attribute)
+        refuse_surrogate(what, 0, attribute)
     return list(given.items())
 
 
@@ -336,23 +326,6 @@ def _pair(what: str, given: Any, second: str) -> tuple[object, object]:
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise ModelError(f"{what} must be a pair (geometries, {second}); saw {given!r:.60}")
     return given[0], given[1]
-
-
-def _writable(what: str, row: int, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ModelError(
-            f"{what} holds a lone surrogate in row {row}: {text!r:.60}; leave that character out"
-        ) from error
-
-
-def _is_plain_number(value: object) -> bool:
-    """Whether a value is a finite number that its pair of doubles holds."""
-    number = values.plain_number(value)
-    if number is None or (isinstance(number, float) and not np.isfinite(number)):
-        return False
-    return values.ordinary(number)
 
 
 def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
@@ -364,6 +337,7 @@ def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:
             array = given if plain else pa.array(given, pa.string())
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise ModelError(f"{what} must be strings: {error}") from error
+        refuse_bad_bytes(what, array)
         if array.null_count or pc.any(pc.equal(array, "")).as_py():
             raise ModelError(f"{what} must not be null or empty")
         return array

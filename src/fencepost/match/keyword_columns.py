@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.kernels import posts_layout
+from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
+from fencepost.model.arrow_text import not_utf8
 
+_NONE = np.empty(0, np.int64)
 _LISTS = (list, tuple, set, frozenset, np.ndarray)
 
 
@@ -41,6 +44,14 @@ class Ragged(NamedTuple):
         return Ragged(ends, self.items[positions])
 
 
+def joined(parts: Sequence[Ragged]) -> Ragged:
+    """The rows of all parts, one after the other."""
+    start = np.zeros(1 + sum(len(own.start) - 1 for own in parts), np.int64)
+    sizes = [np.diff(own.start) for own in parts]
+    np.cumsum(np.concatenate([_NONE, *sizes]), out=start[1:])
+    return Ragged(start, np.concatenate([_NONE, *(own.items for own in parts)]))
+
+
 def distinct(rows: Ragged, most: int) -> Ragged:
     """The rows without repetitions; all numbers are below `most`."""
     items = rows.items.copy()
@@ -55,12 +66,15 @@ def read_lists(what: str, given: Any) -> tuple[Ragged, list[str]]:
     given : lists of strings in Python or Arrow; None is an empty one.
     """
     lists = _as_arrow(what, given)
+    refuse_bad_bytes(what, lists)
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     values = pc.list_flatten(lists)
     if values.null_count:
         place = int(np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))[0])
         row = int(np.searchsorted(np.cumsum(sizes), place, "right"))
         raise _not_strings(what, row, lists[row].as_py())
+    if pa.types.is_dictionary(values.type) and not_utf8(values.dictionary, what):
+        values = values.dictionary_decode()  # no row has what is bad
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     again = values.dictionary.dictionary_encode()  # a dictionary may hold a string twice
@@ -90,10 +104,10 @@ def _as_arrow(what: str, given: Any) -> pa.Array:
     try:
         return pa.array(rows, pa.large_list(pa.large_string()))
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        row, text = next((k, t) for k, own in enumerate(rows) for t in own or () if _broken(t))
-        raise ModelError(
-            f"{what} holds a lone surrogate in row {row}: {text!r:.60}; leave that character out"
-        ) from error
+        for row, own in enumerate(rows):
+            for text in own or ():
+                refuse_surrogate(what, row, text)
+        raise ModelError(f"{what} cannot be read: {error}") from error
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -117,11 +131,3 @@ def _python_lists(what: str, given: Sequence[Any]) -> list[list[str] | None]:
 
 def _not_strings(what: str, row: int, seen: object) -> ModelError:
     return ModelError(f"{what} takes lists of strings; row {row} is {seen!r:.60}")
-
-
-def _broken(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

@@ -33,6 +33,7 @@ from fencepost.match.ranking import (
 from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
 from fencepost.match.spatiotextual_index import SpatioTextualTable
+from fencepost.model.arrow_text import readable
 from fencepost.model.event import attributes
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
@@ -197,7 +198,7 @@ class Matcher:
         """
         good: dict[str, tuple[int, Subscription]] = {}
         bad: DeadLetters = []
-        for number, row in enumerate(_rows(table)):
+        for number, row in _rows(table, bad):
             try:
                 subscription = self._compiled(
                     row.get("id"), row.get("expression"), row.get("subscriber"), row.get("expires")
@@ -412,6 +413,7 @@ class Matcher:
             "segments": len(shelves),
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
+            "stop_words": len(self.stop_words),
             "bytes": sum(shelf.segment.nbytes for shelf in shelves),
             **self._engine.stats(),
         }
@@ -461,25 +463,27 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def _rows(table: object) -> Iterable[Mapping[str, object]]:
-    """The rows of a table as mappings."""
+def _rows(table: object, bad: DeadLetters) -> Iterable[tuple[int, Mapping[str, object]]]:
+    """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
     try:
         if isinstance(table, (pa.Table, pa.RecordBatch)):
             if len(set(table.schema.names)) < table.num_columns:
                 raise ModelError("two columns of the table have one name; rename one of them")
-            rows: list[Mapping[str, object]] = table.to_pylist()
-            return rows
+            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+            numbers, good, unreadable = readable(whole, whole.column_names)
+            bad += unreadable
+            return zip(numbers.tolist(), good.to_pylist(), strict=True)
         if hasattr(table, "to_dict") and hasattr(table, "columns"):
             if len(set(table.columns)) < len(table.columns):
                 raise ModelError("two columns of the table have one name; rename one of them")
-            return [
+            return enumerate(
                 {k: None if is_missing(v) else v for k, v in row.items()}
                 for row in table.to_dict("records")
-            ]
+            )
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(f"the table cannot be read: {error}") from error
     if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        return list(table)
+        return enumerate(table)
     raise ModelError(
         f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
         "list of mappings with id and expression"

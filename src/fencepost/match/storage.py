@@ -27,7 +27,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import Segment, flat_arrays
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.posts import GROUP, LIST, PostArrays
+from fencepost.kernels.posts_arrays import GROUP, LIST, PostArrays
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.rtree import TREE, RTreeArrays
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays

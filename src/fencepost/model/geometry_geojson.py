@@ -67,7 +67,9 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
         except Refused as refused:
             problems.append(GeometryProblem(row, str(refused)))
             dimension, chains = UNREADABLE, []
-        except Exception as error:  # a mapping that is no dict runs code of its own
+        except Exception as error:
+            # A mapping that is no dict, or a property `__geo_interface__`, runs somebody's code,
+            # which may raise anything; one such row must not take the others with it.
             reason = f"it cannot be read: {shown(error)}; saw {shown(value)}; {_FORMS}"
             problems.append(GeometryProblem(row, reason))
             dimension, chains = UNREADABLE, []

@@ -197,7 +197,7 @@ def wkb_geometry(value: bytes) -> shapely.Geometry:
     try:
         with np.errstate(all="ignore"):
             return shapely.from_wkb(value)
-    except Exception as error:
+    except shapely.GEOSException as error:
         raise Refused(
             f"the WKB cannot be read: {error}; saw {shown(value)}; give it whole and unaltered"
         ) from None
@@ -209,7 +209,7 @@ def wkt_geometry(value: str) -> shapely.Geometry:
     try:
         with np.errstate(all="ignore"):
             return shapely.from_wkt(value)
-    except Exception as error:
+    except shapely.GEOSException as error:
         raise Refused(
             f"the WKT cannot be read: {error}; saw {shown(value)}; {_WKT_EXAMPLE}"
         ) from None

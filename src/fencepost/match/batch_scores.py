@@ -1,0 +1,59 @@
+"""How well the matches of many events fit them: `Matcher.rank` for pairs that are found already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.index.columns import Storage
+from fencepost.match.catalogue import Shelf
+from fencepost.match.engines import Pairs, python_rows
+from fencepost.match.ranking import by_shelf
+from fencepost.model.event import attributes
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import properties
+
+if TYPE_CHECKING:
+    from fencepost.match.matcher import Matcher
+
+
+def scores_of_pairs(
+    matcher: Matcher,
+    shelves: tuple[Shelf, ...],
+    events: pa.Table | Sequence[object],
+    pairs: Pairs,
+) -> NDArray[np.float64]:
+    """The score of each pair of an event's row and a subscription's, as `match_pairs` counts."""
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    rows, starts = np.unique(pairs[order, 0], return_index=True)
+    stops = [*starts[1:].tolist(), len(order)]
+    scores = np.empty(len(pairs))
+    given = _values(matcher, events, rows)
+    for values, start, stop in zip(given, starts.tolist(), stops, strict=True):
+        mine = order[start:stop]
+        found = by_shelf(shelves, pairs[mine, 1])
+        scores[mine] = matcher._scores.of(shelves, values, found)
+    return scores
+
+
+def _values(
+    matcher: Matcher, events: pa.Table | Sequence[object], rows: NDArray[np.int64]
+) -> Sequence[EventValues]:
+    """The chosen events, with what scores depend on."""
+    tokeniser = matcher._columns.tokeniser
+    if not isinstance(events, pa.Table):
+        return [EventValues(attributes(events[row]), tokeniser) for row in rows.tolist()]
+    # Of a table only words and places: other columns may hold what Python has no value for.
+    asked = {
+        p.name
+        for storage in (Storage.LIST, Storage.GEOMETRY)
+        for column in matcher._columns.of(storage)
+        for p in properties(column.source)
+    }
+    chosen = events.select([name for name in events.column_names if name in asked])
+    everything = python_rows(chosen, tokeniser)
+    return [everything[row] for row in rows.tolist()]

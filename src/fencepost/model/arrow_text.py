@@ -1,0 +1,100 @@
+"""Text in Arrow columns: which rows are not UTF-8.
+
+Arrow does not look at the bytes of a string unless it is asked to. Asking costs from 0.1 ms (long
+ASCII texts) to 1 ms (other scripts) for each megabyte, a small part of what cutting it into words
+does; what is wrong with a row is found out only where a column has such a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.errors import ModelError
+
+Reasons = list[tuple[int, str]]
+
+
+def readable(table: pa.Table, names: Container[str]) -> tuple[NDArray[np.int64], pa.Table, Reasons]:
+    """The rows whose text is UTF-8 in the named columns, by number and as a table.
+
+    And of each other row its number and the reason.
+    """
+    reasons: dict[int, str] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in names:
+            for row, reason in not_utf8(column, f"the column {name!r:.60}"):
+                reasons.setdefault(row, reason)
+    rows = np.arange(table.num_rows)
+    if not reasons:
+        return rows, table, []
+    bad = sorted(reasons)
+    runs = zip([0, *(row + 1 for row in bad)], [*bad, table.num_rows], strict=True)
+    # Slices, because Arrow does not take rows of all types.
+    kept = pa.concat_tables([table.slice(start, stop - start) for start, stop in runs])
+    return np.delete(rows, bad), kept, sorted(reasons.items())
+
+
+def not_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
+    """The rows of a column that hold text which is not UTF-8, and the reason of each.
+
+    Raises
+    ------
+    ModelError
+        Where the column is damaged otherwise.
+    """
+    if not _has_text(column.type):
+        return []
+    reasons: Reasons = []
+    first = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if not _is_sound(chunk, what):
+            reasons += [(first + row, f"{what} {reason}") for row, reason in _bad_rows(chunk)]
+        first += len(chunk)
+    return reasons
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if any(test(kind) for test in tests):
+        return True
+    nested = pa.types.is_nested(kind)
+    return nested and any(_has_text(kind.field(k).type) for k in range(kind.num_fields))
+
+
+def _is_sound(array: Any, what: str) -> bool:
+    """Whether all text is UTF-8; text that no row has counts in a dictionary."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    while any(test(array.type) for test in lists):
+        array = array.flatten()  # or the items of rows that a slice leaves out would be looked at
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary
+    try:
+        array.validate(full=True)
+    except pa.ArrowException as error:
+        if "UTF8" in str(error):
+            return False
+        raise ModelError(f"{what} is damaged: {error}; write it again") from error
+    return True
+
+
+def _bad_rows(array: pa.Array) -> Reasons:
+    reasons = []
+    for row, value in enumerate(array):
+        try:
+            value.as_py()
+        except UnicodeDecodeError as error:
+            seen = error.object[error.start]
+            reason = f"is not UTF-8: byte {error.start} of a text is {seen:#04x}; convert the text"
+            reasons.append((row, reason))
+        except (pa.ArrowException, ValueError, OverflowError):
+            pass  # a value beyond Python, such as a far time, may have a meaning all the same
+    return reasons

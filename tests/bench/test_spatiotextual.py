@@ -44,6 +44,7 @@ from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from fencepost import cli
 from fencepost.errors import FencepostError
+from fencepost.match.catalogue import Snapshot
 
 EFFORT = Effort(rounds=1, budget_s=0.2, verify=3)
 COMPARISON = replace(
@@ -352,7 +353,8 @@ def test_rows_count_through_all_shelves(small: Workload) -> None:
         given.boxes[cut:], given.start[cut:] - given.start[cut], given.tokens[given.start[cut] :]
     )
     engine = ours.Ours(replace(small, subscriptions=given.first(cut)))
-    engine._shelves += ours.Ours(replace(small, subscriptions=rest))._shelves
+    others = ours.Ours(replace(small, subscriptions=rest))._shelves
+    engine._shelves = Snapshot((*engine._shelves, *others), 0)
     made = workloads.of_kind(small, 2, KINDS[3], 25)
     (kernel,) = engine.methods(ours.KERNEL)
     rows, stops = kernel.ready(made)()

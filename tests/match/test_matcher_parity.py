@@ -40,8 +40,10 @@ def filled(expressions: Sequence[Expression], index: str = "auto") -> Matcher:
 
 
 def all_filled(expressions: Sequence[Expression]) -> list[Matcher]:
-    """A matcher of them for every index."""
-    return [filled(expressions, index) for index in INDEXED]
+    """A matcher of them for every index; and one in which they are indexed, and no longer new."""
+    settled = filled(expressions)
+    settled.settle()
+    return [settled, *(filled(expressions, index) for index in INDEXED)]
 
 
 def conditions(expressions: Sequence[Expression]) -> list[Condition]:
@@ -166,12 +168,14 @@ def test_segments_merged_saved_or_thinned_out_match_the_same(
         matcher.subscribe(f"s{number}", expression)
         kept[f"s{number}"] = parsed[number]
         if rng.random() < 0.4:
-            matcher.match(events[0])  # closes a segment
+            matcher.settle()
         if rng.random() < 0.2:
             gone = rng.choice(sorted(kept))
             assert matcher.unsubscribe(gone)
             del kept[gone]
     folder = tmp_path_factory.mktemp("index")
+    if rng.random() < 0.5:
+        matcher.settle()
     matcher.save(folder)
     again = Matcher.open(folder, index=index)
     assert again.ids() == matcher.ids() == sorted(kept)

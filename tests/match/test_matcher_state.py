@@ -36,6 +36,8 @@ EXPRESSIONS = [
     *("s LIKE 'a%'", "CASEI(s) = 'a'", "t > DATE('2020-01-02')", "n NOT IN (1, 2)", "s >= 'b'"),
 ]
 TREES = {text: parse(text) for text in EXPRESSIONS}
+NEAR = [parse(f"S_DWITHIN(g, {place}, 2)") for place in ("POINT(3 3)", "POINT(0 0)")]
+STILL = [tree for text, tree in TREES.items() if "(g, " not in text]
 BAD = ["n >", "foo(1)", "(" * 100, "", "S_INTERSECTS(g, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))"]
 EVENTS = [
     {},
@@ -64,11 +66,13 @@ class Sequences(RuleBasedStateMachine):
     @initialize(
         index=st.sampled_from(
             ["auto", "auto", "auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"]
-        )
+        ),
+        most_recent=st.sampled_from([1, 2, 1000]),
     )
-    def begin(self, index: str) -> None:
+    def begin(self, index: str, most_recent: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
+        self.matcher._shelves.most_recent = most_recent
         self.model: dict[str, Kept] = {}
         self.folder = Path(tempfile.mkdtemp())
 
@@ -166,6 +170,21 @@ class Sequences(RuleBasedStateMachine):
             text = f"{name} = {said} AND S_INTERSECTS(g, BBOX(0, 0, 4, 4))"
             text += f" AND A_CONTAINS(l, ('{words}'))" if words else ""
             self.model[id] = Kept(parse(text), id, NEVER)
+
+    @rule(id=st.sampled_from(IDS), place=st.sampled_from(["POINT (3 3)", "POINT (0 0)", "BAD"]))
+    def move(self, id: str, place: str) -> None:
+        kept = self.living().get(id)
+        if kept is None or place == "BAD" or kept.tree in STILL:
+            with pytest.raises(FencepostError):
+                self.matcher.move(id, "g", place)
+        elif kept.tree in NEAR:
+            self.matcher.move(id, "g", place)
+            tree = parse(f"S_DWITHIN(g, {place}, 2)")
+            self.model[id] = Kept(tree, kept.subscriber, kept.expires)
+
+    @rule()
+    def settle(self) -> None:
+        self.matcher.settle()
 
     @rule(seconds=st.sampled_from([1, 5, 60]))
     def wait(self, seconds: int) -> None:

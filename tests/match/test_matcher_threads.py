@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -93,12 +94,10 @@ def test_a_replacement_is_never_absent(index: str) -> None:
     together(change, read, read)
 
 
-def test_what_was_subscribed_is_seen_by_every_match_that_begins_later(
+def test_changes_are_seen_and_kept_while_segments_are_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One match is closing a segment, which takes a while; another begins meanwhile."""
-    matcher = Matcher()
-    matcher.subscribe("s", "n > 0")
+    """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     building, go_on = threading.Event(), threading.Event()
 
     def slow(*args: Any) -> Any:
@@ -107,14 +106,78 @@ def test_what_was_subscribed_is_seen_by_every_match_that_begins_later(
         return segment_module.build(*args)
 
     monkeypatch.setattr(shelves_module, "build", slow)
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(matcher.match, {"n": 1})
-        assert building.wait(20)
-        second = pool.submit(matcher.match, {"n": 1})
-        threading.Event().wait(0.2)
+    matcher = Matcher()
+    matcher._shelves.most_recent = 3
+    for id in ("stays", "goes", "changes"):
+        matcher.subscribe(id, "n > 0")
+    assert building.wait(20)
+    assert matcher.match({"n": 1}) == ["changes", "goes", "stays"]
+    assert matcher.unsubscribe("goes")
+    matcher.subscribe("changes", "n > 5", replace=True)
+    matcher.subscribe("comes", "n > 0")
+    before = matcher.snapshot()
+    for _ in range(2):
+        assert matcher.match({"n": 1}) == ["comes", "stays"]
+        assert matcher.match({"n": 6}) == ["changes", "comes", "stays"]
+        assert matcher.ids() == ["changes", "comes", "stays"]
         go_on.set()
-        assert first.result(20) == ["s"]
-        assert second.result(20) == ["s"]
+        matcher.settle()
+    assert all(shelf.listed is None for shelf in matcher.snapshot())
+    assert matcher.snapshot().version == before.version
+
+
+def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelves_module, "_MOST_UNMERGED", 3)
+    matcher = Matcher()
+    matcher._shelves.most_recent = 1
+    for k in range(60):
+        matcher.subscribe(f"s{k}", f"n = {k}")
+        assert len(matcher.snapshot()) <= 4
+    assert [matcher.match({"n": k}) for k in range(60)] == [[f"s{k}"] for k in range(60)]
+
+
+def test_an_older_snapshot_stays_as_it_was() -> None:
+    matcher = Matcher()
+    matcher.subscribe("a", "n > 0")
+    matcher.settle()
+    matcher.subscribe("b", "n > 0")
+    old = matcher.snapshot()
+    matcher.subscribe("c", "n > 0")
+    matcher.unsubscribe("a")
+    matcher.subscribe("b", "n > 5", replace=True)
+    matcher.settle()
+    event = matcher._values({"n": 1})
+    rows = matcher._engine.pairs(old, (event,))[:, 1].tolist()
+    assert [old[row].ids[0] for row in rows] == ["a", "b"]
+    assert matcher.match({"n": 1}) == ["c"]
+
+
+def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    building, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        building.set()
+        assert go_on.wait(20)
+        return segment_module.build(*args)
+
+    monkeypatch.setattr(shelves_module, "build", slow)
+    matcher = Matcher()
+    matcher._shelves.most_recent = 1
+    matcher.subscribe("s", "n > 0")
+    assert building.wait(20)
+    go_on.set()
+    child = os.fork()
+    if child == 0:  # pragma: no cover (another process)
+        try:
+            matcher.subscribe("t", "n > 0")
+            matcher.settle()
+            os._exit(0 if matcher.match({"n": 1}) == ["s", "t"] else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    matcher.settle()
+    assert matcher.match({"n": 1}) == ["s"]
 
 
 def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

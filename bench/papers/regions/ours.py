@@ -45,7 +45,7 @@ class Ours:
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
-        return self._runner.match(self._segment, block, self._now)[0]
+        return self._runner.match([self._segment], block, self._now, 0)[0][0]
 
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""

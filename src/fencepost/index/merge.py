@@ -15,8 +15,10 @@ from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
-_GEOMETRIC = (matching.RELATE, matching.NEAR)
-_TEXTUAL = (matching.ORDER, matching.LIKE)
+# What the item of a check refers to: a shape, a string, a set; of others, nothing.
+GEOMETRIC = (matching.RELATE, matching.NEAR)
+TEXTUAL = (matching.ORDER, matching.LIKE)
+WITH_SETS = (matching.MEMBER, matching.LIST)
 
 
 def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
@@ -72,7 +74,7 @@ class _Piece:
     def __init__(self, arrays: SegmentArrays, rows: NDArray[np.int64]) -> None:
         self.arrays = arrays
         self.subscriptions = len(rows)
-        number = np.full(len(arrays.alive), -1, np.int64)
+        number = np.full(len(arrays.gone), -1, np.int64)
         number[rows] = np.arange(len(rows))
         owner = number[arrays.filter_subscription]
         kept = np.flatnonzero(owner >= 0)
@@ -85,9 +87,9 @@ class _Piece:
         self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
         self.checks["flags"] &= 0xFF & ~matching.FOUND
         kind = self.checks["kind"]
-        self.geometric = np.isin(kind, _GEOMETRIC)
-        self.textual = np.isin(kind, _TEXTUAL)
-        self.with_sets = np.isin(kind, (matching.MEMBER, matching.LIST))
+        self.geometric = np.isin(kind, GEOMETRIC)
+        self.textual = np.isin(kind, TEXTUAL)
+        self.with_sets = np.isin(kind, WITH_SETS)
         self.shape_rows = self.checks["item"][self.geometric].astype(np.int64)
         self.checks["item"][self.geometric] = np.arange(len(self.shape_rows))
         self._keep_posts(number)

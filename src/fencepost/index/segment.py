@@ -1,15 +1,18 @@
 """An immutable segment of subscriptions, built from a table of filters.
 
-Each filter is put under one access path:
+Each filter is put under one access path, which the planner chooses:
 
 - *words*: where a check needs words in a list or text; with them goes the box in which another
   check needs the event to be;
-- *region*: where a check asks for a relation to an area, or needs contact with, or nearness to,
-  some other geometry. Each geometry column has packed Hilbert R-trees for them;
-- *equality*: postings of a string, where a check needs one of a few strings;
+- *region*: where a check asks for a relation to an area, *place*: where it needs contact with, or
+  nearness to, some other geometry. Each geometry column has packed Hilbert R-trees for them;
+- *equality*: postings of a value, where a check needs one of a few strings, one truth value, or
+  that an attribute is missing;
+- *interval*: where a check needs a number, or the beginning or end of a string, between two
+  bounds: trees again, of boxes without height;
 - *scan* otherwise.
 
-Only the bytes of `alive` ever change.
+Only `gone` ever changes, and in `state` how many are.
 """
 
 from __future__ import annotations
@@ -20,22 +23,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index import posts, regions
+from fencepost.index.planner import Path, Plan, plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
 from fencepost.index.table import ITEMS, TEXT, TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.region_walk import RegionArrays
-from fencepost.kernels.shapes import AREAS, ShapeArrays
-from fencepost.kernels.spatial import DISJOINT as S_DISJOINT
-from fencepost.language.ast import Spatial
+from fencepost.kernels.rooms import REMOVED
+from fencepost.kernels.rtree import RTreeArrays
+from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
-from fencepost.plan.relate import CODE
 
 NEVER = np.iinfo(np.int64).max
-_MOST_POSTINGS = 64  # strings of one check; with more, another path does better
-_WIDE = 0.25  # a box over more than this share of the extent is worse than an equality
-_EH_DISJOINT = CODE[Spatial.EH_DISJOINT]
+NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 
 class Segment:
@@ -44,32 +45,24 @@ class Segment:
     Attributes
     ----------
     arrays : SegmentArrays
-    most_chains : int
-        How many chains the geometry with most has.
     removals : int
         How often a subscription was removed.
     """
 
     __slots__ = (
         "_entries",
-        "_first_expiry",
         "_handle",
         "_lists",
-        "_removed",
         "arrays",
-        "most_chains",
         "removals",
     )
 
     def __init__(self, arrays: SegmentArrays) -> None:
         self.arrays = arrays
-        self.most_chains = Shapes(arrays.shapes).most_chains
         self._handle: Any = None
         self._entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
         self._lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
-        self._removed = not arrays.alive.all()
         self.removals = 0
-        self._first_expiry = int(arrays.expires.min(initial=NEVER))
 
     @property
     def handle(self) -> Any:
@@ -98,18 +91,19 @@ class Segment:
         first, by_entry = self._lists
         return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
 
-    def remove(self, row: int) -> None:
-        """Let a subscription match no longer."""
-        self._removed = True  # before the other: a match that begins now must look
-        self.arrays.alive[row] = 0
+    def remove(self, row: int, version: int) -> None:
+        """Let a subscription match no longer, from a version on."""
+        self.arrays.state[REMOVED] += 1  # before the other: a match that begins now must look
+        self.arrays.gone[row] = version
         self.removals += 1  # after it: who has seen this number has seen the row gone
 
-    def some_gone(self, now: int) -> bool:
-        """Whether any subscription is removed, or expired by now."""
-        return self._removed or self._first_expiry <= now
+    @property
+    def gone_count(self) -> int:
+        """How many subscriptions are removed."""
+        return int(self.arrays.state[REMOVED])
 
     def __len__(self) -> int:
-        return len(self.arrays.alive)
+        return len(self.arrays.gone)
 
     @property
     def nbytes(self) -> int:
@@ -118,17 +112,9 @@ class Segment:
 
     def paths(self) -> dict[str, int]:
         """The number of filters under each access path."""
-        a = self.arrays
-        scanned = len(a.scan)
-        posted = len(np.unique(a.post_filter))
-        direct = posts.direct_count(a.posts)
-        with_words = len(np.unique(a.posts.owner[direct:]))
-        return {
-            "words": direct + with_words,
-            "region": len(a.filter_subscription) - with_words - scanned - posted,
-            "equality": posted,
-            "scan": scanned,
-        }
+        counts = np.bincount(self.arrays.path, minlength=len(Path))
+        counts[Path.WORDS] += posts.direct_count(self.arrays.posts)
+        return {path.name.lower(): int(counts[path]) for path in Path}
 
 
 def build(
@@ -142,49 +128,44 @@ def build(
     set_items = _sorted_sets(ids[table.set_items], table.set_start)
     filters = len(table.filter_subscription)
     owner = np.repeat(np.arange(filters), np.diff(table.filter_check))
-    access = _Access(checks, owner, table.shapes, filters)
-    posted = _posted(checks, owner, set_items, table.set_start, access)
-    equality = _equalities(checks, owner, table.set_start, filters)
-    access.prefer_narrow(equality)
-    equality[access.check >= 0] = -1
-    with_words = np.zeros(filters, bool)
-    with_words[posted.owner] = True
-    equality[with_words] = -1
-    access.leave(with_words)
-    shapes, region_column, region_direct, walked = _walked(
-        checks, access, table, np.bincount(owner, minlength=filters) == 1
-    )
-    by_box = np.flatnonzero((access.check >= 0) & ~access.walked)
-    columns = checks["column"][access.check[by_box]]
-    tree_column, tree = np.unique(columns, return_inverse=True)
-    trees = rtree.build(
-        np.ascontiguousarray(access.boxes[access.check[by_box]]),
-        tree.astype(np.int64),
-        by_box.astype(np.uint32),
-        len(tree_column),
-    )
-    post_key, post_start, post_filter = _postings(checks, equality, set_items, table.set_start)
-    scan = np.flatnonzero((access.check < 0) & (equality < 0) & ~with_words)
+    chosen = plan(checks, owner, filters, table.shapes.arrays, set_items, table.set_start, words)
+    posted = _posted(checks, owner, set_items, table.set_start, chosen)
+    alone = np.bincount(owner, minlength=filters) == 1
+    shapes, region_column, region_direct, walked = _walked(checks, chosen, table, alone)
+    tree_column, trees = _trees(checks, chosen)
+    interval_source, interval_column, intervals = _intervals(checks, chosen)
+    post_key, post_start, post_filter = _postings(checks, chosen, set_items, table.set_start)
+    scan = chosen.found_by(Path.SCAN)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
+    most_chains = max(table.shapes.most_chains, 1)
+    state = np.array([0, expires.min(initial=NEVER), most_chains], np.int64)
     return Segment(
         SegmentArrays(
             checks,
             table.filter_check.astype(np.uint32),
             table.filter_subscription.astype(np.uint32),
-            np.ones(len(expires), np.uint8),
+            np.full(len(expires), NEVER_GONE, np.uint32),
             expires.astype(np.int64),
             table.set_start.astype(np.uint32),
             set_items.astype(np.uint32),
             post_key,
             post_start,
             post_filter,
-            tree_column.astype(np.uint32),
+            tree_column,
+            interval_source,
+            interval_column,
             scan.astype(np.uint32),
+            np.full(len(scan), -1, np.int32),
+            np.zeros((len(scan), 4)),
+            chosen.path,
+            chosen.share,
+            state,
             region_column,
             region_direct,
             posts.build(posts.join([direct, posted]), len(words.start) - 1, tell),
             walked,
             trees,
+            intervals,
             words,
             shapes,
         )
@@ -196,69 +177,33 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
     return items[np.lexsort((items, owner))]
 
 
-class _Access:
-    """For each filter the check by which space finds it, if one can.
+def _trees(checks: NDArray[np.void], chosen: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
+    """The trees of boxes that an event must meet, and the geometry column of each."""
+    found = chosen.found_by(Path.PLACE)
+    columns, tree = np.unique(checks["column"][chosen.check[found]], return_inverse=True)
+    boxes = np.ascontiguousarray(chosen.boxes[chosen.check[found]])
+    trees = rtree.build(boxes, tree.astype(np.int64), found.astype(np.uint32), len(columns))
+    return columns.astype(np.uint32), trees
 
-    Attributes
-    ----------
-    check : array
-        Of each filter, or -1.
-    boxes : array
-        Of each check: where an event must be for the check to be true, and infinite where that
-        is nearly everywhere.
-    walked : array of bool
-        Of each filter: whether the check asks for a relation to an area.
-    """
 
-    def __init__(
-        self, checks: NDArray[np.void], owner: NDArray[np.int64], shapes: Shapes, filters: int
-    ) -> None:
-        kind, function, item = checks["kind"], checks["function"], checks["item"]
-        negated = (checks["flags"] & matching.NEGATED) > 0
-        records = shapes.arrays.shapes
-        relate = kind == matching.RELATE
-        area = np.zeros(len(checks), bool)
-        area[relate] = records["dimension"][item[relate]] == AREAS
-        apart = ((function == S_DISJOINT) | (function == _EH_DISJOINT)) != negated
-        near = (kind == matching.NEAR) & (negated == (function == matching.BEYOND))
-        usable = np.flatnonzero(area | (relate & ~apart) | near)
-        self.boxes = np.zeros((len(checks), 4))
-        rows = item[usable]
-        reach = np.where(near[usable], checks["low"][usable], 0.0)
-        reach[(area & apart)[usable]] = np.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k, (name, sign) in enumerate((("x0", -1), ("y0", -1), ("x1", 1), ("y1", 1))):
-                edge = records[name][rows] + sign * reach
-                self.boxes[usable, k] = np.where(reach > 0, np.nextafter(edge, sign * np.inf), edge)
-            size = self._area(usable)
-        self.check = np.full(filters, -1, np.int64)
-        order = np.argsort(-size, kind="stable")  # the smallest is written last, and stays
-        self.check[owner[usable[order]]] = usable[order]
-        self.walked = np.append(area, False)[self.check]  # where there is none, -1, the last
-
-    def _area(self, checks: NDArray[np.int64]) -> NDArray[np.float64]:
-        chosen = self.boxes[checks]
-        area: NDArray[np.float64] = np.prod(chosen[:, 2:] - chosen[:, :2], axis=1)
-        return area
-
-    def prefer_narrow(self, equality: NDArray[np.int64]) -> None:
-        """Leave filters whose box is wide to the equality that they have."""
-        both = np.flatnonzero((self.check >= 0) & (equality >= 0))
-        if not len(both):
-            return
-        used = self.boxes[self.check[self.check >= 0]]
-        used = used[np.isfinite(used).all(axis=1)]
-        if not len(used):
-            self.leave(both)
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            extent = np.prod(used[:, 2:].max(axis=0) - used[:, :2].min(axis=0))
-            self.leave(both[self._area(self.check[both]) > _WIDE * extent])
-
-    def leave(self, filters: NDArray[Any]) -> None:
-        """Let some filters be found otherwise."""
-        self.check[filters] = -1
-        self.walked[filters] = False
+def _intervals(
+    checks: NDArray[np.void], chosen: Plan
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32], RTreeArrays]:
+    """The trees of intervals; what each is of, and the column."""
+    found = chosen.found_by(Path.INTERVAL)
+    own = chosen.check[found]
+    kinds, tree = np.unique(
+        chosen.source[own] << 32 | checks["column"][own].astype(np.int64), return_inverse=True
+    )
+    low, high = chosen.intervals[own].T
+    level = np.zeros(len(own))
+    trees = rtree.build(
+        np.column_stack((low, level, high, level)),
+        tree.astype(np.int64),
+        found.astype(np.uint32),
+        len(kinds),
+    )
+    return (kinds >> 32).astype(np.uint8), (kinds & 0xFFFFFFFF).astype(np.uint32), trees
 
 
 def _posted(
@@ -266,11 +211,12 @@ def _posted(
     owner: NDArray[np.int64],
     set_items: NDArray[np.uint32],
     set_start: NDArray[np.int64],
-    access: _Access,
+    chosen_plan: Plan,
 ) -> PostRows:
     """Filters that need words and ask for more, with the box that their place must meet.
 
-    The check that needs most words is taken, and marked where finding a filter decides it.
+    The check that needs most words is taken, and marked where finding a filter decides it. They
+    leave the plan's other paths.
     """
     function = checks["function"]
     usable = np.flatnonzero(
@@ -281,15 +227,15 @@ def _posted(
     sizes = np.diff(set_start)[checks["item"][usable]]
     usable, sizes = usable[sizes > 0], sizes[sizes > 0]
     all_of = function[usable] != matching.OVERLAPS
-    best = np.full(len(access.check), -1, np.int64)
+    best = np.full(len(chosen_plan.check), -1, np.int64)
     order = np.lexsort((np.where(all_of, sizes, -sizes), all_of))
     best[owner[usable[order]]] = usable[order]
     filters = np.flatnonzero(best >= 0)
     chosen = checks[best[filters]]
     marked = best[filters[chosen["function"] != matching.EQUAL]]
     checks["flags"][marked] |= matching.FOUND
-    spatial = access.check[filters]
-    boxes = np.where((spatial >= 0)[:, None], access.boxes[spatial], EVERYWHERE)
+    spatial = chosen_plan.place[filters]
+    boxes = np.where((spatial >= 0)[:, None], chosen_plan.boxes[spatial], EVERYWHERE)
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     first_set = chosen["item"].astype(np.int64)
     same = _equal_sets(set_items, set_start, first_set, first_set + 1)
@@ -314,7 +260,22 @@ def _posted(
                 set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
             )
         )
-    return posts.join(parts)
+    posted = posts.join(parts)
+    chosen_plan.with_words(filters, _word_shares(posted)[filters])
+    return posted
+
+
+def _word_shares(posted: PostRows) -> NDArray[np.float32]:
+    """Of each filter: how often its rarest word is asked for, of all rows."""
+    share = np.zeros(int(posted.owner.max(initial=-1)) + 1, np.float32)
+    sizes = np.diff(posted.token_start)
+    some = sizes > 0
+    counts = np.bincount(posted.tokens, minlength=1)[posted.tokens]
+    rarest = np.full(len(sizes), len(sizes), np.int64)
+    if some.any():
+        rarest[some] = np.minimum.reduceat(counts, posted.token_start[:-1][some])
+    np.maximum.at(share, posted.owner, (rarest / max(len(sizes), 1)).astype(np.float32))
+    return share
 
 
 def _equal_sets(
@@ -337,7 +298,7 @@ def _equal_sets(
 
 def _walked(
     checks: NDArray[np.void],
-    access: _Access,
+    chosen: Plan,
     table: TableArrays,
     alone: NDArray[np.bool_],
 ) -> tuple[ShapeArrays, NDArray[np.uint32], NDArray[np.uint8], RegionArrays]:
@@ -345,9 +306,9 @@ def _walked(
 
     alone : of each filter, whether it has no other check.
     """
-    found = np.flatnonzero(access.walked)
-    own = checks[access.check[found]]
-    checks["flags"][access.check[found]] |= matching.FOUND
+    found = chosen.found_by(Path.REGION)
+    own = checks[chosen.check[found]]
+    checks["flags"][chosen.check[found]] |= matching.FOUND
     keys = own["column"].astype(np.int64) * 2 + alone[found]
     kinds, tree = np.unique(keys, return_inverse=True)
     full = np.where(own["flags"] & matching.NEGATED, 0xFF, 0).astype(np.uint8)
@@ -380,37 +341,42 @@ def _walked(
     )
 
 
-def _equalities(
-    checks: NDArray[np.void], owner: NDArray[np.int64], set_start: NDArray[np.int64], filters: int
-) -> NDArray[np.int64]:
-    """For each filter the string check with the fewest strings, or -1."""
-    member = (checks["kind"] == matching.MEMBER) & ((checks["flags"] & matching.NEGATED) == 0)
-    usable = np.flatnonzero(member)
-    sizes = np.diff(set_start)[checks["item"][usable]]
-    usable, sizes = usable[sizes <= _MOST_POSTINGS], sizes[sizes <= _MOST_POSTINGS]
-    order = np.argsort(-sizes, kind="stable")
-    best = np.full(filters, -1, np.int64)
-    best[owner[usable[order]]] = usable[order]
-    return best
-
-
 def _postings(
     checks: NDArray[np.void],
-    equality: NDArray[np.int64],
+    chosen: Plan,
     set_items: NDArray[np.uint32],
     set_start: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
-    filters = np.flatnonzero(equality >= 0)
-    chosen = checks[equality[filters]]
-    sets = chosen["item"].astype(np.int64)
+    """The values under which filters are posted, and the filters under each."""
+    filters = chosen.found_by(Path.EQUALITY)
+    own = checks[chosen.check[filters]]
+    member = own["kind"] == matching.MEMBER
+    sets = own["item"][member].astype(np.int64)
     sizes = set_start[sets + 1] - set_start[sets]
     items = set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
-    keys = np.repeat(chosen["column"].astype(np.uint64), sizes) << np.uint64(32) | items
-    owners = np.repeat(filters, sizes)
+    strings = _keys(matching.STRINGS, np.repeat(own["column"][member], sizes), items)
+    boolean = own["kind"] == matching.BOOLEAN
+    truth = own["flags"][boolean] & matching.ALLOWS_TRUE > 0
+    absent = own["kind"] == matching.NULL
+    keys = np.concatenate(
+        (
+            strings,
+            _keys(matching.TRUTHS, own["column"][boolean], truth),
+            _keys(matching.ABSENCES, own["column"][absent], np.ones(absent.sum())),
+        )
+    )
+    owners = np.concatenate((np.repeat(filters[member], sizes), filters[boolean], filters[absent]))
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)
     start = np.append(first, len(order)).astype(np.uint32)
-    return distinct.astype(np.uint64), start, owners[order].astype(np.uint32)
+    return distinct, start, owners[order].astype(np.uint32)
+
+
+def _keys(space: int, columns: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint64]:
+    """See `matching.post_key`."""
+    high = np.uint64(space << 62) | columns.astype(np.uint64) << np.uint64(32)
+    keys: NDArray[np.uint64] = high | values.astype(np.uint64)
+    return keys
 
 
 def flat_arrays(value: object, prefix: str = "") -> list[tuple[str, NDArray[np.generic]]]:

@@ -63,21 +63,25 @@ def word_key(word: str) -> bytes:
 
 @dataclass(slots=True)
 class FilterTable:
-    """Filters being collected; strings are kept as bytes, sets as lists of numbers of them."""
+    """Filters being collected; strings are kept as bytes, sets as lists of numbers of them.
+
+    With `compact`, a filter that asks for words and a rectangle is no row of checks but a post.
+    """
 
     columns: Columns
+    compact: bool = True
     checks: list[tuple[object, ...]] = field(default_factory=list)
     filter_check: list[int] = field(default_factory=lambda: [0])
     filter_subscription: list[int] = field(default_factory=list)
     sets: list[list[int]] = field(default_factory=list)
     geometries: list[object] = field(default_factory=list)
     posts: list[tuple[Form, int, Box, list[int]]] = field(default_factory=list)
-    _strings: dict[bytes, int] = field(default_factory=dict)
+    strings: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, subscription: int, filters: Sequence[Filter]) -> None:
         """Add the filters of a subscription."""
         for terms in filters:
-            if self._post(subscription, terms):
+            if self.compact and self._post(subscription, terms):
                 continue
             for term in sorted(terms, key=lambda t: _ORDER[type(t.check)]):
                 self.checks.append(self._row(term))
@@ -106,7 +110,7 @@ class FilterTable:
         return True
 
     def _string(self, key: bytes) -> int:
-        return self._strings.setdefault(key, len(self._strings))
+        return self.strings.setdefault(key, len(self.strings))
 
     def _set(self, keys: Sequence[bytes]) -> int:
         self.sets.append([self._string(key) for key in keys])
@@ -169,7 +173,7 @@ class FilterTable:
     def arrays(self) -> TableArrays:
         """The table as arrays."""
         sizes = np.array([0, *map(len, self.sets)], np.int64)
-        text, start = encode_keys(list(self._strings))
+        text, start = encode_keys(list(self.strings))
         return TableArrays(
             np.array(self.checks, CHECK),
             np.array(self.filter_check, np.int64),

@@ -10,14 +10,19 @@ from fencepost.kernels.trees import chains_of
 def copy_shapes(g, rows, out, at):
     """Append shapes `rows` of g to `out`; at : (5,) shapes, chains, points, nodes, touches so far.
 
-    `out` has room for them and for the sentinels, which are written.
+    `out` has room for them and for the sentinels, which are written. Whoever reads the shapes that
+    were there meanwhile is not disturbed: what a sentinel says of them is never other than it was.
     """
     shape, chain, point, node, touch = at[0], at[1], at[2], at[3], at[4]
     for s in rows:
         first, stop = chains_of(g, s)
         low = g.chains[first]["start"]
         high = g.chains[stop]["start"]
-        out.shapes[shape] = g.shapes[s]
+        out.shapes[shape]["x0"] = g.shapes[s]["x0"]
+        out.shapes[shape]["y0"] = g.shapes[s]["y0"]
+        out.shapes[shape]["x1"] = g.shapes[s]["x1"]
+        out.shapes[shape]["y1"] = g.shapes[s]["y1"]
+        out.shapes[shape]["dimension"] = g.shapes[s]["dimension"]
         out.shapes[shape]["chain"] = chain
         out.shapes[shape]["node"] = node
         out.shapes[shape]["touch"] = touch
@@ -36,7 +41,7 @@ def copy_shapes(g, rows, out, at):
                 out.nodes[node]["chain"] = g.nodes[k]["chain"] - first + chain
             node += 1
         for c in range(first, stop):
-            out.chains[chain] = g.chains[c]
+            out.chains[chain]["part"] = g.chains[c]["part"]
             out.chains[chain]["start"] = g.chains[c]["start"] - low + point
             chain += 1
         for k in range(low, high):

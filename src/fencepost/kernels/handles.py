@@ -12,6 +12,7 @@ from typing import Any
 import numba
 from numba.core import types
 from numba.experimental import structref
+from numba.typed import List
 
 from fencepost.kernels.compiling import kernel
 
@@ -44,6 +45,25 @@ def _plain(arrays: Any) -> Any:
 
 handle: Any = _plain if numba.config.DISABLE_JIT else _new
 """What a kernel takes for a named tuple of arrays, and reads as `.arrays`; kernels make it too."""
+
+
+@kernel
+def listed(first):
+    """A list of one handle, which kernels go through."""
+    handles = List()
+    handles.append(first)
+    return handles
+
+
+@kernel
+def followed_by(handles, last):
+    """A list of one handle more."""
+    longer = List()
+    for k in range(len(handles)):
+        longer.append(handles[k])
+    longer.append(last)
+    return longer
+
 
 arrays_of: Any = _held
 """The named tuple behind a handle."""

@@ -2,10 +2,11 @@
 
 A segment's filters each stand under one access path: a word (the filter needs it in a list or
 text), a region (it needs a relation to an area, which the walk decides), a box in a tree (it needs
-contact with, or nearness to, some other geometry), a string in the postings (it needs one of some
-strings), or none (`scan`). Where a filter asks for nothing but a relation to an area, or for words
-and contact with a rectangle, what is found are matches already. The other candidates' checks are
-evaluated in order, cheapest first; the first one that is not true ends it.
+contact with, or nearness to, some other geometry), a value in the postings (it needs one of some
+strings, a truth, or that an attribute is missing), an interval (it needs a number in it, or a
+string that begins or ends so), or none (`scan`). Where a filter asks for nothing but a relation to
+an area, or for words and contact with a rectangle, what is found are matches already. The other
+candidates' checks are evaluated in order, cheapest first; the first one that is not true ends it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ from fencepost.kernels.posts_arrays import PostArrays
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
-from fencepost.kernels.rooms import CANDIDATES, EVENTS, MATCHES, UNSURE, Room, fitted
+from fencepost.kernels.rooms import (
+    CANDIDATES,
+    EVENTS,
+    FIRST_EXPIRY,
+    MATCHES,
+    REMOVED,
+    UNSURE,
+    Room,
+    fitted,
+    most_candidates,
+)
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
@@ -73,6 +84,12 @@ _BIT = np.zeros(67, np.uint32)
 _BIT[[pow(2, bit, 67) for bit in range(64)]] = np.arange(64)
 NO_LIST, ITEMS, TEXT = 0, 1, 2
 
+# What the postings are of, and the intervals.
+STRINGS, TRUTHS, ABSENCES = range(3)
+NUMBERS, BEGINNINGS, ENDS = range(3)
+PLACE_BYTES = 6  # so many bytes of a string are a whole number that a double holds
+_SPACE, _COLUMN = np.uint64(62), np.uint64(32)
+
 
 class SegmentArrays(NamedTuple):
     """Subscriptions, ready to be matched."""
@@ -80,20 +97,28 @@ class SegmentArrays(NamedTuple):
     checks: NDArray[np.void]  # CHECK
     filter_check: NDArray[np.uint32]  # filter f owns checks filter_check[f]:filter_check[f + 1]
     filter_subscription: NDArray[np.uint32]
-    alive: NDArray[np.uint8]  # one a subscription: 0 once it is removed
+    gone: NDArray[np.uint32]  # one a subscription: from which version on it is removed
     expires: NDArray[np.int64]  # nanoseconds since 1970
     set_start: NDArray[np.uint32]  # set s is set_items[set_start[s]:set_start[s + 1]]
     set_items: NDArray[np.uint32]  # vocabulary ids, ascending
-    post_key: NDArray[np.uint64]  # ascending: string column << 32 | vocabulary id
+    post_key: NDArray[np.uint64]  # ascending, see `post_key`
     post_start: NDArray[np.uint32]
     post_filter: NDArray[np.uint32]
     tree_column: NDArray[np.uint32]  # the geometry column of each tree
+    interval_source: NDArray[np.uint8]  # of each tree of intervals: NUMBERS, BEGINNINGS or ENDS
+    interval_column: NDArray[np.uint32]
     scan: NDArray[np.uint32]  # filters under no other path
+    scan_column: NDArray[np.int32]  # the geometry column that must meet a box, or -1
+    scan_box: NDArray[np.float64]  # (scan, 4)
+    path: NDArray[np.uint8]  # of each filter
+    share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
+    state: NDArray[np.int64]  # how many were removed, the first expiry, most chains of a shape
     region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
     region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
     posts: PostArrays
     regions: RegionArrays
     trees: RTreeArrays
+    intervals: RTreeArrays  # of boxes without height
     vocabulary: Vocabulary
     shapes: ShapeArrays
 
@@ -119,33 +144,50 @@ class EventArrays(NamedTuple):
 
 
 @kernel
-def match_events(segment_handle, most_chains, events_handle, room_handle, now, some_gone):
-    """Match events.
+def match_events(segments, events_handle, room_handle, now, version):
+    """Match events with the subscriptions of some segments.
 
-    segment_handle : of SegmentArrays. most_chains : of any of its shapes.
-    events_handle : of EventArrays. room_handle : of the calling thread's Room.
-    some_gone : whether any subscription is removed or expired by now.
+    segments : list of handles of SegmentArrays. events_handle : of EventArrays.
+    room_handle : of the calling thread's Room. now : subscriptions that expire by then are gone.
+    version : uint32; and those that are removed by this one.
 
     Returns
     -------
-    results : uint32, the subscriptions of event after event, each once and ascending.
-    stops : int64, where each event's results end.
-    uncertain : (n, 2) uint32 of (event, filter): true but for distances too close to call.
+    results : uint32, for each segment the subscriptions of event after event, ascending.
+    stops : (segments, events) int64, where those of each event end.
+    uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
-    segment = segment_handle.arrays
     events = events_handle.arrays
-    room = fitted(room_handle, segment, most_chains, events)
-    most = segment.filter_subscription.shape[0] + segment.posts.owner.shape[0]
-    seen = room.seen[: (segment.alive.shape[0] + 63) >> 6]
+    count = events.geometry.shape[1]
+    stops = np.empty((len(segments), count), np.int64)
+    found = np.int64(0)
+    unsure = np.int64(0)
+    for s in range(len(segments)):
+        room = fitted(room_handle, segments[s].arrays, events)
+        found, unsure = _match_segment(
+            segments[s], s, events, room_handle, room, now, version, found, unsure, stops[s]
+        )
+    room = room_handle.arrays
+    room.counts[EVENTS] += count
+    room.counts[MATCHES] += found
+    room.counts[UNSURE] += unsure
+    return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
+
+
+@kernel
+def _match_segment(
+    segment_handle, s, events, room_handle, room, now, version, found, unsure, stops
+):
+    """Append what the events find in segment s; how many results and uncertain ones there are."""
+    segment = segment_handle.arrays
+    some_gone = segment.state[REMOVED] > 0 or segment.state[FIRST_EXPIRY] <= now
+    seen = room.seen[: (segment.gone.shape[0] + 63) >> 6]
     string_id, item_id = _numbers_of_words(segment.vocabulary, events)
     results = room.results
     uncertain = room.uncertain
     candidates = room.candidates
-    count = events.geometry.shape[1]
-    stops = np.empty(count, np.int64)
-    found = np.int64(0)
-    unsure = np.int64(0)
-    for e in range(count):
+    most = most_candidates(segment)
+    for e in range(events.geometry.shape[1]):
         start = found
         # Every filter may match, or be too close to call.
         if results.shape[0] - found < most:
@@ -156,13 +198,13 @@ def match_events(segment_handle, most_chains, events_handle, room_handle, now, s
             candidates, np.int64(0),
         )  # fmt: skip
         if some_gone:
-            found = _drop_gone(segment, now, results, start, found)
+            found = _drop_gone(segment, now, version, results, start, found)
         total = _candidates(segment, events, string_id, e, room.pairs, candidates, total)
         room.counts[CANDIDATES] += total
         for k in range(total):
             f = candidates[k]
             subscription = segment.filter_subscription[f]
-            if some_gone and _is_gone(segment, subscription, now):
+            if some_gone and _is_gone(segment, subscription, now, version):
                 continue
             answer = _check_all(segment, events, string_id, item_id, e, f, room.pairs)
             if answer == NO:
@@ -172,20 +214,18 @@ def match_events(segment_handle, most_chains, events_handle, room_handle, now, s
                 found += 1
                 continue
             if unsure == uncertain.shape[0]:
-                uncertain = _grown_pairs(uncertain)
-            uncertain[unsure, 0] = e
-            uncertain[unsure, 1] = f
+                uncertain = _grown_triples(uncertain)
+            uncertain[unsure, 0] = s
+            uncertain[unsure, 1] = e
+            uncertain[unsure, 2] = f
             unsure += 1
         found = _sort_distinct(results, start, found, seen)
         stops[e] = found
-    room.counts[EVENTS] += count
-    room.counts[MATCHES] += found
-    room.counts[UNSURE] += unsure
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
         room_handle.arrays = Room(
             room.pairs, room.posts, candidates, room.seen, results, uncertain, room.counts
         )
-    return results[:found].copy(), stops, uncertain[:unsure].copy()
+    return found, unsure
 
 
 @kernel
@@ -196,9 +236,9 @@ def _grown(results, used, needed):
 
 
 @kernel
-def _grown_pairs(pairs):
-    grown = np.empty((2 * pairs.shape[0] + 16, 2), np.uint32)
-    grown[: pairs.shape[0]] = pairs
+def _grown_triples(triples):
+    grown = np.empty((2 * triples.shape[0] + 16, 3), np.uint32)
+    grown[: triples.shape[0]] = triples
     return grown
 
 
@@ -228,16 +268,16 @@ def _direct(segment, events, e, room, results, found):
 
 
 @inlined
-def _is_gone(segment, subscription, now):
-    return not segment.alive[subscription] or segment.expires[subscription] <= now
+def _is_gone(segment, subscription, now, version):
+    return segment.gone[subscription] <= version or segment.expires[subscription] <= now
 
 
 @kernel
-def _drop_gone(segment, now, results, start, stop):
+def _drop_gone(segment, now, version, results, start, stop):
     write = start
     for k in range(start, stop):
         results[write] = results[k]
-        write += not _is_gone(segment, results[k], now)
+        write += not _is_gone(segment, results[k], now, version)
     return write
 
 
@@ -304,20 +344,77 @@ def _candidates(segment, events, string_id, e, room, out, count):
                 room.stack,
                 out[count:],
             )
-    keys = segment.post_key
-    if keys.shape[0] > 0:
+    for t in range(segment.interval_column.shape[0]):
+        column = segment.interval_column[t]
+        if segment.interval_source[t] == NUMBERS:
+            value = events.number[column, e]
+            if np.isnan(value):
+                continue
+        else:
+            first = events.string_start[column, e]
+            if first < 0:
+                continue
+            value = place_of_string(
+                events.text, first, events.string_stop[column, e], segment.interval_source[t]
+            )
+        count += search(segment.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:])
+    if segment.post_key.shape[0] > 0:
         for column in range(string_id.shape[0]):
             if string_id[column, e] >= 0:
-                key = np.uint64(column) << np.uint64(32) | np.uint64(string_id[column, e])
-                slot = np.searchsorted(keys, key)
-                if slot < keys.shape[0] and keys[slot] == key:
-                    for k in range(segment.post_start[slot], segment.post_start[slot + 1]):
-                        out[count] = segment.post_filter[k]
-                        count += 1
+                count = _posted(
+                    segment, post_key(STRINGS, column, string_id[column, e]), out, count
+                )
+        for column in range(events.truth.shape[0]):
+            if events.truth[column, e] >= 0:
+                count = _posted(
+                    segment, post_key(TRUTHS, column, events.truth[column, e]), out, count
+                )
+        for column in range(events.missing.shape[0]):
+            if events.missing[column, e]:
+                count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
     for k in range(segment.scan.shape[0]):
+        column = segment.scan_column[k]
+        if column >= 0:
+            row = events.geometry[column, e]
+            if row < 0 or (
+                events.shapes.shapes[row]["x0"] > segment.scan_box[k, 2]
+                or events.shapes.shapes[row]["y0"] > segment.scan_box[k, 3]
+                or events.shapes.shapes[row]["x1"] < segment.scan_box[k, 0]
+                or events.shapes.shapes[row]["y1"] < segment.scan_box[k, 1]
+            ):
+                continue
         out[count] = segment.scan[k]
         count += 1
     return count
+
+
+@inlined
+def post_key(space, column, value):
+    """What stands for a value of a column among the postings."""
+    return np.uint64(space) << _SPACE | np.uint64(column) << _COLUMN | np.uint64(value)
+
+
+@kernel
+def _posted(segment, key, out, count):
+    """Append the filters that a value is posted for."""
+    slot = np.searchsorted(segment.post_key, key)
+    if slot < segment.post_key.shape[0] and segment.post_key[slot] == key:
+        for k in range(segment.post_start[slot], segment.post_start[slot + 1]):
+            out[count] = segment.post_filter[k]
+            count += 1
+    return count
+
+
+@kernel
+def place_of_string(text, start, stop, source):
+    """Where a string stands among all by its first few bytes, or its last ones read backwards."""
+    place = np.int64(0)
+    for k in range(PLACE_BYTES):
+        byte = np.int64(0)
+        if start + k < stop:
+            byte = np.int64(text[stop - 1 - k] if source == ENDS else text[start + k])
+        place = place << 8 | byte
+    return np.float64(place)
 
 
 @kernel

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.posts import FILTER_WORDS, PostScratch
 from fencepost.kernels.shapes import STACK
 from fencepost.kernels.trees import Scratch
 
 EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
+REMOVED, FIRST_EXPIRY, MOST_CHAINS = range(3)  # the state of a segment
 
 
 class Room(NamedTuple):
@@ -23,7 +24,7 @@ class Room(NamedTuple):
     candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
     seen: NDArray[np.uint64]  # a bit a subscription, all 0
     results: NDArray[np.uint32]
-    uncertain: NDArray[np.uint32]  # (n, 2)
+    uncertain: NDArray[np.uint32]  # (n, 3)
     counts: NDArray[np.int64]  # of everything so far
 
 
@@ -37,21 +38,18 @@ def no_room() -> Room:
         none,
         bits,
         none,
-        np.empty((0, 2), np.uint32),
+        np.empty((0, 3), np.uint32),
         np.zeros(4, np.int64),
     )
 
 
 @kernel
-def fitted(room_handle, segment, most_chains, events):
-    """The room behind a handle, grown to what events and a segment need.
-
-    most_chains : of any shape of the segment.
-    """
+def fitted(room_handle, segment, events):
+    """The room behind a handle, grown to what events and a segment need."""
     room = room_handle.arrays
-    chains = max(most_chains, _most_chains(events.shapes))
-    most = segment.filter_subscription.shape[0] + segment.posts.owner.shape[0]
-    bits = (segment.alive.shape[0] + 63) >> 6
+    chains = max(segment.state[MOST_CHAINS], _most_chains(events.shapes))
+    most = most_candidates(segment)
+    bits = (segment.gone.shape[0] + 63) >> 6
     items = np.int64(0)
     for c in range(events.list_start.shape[0]):
         for e in range(events.list_start.shape[1]):
@@ -85,6 +83,16 @@ def fitted(room_handle, segment, most_chains, events):
     )
     room_handle.arrays = room
     return room
+
+
+@inlined
+def most_candidates(segment):
+    """How many filters, or entries of the posts, an event can find at most."""
+    return (
+        segment.filter_subscription.shape[0]
+        + segment.posts.owner.shape[0]
+        + segment.trees.values.shape[0]  # where a filter may be twice
+    )
 
 
 @kernel

@@ -118,6 +118,43 @@ def build(text, start):
 
 
 @kernel
+def add(vocabulary, words, text, start, ids):
+    """Add strings to a vocabulary that has room for them and so many words; the words then.
+
+    ids : (n,) int64, the number of each string. At most half of the slots may be in use
+    afterwards. Whoever looks up words meanwhile finds those that were there.
+    """
+    for k in range(start.shape[0] - 1):
+        key = hash_bytes(text, start[k], start[k + 1])
+        ids[k] = look_up_hashed(vocabulary, key, text, start[k], start[k + 1])
+        if ids[k] >= 0:
+            continue
+        ids[k] = words
+        first = vocabulary.start[words]
+        for j in range(start[k + 1] - start[k]):
+            vocabulary.bytes[first + j] = text[start[k] + j]
+        vocabulary.start[words + 1] = first + start[k + 1] - start[k]
+        at = _first_slot(vocabulary.slots, key)
+        while vocabulary.slots[at] != _NO_SLOT:
+            at = _next_slot(vocabulary.slots, at)
+        vocabulary.slots[at] = _slot_of(key, words)
+        words += 1
+    return words
+
+
+@kernel
+def reslotted(vocabulary, words, more):
+    """Slots for so many words of a vocabulary, and so many more."""
+    hashes = np.empty(words, np.uint64)
+    for k in range(words):
+        hashes[k] = hash_bytes(vocabulary.bytes, vocabulary.start[k], vocabulary.start[k + 1])
+    slots = vocabulary.slots
+    while slots.shape[0] < 4 * (words + more):
+        slots = _larger(slots, hashes)
+    return slots
+
+
+@kernel
 def _larger(slots, hashes):
     """A table of twice the size for the words that have these hashes."""
     slots = np.full(2 * slots.shape[0], _NO_SLOT, np.uint64)

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import names, pairs, posts_layout, rtree
+from fencepost.kernels import names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import same_place, within_pairs
 from fencepost.kernels.event_layout import lay_out_event
-from fencepost.kernels.handles import arrays_of, handle
+from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
+from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
     GROUP,
@@ -102,6 +103,10 @@ def _structures() -> None:
     segment = _segment()
     regions = segment.regions
     can_be_gridded(np.zeros(4))
+    places(segment.checks, segment.shapes, np.empty((0, 4)), np.empty(0, np.uint8))
+    start = np.zeros(1, np.int64)
+    vocabulary.reslotted(segment.vocabulary, 0, 0)
+    vocabulary.add(segment.vocabulary, 0, np.empty(0, np.uint8), start, np.empty(0, np.int64))
     rows = np.empty(0, np.int64)
     rasters(segment.shapes, rows, rows, regions.extent, regions.fine, regions.coarse)
 
@@ -130,20 +135,28 @@ def _segment() -> SegmentArrays:
     return SegmentArrays(
         np.empty(0, CHECK),
         positions,
-        np.empty(0, np.uint32),
-        np.empty(0, np.uint8),
+        none,
+        none,
         np.empty(0, np.int64),
         positions,
-        np.empty(0, np.uint32),
+        none,
         np.empty(0, np.uint64),
         positions,
         np.empty(0, np.uint32),
-        np.empty(0, np.uint32),
-        np.empty(0, np.uint32),
+        none,
+        np.empty(0, np.uint8),
+        none,
+        none,
+        np.empty(0, np.int32),
+        np.empty((0, 4)),
+        np.empty(0, np.uint8),
+        np.empty(0, np.float32),
+        np.array([0, 2**62, 1]),
         none,
         np.empty(0, np.uint8),
         _posts(),
         regions,
+        trees,
         trees,
         words,
         _triangle(),
@@ -211,4 +224,5 @@ def _match() -> None:
     )  # fmt: skip
     arrays_of(event)
     events = handle(EventArrays(*values, _triangle()))
-    match_events(segment, 1, events, handle(no_room()), 0, False)
+    segments = followed_by(listed(segment), segment)
+    match_events(segments, events, handle(no_room()), 0, np.uint32(0))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Events, Pairs
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
@@ -35,7 +35,7 @@ Block = tuple[NDArray[np.int64], Events]  # rows of the table, and what is in th
 
 def match_table(
     matcher: Matcher,
-    shelves: tuple[Shelf, ...],
+    shelves: Snapshot,
     table: object,
     threads: int,
     dead_letters: DeadLetters | None,
@@ -53,7 +53,7 @@ def _check_threads(threads: object) -> None:
 
 def match_pairs(
     matcher: Matcher,
-    shelves: tuple[Shelf, ...],
+    shelves: Snapshot,
     table: object,
     threads: int = 1,
     dead_letters: DeadLetters | None = None,
@@ -149,9 +149,7 @@ def _is_frame(table: object) -> bool:
     return type(table).__name__ in ("DataFrame", "GeoDataFrame") and hasattr(table, "to_dict")
 
 
-def _result(
-    events: NDArray[np.int64], rows: NDArray[np.int64], shelves: tuple[Shelf, ...]
-) -> pa.Table:
+def _result(events: NDArray[np.int64], rows: NDArray[np.int64], shelves: Snapshot) -> pa.Table:
     """Pairs as a table, by event and id; the dictionary holds the ids that occur."""
     distinct, codes = _numbered(rows.astype(np.uint32))
     ids = names_of(shelves, "id", distinct)
@@ -186,7 +184,7 @@ def _by_name(
     return order[np.lexsort((rank[codes], events[order]))]
 
 
-def names_of(shelves: tuple[Shelf, ...], column: str, rows: NDArray[np.int64]) -> pa.Array:
+def names_of(shelves: Snapshot, column: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the names of subscriptions, whose rows count through all shelves."""
     chunks = [chunk for shelf in shelves for chunk in shelf.column(column).chunks]
     taken = pa.chunked_array(chunks, pa.string()).take(pa.array(rows))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Storage
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Pairs, python_rows
 from fencepost.match.ranking import by_shelf
 from fencepost.model.event import attributes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def scores_of_pairs(
     matcher: Matcher,
-    shelves: tuple[Shelf, ...],
+    shelves: Snapshot,
     events: pa.Table | Sequence[object],
     pairs: Pairs,
 ) -> NDArray[np.float64]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.index.segment import NEVER, Segment
+from fencepost.language import ast
+from fencepost.language.render import render_json
 from fencepost.match.strings import Strings
 from fencepost.model.times import instant_of, parse_instant
 from fencepost.plan.checks import Filter
@@ -19,47 +23,76 @@ from fencepost.plan.checks import Filter
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
 
 
+Expression: TypeAlias = str | ast.Condition | None
+
+
+def as_text(expression: Expression) -> str | None:
+    """An expression as it was given or, of a condition that was made otherwise, in CQL2 JSON."""
+    if expression is None or isinstance(expression, str):
+        return expression
+    return json.dumps(render_json(expression))
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """A subscription as it was given, and its filters."""
 
     id: str
-    expression: str | None
+    expression: Expression
     subscriber: str
     expires: int
     filters: tuple[Filter, ...]
 
 
-@dataclass(slots=True)
-class Shelf:
-    """A segment and the names of its subscriptions, row by row.
+class Names(Protocol):
+    """What the subscriptions of a shelf are called, row by row."""
 
-    Where no subscription has a subscriber other than its id, or none an expression, the table of
-    names need not have that column.
+    @property
+    def table(self) -> pa.Table:
+        """All of it; a subscriber may be left out where all are the ids, and expressions too."""
+
+    @property
+    def ids(self) -> RowStrings:
+        """The ids."""
+
+    @property
+    def subscribers(self) -> RowStrings:
+        """The subscribers."""
+
+    def given(self, row: int) -> Expression:
+        """The expression of a row, or its condition; None where it was given as columns."""
+
+
+class RowStrings(Protocol):
+    """Strings by row, and rows by string."""
+
+    def __getitem__(self, row: int) -> str: ...
+
+    def row_of(self, value: str) -> int:
+        """The row of a string, or -1."""
+
+
+class TableNames:
+    """Names in a table.
+
+    Where no subscription has a subscriber other than its id, or none an expression, it need not
+    have that column.
     """
 
-    segment: Segment
-    names: pa.Table
-    serial: int = 0
-    _ids: Strings | None = None
-    _subscribers: Strings | None = None
-
-    def without(self, rows: list[int]) -> Shelf:
-        """The same shelf with some rows removed; this one stays as it is."""
-        alive = self.alive.copy()
-        alive[rows] = 0
-        segment = Segment(self.segment.arrays._replace(alive=alive))
-        return Shelf(segment, self.names, self.serial, self._ids, self._subscribers)
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._ids: Strings | None = None
+        self._subscribers: Strings | None = None
 
     def column(self, name: str) -> pa.ChunkedArray:
         """The "id" or the "subscriber" of each row."""
-        return self.names.column(name if name in self.names.column_names else "id")
+        return self.table.column(name if name in self.table.column_names else "id")
 
-    def expression(self, row: int) -> str | None:
+    def given(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        if "expression" not in self.names.column_names:
+        if "expression" not in self.table.column_names:
             return None
-        given: str | None = self.names.column("expression")[row].as_py()
+        given: str | None = self.table.column("expression")[row].as_py()
         return given
 
     @property
@@ -73,23 +106,77 @@ class Shelf:
     def subscribers(self) -> Strings:
         """The subscribers, row by row."""
         if self._subscribers is None:
-            own = "subscriber" in self.names.column_names
+            own = "subscriber" in self.table.column_names
             self._subscribers = Strings(self.column("subscriber")) if own else self.ids
         return self._subscribers
 
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """A segment and the names of its subscriptions, row by row.
+
+    Attributes
+    ----------
+    segment : Segment
+    names : Names
+    serial : int
+    listed : list of Subscription, optional
+        What is on it, where the segment is of those that came last, and not yet indexed.
+    """
+
+    segment: Segment
+    names: Names
+    serial: int = 0
+    listed: list[Subscription] | None = None
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The "id" or the "subscriber" of each row."""
+        table = self.names.table
+        return table.column(name if name in table.column_names else "id")
+
+    def expression(self, row: int) -> str | None:
+        """The expression of a row, if it was given as one."""
+        return as_text(self.names.given(row))
+
     @property
-    def alive(self) -> NDArray[np.uint8]:
-        """1 for each row that is not removed."""
-        return self.segment.arrays.alive
+    def ids(self) -> RowStrings:
+        """The ids, row by row."""
+        return self.names.ids
 
-    def living(self, now: int) -> NDArray[np.int64]:
-        """The rows that are neither removed nor expired."""
-        return np.flatnonzero((self.alive > 0) & (self.segment.arrays.expires > now))
+    @property
+    def subscribers(self) -> RowStrings:
+        """The subscribers, row by row."""
+        return self.names.subscribers
 
-    def living_ids(self, now: int) -> list[str]:
+    @property
+    def gone(self) -> NDArray[np.uint32]:
+        """From which version on each row is removed."""
+        return self.segment.arrays.gone
+
+    def living(self, now: int, version: int) -> NDArray[np.int64]:
+        """The rows that are neither expired nor removed by a version."""
+        return np.flatnonzero((self.gone > version) & (self.segment.arrays.expires > now))
+
+    def living_ids(self, now: int, version: int) -> list[str]:
         """The ids of those rows."""
-        ids: list[str] = self.column("id").take(pa.array(self.living(now))).to_pylist()
+        ids: list[str] = self.column("id").take(pa.array(self.living(now, version))).to_pylist()
         return ids
+
+
+class Snapshot(tuple[Shelf, ...]):
+    """Shelves as they were at a version; what was removed later is still there for whoever has it.
+
+    Attributes
+    ----------
+    version : int
+    """
+
+    version: int
+
+    def __new__(cls, shelves: Iterable[Shelf], version: int) -> Snapshot:
+        made = super().__new__(cls, shelves)
+        made.version = version
+        return made
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:
@@ -112,7 +199,7 @@ def names_table(subscriptions: list[Subscription]) -> pa.Table:
         [
             [s.id for s in subscriptions],
             [s.subscriber for s in subscriptions],
-            [s.expression for s in subscriptions],
+            [as_text(s.expression) for s in subscriptions],
         ],
         schema=SCHEMA,
     )

@@ -23,7 +23,7 @@ from fencepost.index.one_event import EventLayout
 from fencepost.kernels.handles import handle
 from fencepost.language import ast
 from fencepost.language.parse import parse
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner, events_of
@@ -55,10 +55,10 @@ class Engine(Protocol):
     def subscribers(self, event: EventValues) -> Iterable[str]:
         """The subscribers of those, each once, in any order."""
 
-    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
         """Pairs of an event and a subscription's row, counted through all shelves."""
 
-    def stats(self) -> Mapping[str, int]:
+    def stats(self) -> Mapping[str, Any]:
         """Numbers about the engine itself."""
 
 
@@ -70,13 +70,13 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
         """Nothing to do."""
 
-    def stats(self) -> Mapping[str, int]:
+    def stats(self) -> Mapping[str, Any]:
         """Nothing to tell."""
         return {}
 
@@ -94,7 +94,7 @@ class _OfShelves(ABC):
             for row in rows.tolist():
                 yield shelf, row
 
-    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
         """Pairs of an event and a subscription's row, counted through all shelves."""
         found, base = [np.empty((0, 2), np.int64)], 0
         for shelf, (rows, stops) in zip(shelves, self._by_shelf(shelves, events), strict=True):
@@ -110,12 +110,13 @@ class SegmentEngine(_OfShelves):
         super().__init__(shelves, clock)
         self._runner = Runner()
         self._layout = 0, EventLayout(Columns())
+        self._spent = [0, 0]  # nanoseconds: laying events out, and matching them
 
-    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         block = self._laid_out(events)
-        now = self._clock()
-        for shelf in shelves:
-            yield self._runner.match(shelf.segment, block, now)
+        yield from self._runner.match(
+            [shelf.segment for shelf in shelves], block, self._clock(), shelves.version
+        )
 
     def _laid_out(self, events: Events) -> Any:
         columns = self._shelves.columns
@@ -134,12 +135,12 @@ class SegmentEngine(_OfShelves):
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def _by_shelf(self, shelves: tuple[Shelf, ...], events: Events) -> Iterator[Found]:
+    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         rows = [Row(event.attributes) for event in python_rows(events)]
         stop_words = self._shelves.columns.tokeniser.stop_words
         now = self._clock()
         for shelf in shelves:
-            living = shelf.living(now).tolist()
+            living = shelf.living(now, shelves.version).tolist()
             asked = [(row, condition_on(shelf, row, self._shelves.columns)) for row in living]
             found = [
                 [row for row, condition in asked if matches(condition, event, stop_words)]
@@ -151,8 +152,10 @@ class ReferenceEngine(_OfShelves):
 
 def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     """The condition of a subscription on a shelf."""
-    given = shelf.expression(row)
-    return condition_of(shelf.segment, row, columns) if given is None else parse(given)
+    given = shelf.names.given(row)
+    if given is None:
+        return condition_of(shelf.segment, row, columns)
+    return parse(given) if isinstance(given, str) else given
 
 
 def python_rows(events: Events, tokeniser: Tokeniser = EVERY_WORD) -> Sequence[EventValues]:

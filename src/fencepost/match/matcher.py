@@ -12,14 +12,22 @@ import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
+from fencepost.index.planner import Path as AccessPath
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import Shelf, Subscription, checked_id, expiry
-from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
+from fencepost.match.catalogue import Shelf, Snapshot, Subscription, checked_id, expiry
+from fencepost.match.engines import (
+    Clock,
+    Engine,
+    ReferenceEngine,
+    SegmentEngine,
+    condition_on,
+)
 from fencepost.match.explain import Explanation, explain
+from fencepost.match.moving import moved
 from fencepost.match.paper_index import Table, TableEngine
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
@@ -279,6 +287,36 @@ class Matcher:
                 self._engine.changed([(id, None)])
         return was_there
 
+    def move(self, id: str, attribute: str, geometry: object) -> None:
+        """Let a subscription ask about another place: that of a subscriber who moves.
+
+        Parameters
+        ----------
+        id : str
+        attribute : str
+            Of events, which the subscription compares with a geometry. Where it asks for distances
+            of this attribute, their geometry moves and others stay; else all of this attribute.
+        geometry : Shapely geometry, WKT, WKB or GeoJSON mapping
+            Where it is from now on.
+
+        Examples
+        --------
+        >>> m = Matcher()
+        >>> m.subscribe("me", "S_DWITHIN(geometry, POINT(0 0), 2) AND kind = 'taxi'")
+        >>> m.move("me", "geometry", "POINT (10 10)")
+        >>> m.match({"geometry": "POINT (11 10)", "kind": "taxi"})
+        ['me']
+        """
+        with self._shelves.lock:
+            if id not in self:
+                raise ModelError(f"there is no subscription {id!r:.60} to be moved")
+            shelf, row = self._shelves.find(id)
+            condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
+            expires = int(shelf.segment.arrays.expires[row])
+            owner = shelf.subscribers[row]
+            new = Subscription(id, condition, owner, expires, tuple(filters(condition)))
+            self._add([new], replace=True)
+
     def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
@@ -307,7 +345,7 @@ class Matcher:
         """The ids of all subscriptions, sorted."""
         return self._shelves.ids()
 
-    def snapshot(self) -> tuple[Shelf, ...]:
+    def snapshot(self) -> Snapshot:
         """The segments as they are now."""
         return self._shelves.snapshot()
 
@@ -404,7 +442,7 @@ class Matcher:
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
         shelves = self.snapshot()
-        paths = {"words": 0, "region": 0, "equality": 0, "scan": 0}
+        paths = {path.name.lower(): 0 for path in AccessPath}
         for shelf in shelves:
             for name, count in shelf.segment.paths().items():
                 paths[name] += count
@@ -427,6 +465,10 @@ class Matcher:
             for column in rows
             for p in properties(column.source)
         )
+
+    def settle(self) -> None:
+        """Wait until all that came last is indexed, which otherwise happens by the way."""
+        self._shelves.settle()
 
     # Keeping
 

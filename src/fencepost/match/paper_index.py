@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fencepost.index.segment import NEVER
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Changes, Clock, Events, Pairs, condition_on, python_rows
 from fencepost.match.shelves import Shelves
 from fencepost.plan.checks import Filter
@@ -69,7 +69,7 @@ class TableEngine:
         self._changes: dict[str, tuple[Filter, ...] | None] = dict.fromkeys(shelves.ids())
         self._expires: dict[str, int] = {}  # of those that do
         self._expiring: list[tuple[int, str]] = []  # a heap of the same; what changed stays in it
-        self._rows: tuple[tuple[Shelf, ...], dict[str, int]] = (), {}
+        self._rows: tuple[Snapshot | None, dict[str, int]] = None, {}
 
     def changed(self, changes: Changes) -> None:
         """Hear of ids that came, went or were replaced, with their filters where at hand."""
@@ -87,7 +87,7 @@ class TableEngine:
             self._catch_up()
             return self._table.match_interfaces(event)
 
-    def pairs(self, shelves: tuple[Shelf, ...], events: Events) -> Pairs:
+    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
         """Pairs of an event and a subscription's row, counted through all shelves."""
         rows = python_rows(events, self._shelves.columns.tokeniser)
         with self._shelves.lock:
@@ -109,7 +109,6 @@ class TableEngine:
 
     def _catch_up(self) -> None:
         """Make the table hold what the shelves hold now."""
-        self._shelves.snapshot()  # nothing waits now, so what is found below stays where it is
         for id, compiled in list(self._changes.items()):
             self._forget(id)
             if id in self._shelves:
@@ -139,13 +138,13 @@ class TableEngine:
         if id in self._table:
             self._table.remove(id)
 
-    def _rows_on(self, shelves: tuple[Shelf, ...]) -> dict[str, int]:
+    def _rows_on(self, shelves: Snapshot) -> dict[str, int]:
         """Where each id is on some shelves; remembered, since they are mostly the same."""
         if self._rows[0] is not shelves:
             found, base = {}, 0
             for shelf in shelves:
                 ids = shelf.ids
-                for row in np.flatnonzero(shelf.alive).tolist():
+                for row in np.flatnonzero(shelf.gone > shelves.version).tolist():
                     found[ids[row]] = base + row
                 base += len(shelf.segment)
             self._rows = shelves, found

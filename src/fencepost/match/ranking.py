@@ -21,9 +21,9 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.named import places_wanted, use_of, use_of_key, word_key, words_named
 from fencepost.index.posts import ranges
-from fencepost.index.segment import NEVER, Segment
+from fencepost.index.segment import NEVER, NEVER_GONE, Segment
 from fencepost.kernels.matching import look_up
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.engines import Clock, condition_on
 from fencepost.match.reference import ranking as reference
 from fencepost.plan.evaluate import EventValues
@@ -38,7 +38,7 @@ Ranked: TypeAlias = list[tuple[str, float]]
 class Scores(Protocol):
     """Scores matches, from any number of threads."""
 
-    def of(self, shelves: tuple[Shelf, ...], event: EventValues, found: Matches) -> list[float]:
+    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
         """The score of each match; there may be other subscriptions on the shelves."""
 
 
@@ -53,7 +53,7 @@ def check_limits(top_k: object, min_score: object) -> None:
         raise ModelError(f"min_score must be a number, or None; saw {min_score!r:.40}")
 
 
-def by_shelf(shelves: tuple[Shelf, ...], rows: NDArray[np.int64]) -> Matches:
+def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
     """Rows counted through all shelves as rows of each."""
     rows = np.sort(rows)
     ends = np.cumsum([0, *(len(shelf.segment) for shelf in shelves)])
@@ -82,7 +82,7 @@ class SegmentScores:
         self._lock = threading.Lock()
         self._counts: dict[int, _Counts] = {}  # by the serial number of the shelf
 
-    def of(self, shelves: tuple[Shelf, ...], event: EventValues, found: Matches) -> list[float]:
+    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
         """The score of each match."""
         words = _EventWords(self._columns, event)
         # Nothing is counted for an event that needs no counts.
@@ -94,7 +94,7 @@ class SegmentScores:
             scores += ((text + place) / 2).tolist()
         return scores
 
-    def _weights(self, shelves: tuple[Shelf, ...], words: _EventWords) -> list[float]:
+    def _weights(self, shelves: Snapshot, words: _EventWords) -> list[float]:
         """The idf of each word of the event."""
         now = self._clock()
         living = 0
@@ -142,7 +142,7 @@ class _Counts:
             return
         self._segment, self._removals = segment, segment.removals
         expires = segment.arrays.expires
-        gone = (segment.arrays.alive == 0) | (expires <= now)
+        gone = (segment.arrays.gone != NEVER_GONE) | (expires <= now)
         changed = np.flatnonzero(gone != self._gone)
         for rows, by in ((changed[gone[changed]], -1), (changed[~gone[changed]], 1)):
             key = words_named(segment, rows).key
@@ -249,10 +249,10 @@ class ReferenceScores:
         self._columns = columns
         self._clock = clock
 
-    def of(self, shelves: tuple[Shelf, ...], event: EventValues, found: Matches) -> list[float]:
+    def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
         """The score of each match."""
         now = self._clock()
-        living = self._filters((shelf, shelf.living(now)) for shelf in shelves)
+        living = self._filters((shelf, shelf.living(now, shelves.version)) for shelf in shelves)
         return reference.scores(
             self._filters(found), living, event.attributes, self._columns.tokeniser.stop_words
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from operator import is_
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
-from fencepost.kernels.handles import arrays_of, handle
+from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.matching import EventArrays, match_events
 from fencepost.kernels.rooms import no_room
 from fencepost.language.ast import Near
@@ -23,43 +24,91 @@ Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 _NEAR = tuple(Near)
 
 
-class _Rooms(threading.local):
-    """What each thread reuses from match to match."""
+class _Room(NamedTuple):
+    """What one call after another reuses, and what was counted in it."""
 
-    def __init__(self) -> None:
-        self.own: Any = handle(no_room())
+    handle: Any
+    counts: NDArray[np.int64]
 
 
 class Runner:
     """Matches events against segments, from any number of threads."""
 
     def __init__(self) -> None:
-        self._rooms = _Rooms()
+        self._idle: list[_Room] = []
+        self._rooms: list[_Room] = []
+        self._last: tuple[tuple[Segment, ...], Any] = (), None
+        self._before_last: tuple[tuple[Segment, ...], Any] = (), None
 
-    def match(self, segment: Segment, events: Any, now: int) -> Found:
-        """The rows of the subscriptions that each event matches, ascending; where each's end.
+    def counts(self) -> NDArray[np.int64]:
+        """How many events, candidates, matches and uncertain ones there were."""
+        total = np.zeros(4, np.int64)
+        for room in self._rooms:
+            total += room.counts
+        return total
+
+    def match(
+        self, segments: Sequence[Segment], events: Any, now: int, version: int
+    ) -> list[Found]:
+        """For each segment the rows that each event matches, ascending; and where each's end.
+
+        Rows that expire by `now`, or are removed by a version, do not match.
 
         Parameters
         ----------
         events : handle of EventArrays
         """
-        rows, stops, uncertain = match_events(
-            segment.handle,
-            segment.most_chains,
-            events,
-            self._rooms.own,
-            now,
-            segment.some_gone(now),
-        )
+        if not segments:
+            return []
+        handles = self._listed(segments)
+        room = self._idle.pop() if self._idle else self._new_room()
+        rows, stops, uncertain = match_events(handles, events, room.handle, now, np.uint32(version))
+        self._idle.append(room)
+        if len(segments) == 1:
+            found = [(rows, stops[0])]
+        else:
+            ends = stops[:, -1].tolist() if stops.shape[1] else [0] * len(segments)
+            found = [
+                (rows[low:high], own - low)
+                for low, high, own in zip([0, *ends], ends, stops, strict=False)
+            ]
         if len(uncertain):
-            return _with_decided(rows, stops, _decide(segment, arrays_of(events), uncertain))
-        return rows, stops
+            for number in np.unique(uncertain[:, 0]).tolist():
+                pairs = uncertain[uncertain[:, 0] == number, 1:]
+                decided = _decide(segments[number], arrays_of(events), pairs)
+                found[number] = _with_decided(found[number], decided)
+        return found
+
+    def _new_room(self) -> _Room:
+        given = no_room()
+        room = _Room(handle(given), given.counts)
+        self._rooms.append(room)
+        return room
+
+    def _listed(self, segments: Sequence[Segment]) -> Any:
+        """The segments as kernels take them; mostly the same as the last time, or but for one."""
+        known, handles = self._last
+        if not _same(known, segments):
+            start, before = self._before_last
+            if not start or not _same(start, segments[:-1]):
+                start, before = tuple(segments[:-1]), None
+                for segment in start:
+                    own = segment.handle
+                    before = listed(own) if before is None else followed_by(before, own)
+                self._before_last = start, before
+            last = segments[-1].handle
+            handles = listed(last) if before is None else followed_by(before, last)
+            self._last = tuple(segments), handles
+        return handles
 
 
-def _with_decided(
-    results: NDArray[np.uint32], stops: NDArray[np.int64], decided: NDArray[np.uint32]
-) -> Found:
+def _same(some: Sequence[Segment], others: Sequence[Segment]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _with_decided(found: Found, decided: NDArray[np.uint32]) -> Found:
     """Results and more pairs of (event, row), as results."""
+    results, stops = found
     pairs = np.column_stack((events_of(stops), results))
     pairs = np.unique(np.concatenate((pairs, decided)), axis=0)
     return (

@@ -1,27 +1,51 @@
-"""The subscriptions of a matcher: what waits, the segments, and where each id is.
+"""The subscriptions of a matcher: those that came last, the segments, and where each id is.
 
-Writers hold the lock; readers do not. A reader takes the tuple of shelves as it is published, and
-a shelf's segment never changes but for rows that are removed. Where a change needs two things to
-happen at once (a subscription replaced), they are published as one new tuple.
+Writers hold the lock; readers do not. A reader takes the snapshot as it is published: some
+shelves, and a version. A row that is removed says from which version on, so that whoever has an
+older snapshot sees all of it as it was; what belongs together (a subscription replaced) happens in
+one version.
+
+New subscriptions go through `Recent`. Once there are some thousands they become a segment of their
+own, and segments of like size are merged, all that on a thread beside. While one merges, others
+read and write; what they removed meanwhile is removed from the merged one before it takes the place
+of the old ones.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.merge import merge
-from fencepost.index.segment import build
+from fencepost.index.segment import NEVER_GONE, build
 from fencepost.index.table import FilterTable
-from fencepost.match.catalogue import Shelf, Subscription, joined, names_table
+from fencepost.match.catalogue import (
+    Shelf,
+    Snapshot,
+    Subscription,
+    TableNames,
+    joined,
+    names_table,
+)
+from fencepost.match.recent import Recent
 
-Place = tuple[int, int]  # the serial number of a shelf, and a row
+RECENT = 1024  # so many subscriptions are looked at one by one
+_ALIKE_BITS = 2
+_ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
+_MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
+_MANY = 64  # so many subscriptions at once are worth a segment
+
+Rows: TypeAlias = NDArray[np.int64]
 
 
 class Shelves:
@@ -31,58 +55,75 @@ class Shelves:
         self.columns = columns
         self.lock = threading.RLock()
         self._clock = clock
-        self._shelves: tuple[Shelf, ...] = ()
-        self._waiting: dict[str, Subscription] = {}
-        self._replaced: dict[str, Place] = {}  # of those waiting, the rows they take the place of
-        self._serial = 0
+        self.most_recent = RECENT
+        self._filed: list[Shelf] = []
+        self._recent = Recent(columns, 1)
+        self._serial = 1
+        self._snapshot = Snapshot((), 0)
+        self._merged = threading.Condition(self.lock)
+        self._merger: threading.Thread | None = None
+        _all.add(self)
 
-    def snapshot(self) -> tuple[Shelf, ...]:
-        """The segments as they are now, with nothing waiting."""
-        if self._waiting:
-            with self.lock:
-                self._flush()
-        return self._shelves
+    def snapshot(self) -> Snapshot:
+        """The shelves as they are now."""
+        return self._snapshot
 
     def load(self, shelves: Iterable[Shelf]) -> None:
         """Take shelves as they are, as the only ones."""
         with self.lock:
-            self._shelves = tuple(self._numbered(shelf) for shelf in shelves)
+            self._filed = [self._numbered(shelf) for shelf in shelves]
+            self._publish(self._snapshot.version)
 
     def push(self, shelf: Shelf) -> None:
         """Add a shelf of subscriptions whose ids are not in use."""
         with self.lock:
-            self._flush()
-            self._publish([*self._shelves, self._numbered(shelf)])
+            self._file_recent()
+            self._filed.append(self._numbered(shelf))
+            self._publish(self._snapshot.version)
+            self._merge_beside()
 
     def add(self, subscriptions: Iterable[Subscription], replace: bool) -> None:
         """Add subscriptions; with `replace` in place of those with the same ids."""
         with self.lock:
-            for subscription in subscriptions:
-                id = subscription.id
-                if id in self and not replace:
-                    raise ModelError(in_use(id))
-                place = self._place(id)
-                if place is not None:
-                    self._replaced[id] = place[0].serial, place[1]
-                self._waiting[id] = subscription
+            given = {one.id: one for one in subscriptions}
+            taken = next((id for id in given if id in self), None)
+            if taken is not None and not replace:
+                raise ModelError(in_use(taken))
+            version = self._snapshot.version + 1
+            places = [place for id in given if (place := self._place(id)) is not None]
+            if len(given) > _MANY:
+                self._file_recent()
+                self._filed.append(self._numbered(self._filed_at_once(list(given.values()))))
+            else:
+                for one in given.values():
+                    self._recent.add(one)
+            for shelf, row in places:
+                # What is new may have moved to a larger array.
+                new = shelf.serial == self._recent.serial
+                (self._recent.delta if new else shelf.segment).remove(row, version)
+            self._publish(version)
+            if len(self._recent) >= self.most_recent:
+                self._file_recent()
+            self._merge_beside()
 
     def remove(self, id: object) -> bool:
         """Remove a subscription; whether there was one."""
         if not isinstance(id, str):
             return False
         with self.lock:
-            was_there = id in self
-            self._waiting.pop(id, None)
-            self._replaced.pop(id, None)
             place = self._place(id)
-            if place is not None:
-                place[0].segment.remove(place[1])
+            if place is None:
+                return False
+            shelf, row = place
+            was_there = self._is_there(shelf, row)
+            version = self._snapshot.version + 1
+            shelf.segment.remove(row, version)
+            self._publish(version)
             return was_there
 
     def find(self, id: object) -> tuple[Shelf, int]:
         """The shelf and row of a subscription."""
         with self.lock:
-            self._flush()
             place = self._place(id) if isinstance(id, str) else None
             if place is None:
                 raise ModelError(f"there is no subscription {id!r:.60}")
@@ -91,7 +132,7 @@ class Shelves:
     def first_taken(self, ids: pa.Array) -> str | None:
         """One of these ids that is in use, if any is."""
         for shelf in self.snapshot():
-            known = pc.is_in(ids, value_set=shelf.ids.array.cast(ids.type))
+            known = pc.is_in(ids, value_set=pa.array(shelf.column("id")).cast(ids.type))
             for id in ids.filter(known).to_pylist():
                 if id in self:
                     return str(id)
@@ -99,23 +140,30 @@ class Shelves:
 
     def __contains__(self, id: str) -> bool:
         with self.lock:
-            now = self._clock()
-            waiting = self._waiting.get(id)
-            if waiting is not None:
-                return waiting.expires > now
             place = self._place(id)
-            if place is None:
-                return False
-            return bool(place[0].segment.arrays.expires[place[1]] > now)
+            return place is not None and self._is_there(*place)
 
     def __len__(self) -> int:
-        now = self._clock()
-        return sum(len(shelf.living(now)) for shelf in self.snapshot())
+        now, shelves = self._clock(), self._snapshot
+        return sum(len(shelf.living(now, shelves.version)) for shelf in shelves)
 
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
-        now = self._clock()
-        return sorted(id for shelf in self.snapshot() for id in shelf.living_ids(now))
+        now, shelves = self._clock(), self._snapshot
+        return sorted(id for shelf in shelves for id in shelf.living_ids(now, shelves.version))
+
+    def settle(self) -> None:
+        """File what came last, and wait until nothing is left to be merged."""
+        with self.lock:
+            self._file_recent()
+            self._publish(self._snapshot.version)
+            self._merge_beside()
+            merger = self._merger
+        if merger is not None:
+            merger.join()
+
+    def _is_there(self, shelf: Shelf, row: int) -> bool:
+        return bool(shelf.segment.arrays.expires[row] > self._clock())
 
     def _numbered(self, shelf: Shelf) -> Shelf:
         self._serial += 1
@@ -124,50 +172,111 @@ class Shelves:
 
     def _place(self, id: str) -> tuple[Shelf, int] | None:
         """The shelf and row of a subscription that is not removed, if there is one."""
-        for shelf in reversed(self._shelves):
+        for shelf in reversed(self._snapshot):
             row = shelf.ids.row_of(id)
-            if row >= 0 and shelf.alive[row]:
+            if row >= 0 and shelf.gone[row] == NEVER_GONE:
                 return shelf, row
         return None
 
-    def _flush(self) -> None:
-        """Put what waits into a segment of its own, and publish it."""
-        if not self._waiting:
-            return
-        waiting = list(self._waiting.values())
+    def _publish(self, version: int) -> None:
+        recent = [self._recent.shelf()] if len(self._recent) else []
+        self._snapshot = Snapshot([*self._filed, *recent], version)
+
+    def _filed_at_once(self, subscriptions: list[Subscription]) -> Shelf:
         table = FilterTable(self.columns)
-        for number, subscription in enumerate(waiting):
+        for number, subscription in enumerate(subscriptions):
             table.add(number, subscription.filters)
-        expires = np.array([s.expires for s in waiting], np.int64)
-        fresh = self._numbered(Shelf(build(table.arrays(), expires), names_table(waiting)))
-        self._publish([*self._without_replaced(), fresh])
-        # Only now: a reader that finds nothing waiting must find everything published.
-        self._waiting, self._replaced = {}, {}
+        expires = np.array([s.expires for s in subscriptions], np.int64)
+        return Shelf(build(table.arrays(), expires), TableNames(names_table(subscriptions)))
 
-    def _without_replaced(self) -> list[Shelf]:
-        """The shelves; those with replaced rows as copies in which they are gone."""
-        gone: dict[int, list[int]] = {}
-        for serial, row in self._replaced.values():
-            gone.setdefault(serial, []).append(row)
-        return [
-            shelf.without(gone[shelf.serial]) if shelf.serial in gone else shelf
-            for shelf in self._shelves
-        ]
+    def _file_recent(self) -> None:
+        """Let what came last be a shelf like the others; the thread beside will index it."""
+        if len(self._recent):
+            self._filed.append(self._recent.shelf())
+            self._serial += 1
+            self._recent = Recent(self.columns, self._serial)
 
-    def _publish(self, shelves: list[Shelf]) -> None:
-        """Make these the shelves; those of like size are merged, so there are few."""
-        while len(shelves) > 1 and len(shelves[-2].segment) <= 2 * len(shelves[-1].segment):
-            merged = self._merged(shelves[-2:])
-            shelves[-2:] = [merged] if len(merged.segment) else []
-        self._shelves = tuple(shelves)
+    # Merging
 
-    def _merged(self, shelves: list[Shelf]) -> Shelf:
+    def _merge_beside(self) -> None:
+        """Have a thread merge what there is to merge, if none does so already."""
+        if self._run_to_merge() is None:
+            return
+        if self._merger is None or not self._merger.is_alive():
+            self._merger = threading.Thread(target=self._merge_all, daemon=True)
+            self._merger.start()
+        while len(self._filed) > _MOST_UNMERGED and self._merger.is_alive():
+            self._merged.wait(1.0)
+
+    def _merge_all(self) -> None:
+        while True:
+            with self.lock:
+                chosen = self._run_to_merge()
+                if chosen is None:
+                    self._merger = None  # under the lock: whoever files another starts a new one
+                    return
+                version = self._snapshot.version
+            merged, taken = self._merge(chosen, version)
+            with self.lock:
+                self._take_place(chosen, merged, taken)
+                self._merged.notify_all()
+
+    def _run_to_merge(self) -> list[Shelf] | None:
+        """Neighbouring shelves to be merged, newest last; or one alone that is worth it."""
+        run: list[Shelf] = []
+        for shelf in reversed(self._filed):
+            if shelf.listed is not None or 2 * shelf.segment.gone_count > len(shelf.segment):
+                return [shelf]
+            if len(run) < _ALIKE:
+                if run and _size_class(shelf) > max(map(_size_class, run)):
+                    run = [shelf]  # too few of the smaller ones
+                else:
+                    run.append(shelf)
+        return run[::-1] if len(run) >= _ALIKE else None
+
+    def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
+        """One shelf of what is living on some at a version, and which rows that is."""
         now = self._clock()
-        rows = [shelf.living(now) for shelf in shelves]
+        rows = [shelf.living(now, version) for shelf in shelves]
+        if shelves[0].listed is not None:  # alone
+            listed = shelves[0].listed
+            return self._filed_at_once([listed[row] for row in rows[0].tolist()]), rows
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
         expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
-        names = joined(s.names.take(r) for s, r in zip(shelves, rows, strict=True))
-        return self._numbered(Shelf(build(merge(parts), expires), names))
+        names = joined(s.names.table.take(r) for s, r in zip(shelves, rows, strict=True))
+        return Shelf(build(merge(parts), expires), TableNames(names)), rows
+
+    def _take_place(self, shelves: list[Shelf], merged: Shelf, rows: list[Rows]) -> None:
+        """Put a merged shelf where the others were, without what is gone since."""
+        first = self._filed.index(shelves[0])
+        since = np.concatenate([shelf.gone[own] for shelf, own in zip(shelves, rows, strict=True)])
+        for row in np.flatnonzero(since != NEVER_GONE).tolist():
+            merged.segment.remove(row, int(since[row]))
+        left = [self._numbered(merged)] if len(merged.segment) else []
+        self._filed[first : first + len(shelves)] = left
+        self._publish(self._snapshot.version)
+
+
+def _size_class(shelf: Shelf) -> int:
+    living = len(shelf.segment) - shelf.segment.gone_count
+    return max(living // RECENT, 1).bit_length() // _ALIKE_BITS
+
+
+_all: weakref.WeakSet[Shelves] = weakref.WeakSet()
+
+
+def _lock_all() -> None:
+    for shelves in list(_all):
+        shelves.lock.acquire()
+
+
+def _unlock_all() -> None:
+    for shelves in list(_all):
+        shelves.lock.release()
+
+
+# A thread that merges must not hold a lock in a child, where it does not go on.
+os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
 def in_use(id: str) -> str:

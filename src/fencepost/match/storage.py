@@ -24,24 +24,25 @@ from numpy.typing import NDArray
 
 from fencepost import errors
 from fencepost.index.columns import Columns, Storage
-from fencepost.index.segment import Segment, flat_arrays
+from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK, SegmentArrays
 from fencepost.kernels.posts_arrays import GROUP, LIST, PostArrays
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
+from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import TREE, RTreeArrays
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
-from fencepost.match.catalogue import Shelf
+from fencepost.match.catalogue import Shelf, Snapshot, TableNames
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 3
+FORMAT = 4
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 
@@ -54,7 +55,7 @@ def expression(shelf: Shelf, row: int, columns: Columns) -> str:
     return written(condition_of(shelf.segment, row, columns))
 
 
-def save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) -> None:
+def save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
     """Write an index, in place of one that may be there."""
     try:
         _save(path, shelves, columns, space)
@@ -62,7 +63,7 @@ def save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) -
         raise errors.IndexingError(f"no index can be written to {path!s:.200}: {error}") from error
 
 
-def _save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) -> None:
+def _save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
     if path.exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise errors.IndexingError(
             f"{path} is not empty and holds no index; give another folder, or remove it"
@@ -70,7 +71,7 @@ def _save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) 
     path.mkdir(parents=True, exist_ok=True)
     written_segments: list[str] = []
     try:
-        written_segments.extend(_write_shelf(path, shelf) for shelf in shelves)
+        written_segments.extend(_write_shelf(path, shelf, shelves.version) for shelf in shelves)
         manifest = {
             "format": FORMAT,
             "space": space,
@@ -91,16 +92,22 @@ def _save(path: Path, shelves: tuple[Shelf, ...], columns: Columns, space: str) 
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_shelf(path: Path, shelf: Shelf) -> str:
+def _write_shelf(path: Path, shelf: Shelf, version: int) -> str:
     folder = Path(tempfile.mkdtemp(prefix="segment-", dir=path))
     folder.chmod(0o755)
-    for array_name, array in flat_arrays(shelf.segment.arrays):
+    names = shelf.names.table
+    # Whoever opens it begins with version 0.
+    gone = np.where(shelf.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
+    state = shelf.segment.arrays.state.copy()
+    state[REMOVED] = np.count_nonzero(gone == 0)
+    arrays = shelf.segment.arrays._replace(gone=gone, state=state)
+    for array_name, array in flat_arrays(arrays):
         np.save(folder / f"{array_name}.npy", array)
     with (
         pa.OSFile(str(folder / "names.arrow"), "wb") as sink,
-        pa.ipc.new_file(sink, shelf.names.schema) as writer,
+        pa.ipc.new_file(sink, names.schema) as writer,
     ):
-        writer.write_table(shelf.names)
+        writer.write_table(names)
     return folder.name
 
 
@@ -184,9 +191,9 @@ def _open_shelf(folder: Path, forms: dict[str, list[object]]) -> Shelf:
             raise ValueError(f"{name}.npy holds {seen[name]}, not {forms[name]}")
     with pa.memory_map(str(folder / "names.arrow")) as source:
         names = pa.ipc.open_file(source).read_all()
-    if names.num_rows != len(arrays.alive):
-        raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.alive)}")
-    return Shelf(Segment(arrays), names)
+    if names.num_rows != len(arrays.gone):
+        raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.gone)}")
+    return Shelf(Segment(arrays), TableNames(names))
 
 
 _STORAGES = {
@@ -218,6 +225,7 @@ _PARTS: dict[str, Any] = {
     "regions": RegionArrays,
     "regions.trees": RTreeArrays,
     "trees": RTreeArrays,
+    "intervals": RTreeArrays,
     "vocabulary": Vocabulary,
     "shapes": ShapeArrays,
 }
@@ -229,6 +237,7 @@ _RECORDS = {
     "regions.large": ENTRY,
     "regions.trees.trees": TREE,
     "trees.trees": TREE,
+    "intervals.trees": TREE,
     "shapes.chains": CHAIN,
     "shapes.shapes": SHAPE,
     "shapes.nodes": NODE,

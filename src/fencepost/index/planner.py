@@ -1,0 +1,266 @@
+"""By which of its checks each filter is found.
+
+A filter must be found by every event that satisfies it, and by few others. Each check that can
+find it has a *share*: of all events, how many are expected to pass. Without events to look at,
+they are expected to be where subscriptions are: strings as often as filters ask for them,
+numbers and places as densely as the middles of intervals and boxes lie. The smallest share wins,
+but for two things: a relation to an area is decided by finding it, while a filter with a geometry
+that is found otherwise has that still to be compared; and words, which carry the box with them,
+come first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.index.posts import ranges
+from fencepost.kernels import matching
+from fencepost.kernels.like import ANY_RUN, ONE
+from fencepost.kernels.places import AREA, places
+from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.vocabulary import Vocabulary
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MOST_POSTINGS = 1024  # strings of one check; more are many places to change for one filter
+_TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
+_SAMPLE = 2**14
+_CELLS = 64  # of a density, a side
+
+
+class Path(IntEnum):
+    """How a filter is found."""
+
+    WORDS = 0
+    REGION = 1  # a relation to an area
+    PLACE = 2  # contact with, or nearness to, some other geometry
+    EQUALITY = 3
+    INTERVAL = 4
+    SCAN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What finds each filter.
+
+    Attributes
+    ----------
+    path : uint8 array
+        Of each filter.
+    check : array
+        Of each filter, the check that finds it, or -1.
+    share : float32 array
+        Of each filter: of the events, how many are expected to find it.
+    boxes : (checks, 4) array
+        Where an event must be for a check to be true: infinite where that is nearly everywhere.
+    place : array
+        Of each filter, the check with the smallest box, or -1.
+    intervals : (checks, 2) array
+        Between which places a number, or a string, must be.
+    source : array
+        Of each check: the intervals' source, or -1.
+    """
+
+    path: NDArray[np.uint8]
+    check: Ints
+    share: NDArray[np.float32]
+    boxes: Floats
+    place: Ints
+    intervals: Floats
+    source: Ints
+
+    def found_by(self, path: Path) -> Ints:
+        """The filters under a path."""
+        return np.flatnonzero(self.path == path)
+
+    def with_words(self, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
+        """Let filters be found by words."""
+        self.path[filters] = Path.WORDS
+        self.check[filters] = -1
+        self.share[filters] = shares
+
+
+def plan(
+    checks: NDArray[np.void],
+    owner: Ints,
+    filters: int,
+    shapes: ShapeArrays,
+    set_items: NDArray[np.uint32],
+    set_start: Ints,
+    words: Vocabulary,
+) -> Plan:
+    """The path of each of so many filters; `owner` is the filter of each check."""
+    asked = (checks["flags"] & matching.NEGATED) == 0
+    boxes = np.zeros((len(checks), 4))
+    kinds = np.empty(len(checks), np.uint8)
+    places(checks, shapes, boxes, kinds)
+    spatial = np.flatnonzero(kinds)
+    intervals, source = _intervals(checks, asked, words)
+    share = np.ones(len(checks))
+    path = np.full(len(checks), Path.SCAN, np.int64)
+    for rows in _by_column(checks, spatial):
+        share[rows] = _Density(boxes[rows]).share(boxes[rows])
+    path[spatial] = np.where(kinds[spatial] == AREA, Path.REGION, Path.PLACE)
+    members = np.flatnonzero(asked & (checks["kind"] == matching.MEMBER))
+    members = members[np.diff(set_start)[checks["item"][members]] <= _MOST_POSTINGS]
+    for rows in _by_column(checks, members):
+        share[rows] = _string_shares(checks["item"][rows], set_items, set_start)
+    flags = checks["flags"]
+    either = (flags & matching.ALLOWS_TRUE > 0) != (flags & matching.ALLOWS_FALSE > 0)
+    halves = np.flatnonzero(
+        asked
+        & ((checks["kind"] == matching.NULL) | ((checks["kind"] == matching.BOOLEAN) & either))
+    )
+    share[halves] = 0.5
+    path[members] = path[halves] = Path.EQUALITY
+    ranged = np.flatnonzero(source >= 0)
+    path[ranged] = Path.INTERVAL
+    for own in np.unique(source[ranged]):
+        for rows in _by_column(checks, ranged[source[ranged] == own]):
+            share[rows] = _interval_shares(intervals[rows])
+    place = np.full(filters, -1, np.int64)
+    order = spatial[np.argsort(-share[spatial], kind="stable")]
+    place[owner[order]] = order  # the smallest is written last, and stays
+    usable = np.flatnonzero(path < Path.SCAN)
+    cost = share[usable] * np.where(
+        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), _TO_COMPARE, 1.0
+    )
+    order = usable[np.argsort(-cost, kind="stable")]
+    check = np.full(filters, -1, np.int64)
+    check[owner[order]] = order
+    # Where there is none, -1, the last.
+    return Plan(
+        np.append(path, Path.SCAN)[check].astype(np.uint8),
+        check,
+        np.append(share, 1.0)[check].astype(np.float32),
+        boxes,
+        place,
+        intervals,
+        source,
+    )
+
+
+def _by_column(checks: NDArray[np.void], rows: Ints) -> list[Ints]:
+    """Checks apart by the column that they ask about."""
+    columns = checks["column"][rows]
+    return [rows[columns == column] for column in np.unique(columns)]
+
+
+# ------------------------------------------------------------------------------------------ places
+
+
+class _Density:
+    """How many of some boxes have their middle where; cells of equal numbers along each axis."""
+
+    def __init__(self, boxes: Floats) -> None:
+        whole = boxes[np.isfinite(boxes).all(axis=1)]
+        step = -(-len(whole) // _SAMPLE) or 1
+        middle = (whole[::step, :2] / 2 + whole[::step, 2:] / 2).T
+        self._total = middle.shape[1]
+        if not self._total:
+            return
+        steps = np.linspace(0.0, 1.0, _CELLS + 1)[1:-1]
+        self._knots = [np.quantile(axis, steps, method="lower") for axis in middle]
+        cells = [
+            np.searchsorted(k, axis, "right") for k, axis in zip(self._knots, middle, strict=True)
+        ]
+        counts = np.zeros((_CELLS + 1, _CELLS + 1))
+        np.add.at(counts, (cells[0] + 1, cells[1] + 1), 1.0)
+        self._sums = counts.cumsum(axis=0).cumsum(axis=1)
+
+    def share(self, boxes: Floats) -> Floats:
+        """The share of the middles that lie in cells that a box meets."""
+        if not self._total:
+            return np.ones(len(boxes))
+        x0, y0, x1, y1 = (
+            np.searchsorted(self._knots[k % 2], boxes[:, k], "right") + (k > 1) for k in range(4)
+        )
+        inside = self._sums[x1, y1] - self._sums[x0, y1] - self._sums[x1, y0] + self._sums[x0, y0]
+        shares: Floats = np.maximum(inside, 1.0) / self._total
+        return shares
+
+
+# ----------------------------------------------------------------------------------------- strings
+
+
+def _string_shares(
+    sets: NDArray[np.uint32], set_items: NDArray[np.uint32], set_start: Ints
+) -> Floats:
+    """Of each set of strings: how often one of them is asked for, among all that are."""
+    sets = sets.astype(np.int64)
+    sizes = set_start[sets + 1] - set_start[sets]
+    items = set_items[ranges(set_start[sets], sizes)]
+    _, number, counts = np.unique(items, return_inverse=True, return_counts=True)
+    ends = np.concatenate(([0], np.cumsum(counts[number])))
+    stops = np.cumsum(sizes)
+    shares: Floats = np.minimum((ends[stops] - ends[stops - sizes]) / max(len(items), 1), 1.0)
+    return shares
+
+
+# --------------------------------------------------------------------------------------- intervals
+
+
+def _intervals(checks: NDArray[np.void], asked: Bools, words: Vocabulary) -> tuple[Floats, Ints]:
+    """The interval in which each check needs a number or string, and of what kind it is."""
+    intervals = np.zeros((len(checks), 2))
+    source = np.full(len(checks), -1, np.int64)
+    ranged = np.flatnonzero(asked & (checks["kind"] == matching.RANGE))
+    intervals[ranged, 0] = checks["low"][ranged]
+    intervals[ranged, 1] = checks["high"][ranged]
+    source[ranged] = matching.NUMBERS
+    texts = np.flatnonzero(asked & np.isin(checks["kind"], (matching.ORDER, matching.LIKE)))
+    start, text = words.start, words.bytes
+    for check in texts.tolist():
+        item = int(checks["item"][check])
+        found = _text_interval(
+            int(checks["kind"][check]),
+            int(checks["flags"][check]),
+            text[start[item] : start[item + 1]].tobytes(),
+        )
+        if found is not None:
+            source[check], *intervals[check] = found
+    return intervals, source
+
+
+def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, float] | None:
+    """Where a string that passes stands by its first or last bytes, if they are bound."""
+    if kind == matching.ORDER:
+        place = place_of(given)
+        less = flags & matching.LESS
+        return (
+            (matching.BEGINNINGS, -np.inf, place) if less else (matching.BEGINNINGS, place, np.inf)
+        )
+    wild = [k for k, byte in enumerate(given) if byte in (ANY_RUN, ONE)]
+    first, last = (given, b"") if not wild else (given[: wild[0]], given[wild[-1] + 1 :])
+    if len(first) >= len(last):
+        chosen, source = first, matching.BEGINNINGS
+    else:
+        chosen, source = last[::-1], matching.ENDS
+    if not chosen:
+        return None
+    return source, place_of(chosen), place_of(chosen, 0xFF)
+
+
+def place_of(first: bytes, then: int = 0) -> float:
+    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
+    size = matching.PLACE_BYTES
+    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
+
+
+def _interval_shares(intervals: Floats) -> Floats:
+    """Of each interval: of the ends of all intervals, how many it holds."""
+    ends = intervals[np.isfinite(intervals)]
+    if not len(ends):
+        return np.ones(len(intervals))
+    ends = np.sort(ends[:: -(-len(ends) // _SAMPLE)])
+    low = np.searchsorted(ends, intervals[:, 0], "left")
+    high = np.searchsorted(ends, intervals[:, 1], "right")
+    shares: Floats = np.maximum(high - low, 1) / len(ends)
+    return shares

@@ -1,0 +1,56 @@
+"""Where an event must be for a check about its geometry to be true."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, RELATE
+from fencepost.kernels.shapes import AREAS
+from fencepost.kernels.spatial import DISJOINT, FIRST_EH
+
+_EH_DISJOINT = FIRST_EH  # the first of the eight
+
+NOWHERE, SOMEWHERE, AREA = range(3)  # whether a check has a box, and is about an area
+
+
+@kernel
+def places(checks, shapes, boxes, kinds):
+    """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
+
+    A box is infinite where that is nearly everywhere. kinds : (n,) uint8.
+    """
+    for k in range(checks.shape[0]):
+        kinds[k] = NOWHERE
+        kind = checks[k]["kind"]
+        if kind != RELATE and kind != NEAR:
+            continue
+        negated = checks[k]["flags"] & NEGATED > 0
+        function = checks[k]["function"]
+        shape = shapes.shapes[checks[k]["item"]]
+        reach = 0.0
+        if kind == NEAR:
+            if negated != (function == BEYOND):
+                continue
+            reach = checks[k]["low"]
+            kinds[k] = SOMEWHERE
+        else:
+            apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
+            area = shape["dimension"] == AREAS
+            if apart and not area:
+                continue
+            if apart:
+                reach = np.inf
+            kinds[k] = AREA if area else SOMEWHERE
+        boxes[k, 0] = _outwards(shape["x0"], -reach)
+        boxes[k, 1] = _outwards(shape["y0"], -reach)
+        boxes[k, 2] = _outwards(shape["x1"], reach)
+        boxes[k, 3] = _outwards(shape["y1"], reach)
+
+
+@kernel
+def _outwards(edge, reach):
+    """An edge moved by a reach, and a little further where that may be rounded."""
+    if reach == 0.0:
+        return edge
+    return np.nextafter(edge + reach, np.inf if reach > 0.0 else -np.inf)

@@ -102,7 +102,7 @@ def plan(
     kinds = np.empty(len(checks), np.uint8)
     places(checks, shapes, boxes, kinds)
     spatial = np.flatnonzero(kinds)
-    intervals, source = _intervals(checks, asked, words)
+    intervals, source = _intervals(checks, owner, asked, words)
     share = np.ones(len(checks))
     path = np.full(len(checks), Path.SCAN, np.int64)
     for rows in _by_column(checks, spatial):
@@ -207,14 +207,25 @@ def _string_shares(
 # --------------------------------------------------------------------------------------- intervals
 
 
-def _intervals(checks: NDArray[np.void], asked: Bools, words: Vocabulary) -> tuple[Floats, Ints]:
-    """The interval in which each check needs a number or string, and of what kind it is."""
+def _intervals(
+    checks: NDArray[np.void], owner: Ints, asked: Bools, words: Vocabulary
+) -> tuple[Floats, Ints]:
+    """The interval in which each check needs a number or string, and of what kind it is.
+
+    Those of one filter for one number are taken together.
+    """
     intervals = np.zeros((len(checks), 2))
     source = np.full(len(checks), -1, np.int64)
     ranged = np.flatnonzero(asked & (checks["kind"] == matching.RANGE))
     intervals[ranged, 0] = checks["low"][ranged]
     intervals[ranged, 1] = checks["high"][ranged]
     source[ranged] = matching.NUMBERS
+    keys = owner[ranged] << 32 | checks["column"][ranged].astype(np.int64)
+    distinct, own = np.unique(keys, return_inverse=True)
+    low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
+    np.maximum.at(low, own, intervals[ranged, 0])
+    np.minimum.at(high, own, intervals[ranged, 1])
+    intervals[ranged] = np.column_stack((low[own], np.maximum(low, high)[own]))
     texts = np.flatnonzero(asked & np.isin(checks["kind"], (matching.ORDER, matching.LIKE)))
     start, text = words.start, words.bytes
     for check in texts.tolist():

@@ -172,10 +172,10 @@ class Geometry:
     value: BaseGeometry
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Geometry) and self.value.wkb == other.value.wkb
+        return isinstance(other, Geometry) and self.value == other.value
 
     def __hash__(self) -> int:
-        return hash(self.value.wkb)
+        return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,10 @@ def _not(part: Part) -> Not:
 
 def _comparison(part: Part) -> Comparison:
     check_count(part, 2)
-    left, right = (compile_scalar(arg, part.value) for arg in part.args)
+    name, (first, second) = part.value, part.args
+    left, right = compile_scalar(first, name), compile_scalar(second, name)
     _check_same_kind(part, left, right)
-    return Comparison(COMPARE[part.value], left, right)
+    return Comparison(COMPARE[name], left, right)
 
 
 def _between(part: Part) -> Between:
@@ -117,11 +118,11 @@ def _between(part: Part) -> Between:
 
 
 def _check_same_kind(part: Part, one: Value, other: Value) -> None:
-    kinds = kind_of(one), kind_of(other)
-    if None not in kinds and kinds[0] != kinds[1]:
+    kind, other_kind = kind_of(one), kind_of(other)
+    if kind is not None and other_kind is not None and kind != other_kind:
         raise Refused(
             part,
-            f"{kinds[0]} cannot be compared with {kinds[1]}",
+            f"{kind} cannot be compared with {other_kind}",
             "give both the same type",
         )
 
@@ -145,13 +146,13 @@ def _in(part: Part) -> In:
 def _is_literal(value: Value) -> bool:
     while isinstance(value, Folded):
         value = value.value
-    return isinstance(value, Number | String | Boolean | Time)
+    return isinstance(value, (Number, String, Boolean, Time))
 
 
 def _like(part: Part) -> Like:
     check_count(part, 2)
     value = compile_scalar(part.args[0], "LIKE")
-    if not isinstance(value, Property | String | Folded):
+    if not isinstance(value, (Property, String, Folded)):
         raise Refused(
             part.args[0],
             f"LIKE takes a string or an attribute, not {kind_of(value)}",
@@ -194,14 +195,19 @@ def _is_null(part: Part) -> IsNull:
 
 def _spatial(part: Part) -> SpatialCondition:
     check_count(part, 2)
-    left, right = (compile_place(arg, part.value.upper()) for arg in part.args)
-    return SpatialCondition(SPATIAL[part.value], left, right)
+    name, (left, right) = part.value, part.args
+    return SpatialCondition(SPATIAL[name], compile_place(left, name), compile_place(right, name))
 
 
 def _near(part: Part) -> NearCondition:
     check_count(part, 3)
-    left, right = (compile_place(arg, part.value.upper()) for arg in part.args[:2])
-    return NearCondition(NEAR[part.value], left, right, _distance(part.args[2], part.value))
+    name, (left, right, distance) = part.value, part.args
+    return NearCondition(
+        NEAR[name],
+        compile_place(left, name),
+        compile_place(right, name),
+        _distance(distance, name),
+    )
 
 
 def _distance(part: Part, function: str) -> float:
@@ -218,14 +224,14 @@ def _distance(part: Part, function: str) -> float:
 
 def _temporal(part: Part) -> TemporalCondition:
     check_count(part, 2)
-    left, right = (compile_span(arg, part.value.upper()) for arg in part.args)
-    return TemporalCondition(TEMPORAL[part.value], left, right)
+    name, (left, right) = part.value, part.args
+    return TemporalCondition(TEMPORAL[name], compile_span(left, name), compile_span(right, name))
 
 
 def _array(part: Part) -> ArrayCondition:
     check_count(part, 2)
-    left, right = (compile_set(arg, part.value.upper()) for arg in part.args)
-    return ArrayCondition(ARRAY[part.value], left, right)
+    name, (left, right) = part.value, part.args
+    return ArrayCondition(ARRAY[name], compile_set(left, name), compile_set(right, name))
 
 
 _CALLS: dict[str, Callable[[Part], Condition]] = {

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from math import isfinite
 
-import shapely.geometry
-
-from fencepost.errors import GeometryError
 from fencepost.language.ast import Geometry
-from fencepost.language.names import COLLECTION_ADVICE, GEOJSON_TYPE, GEOMETRY_DEPTH
+from fencepost.language.geometry_objects import box, geometry, point
+from fencepost.language.names import COLLECTION_ADVICE, GEOJSON_TYPE
 from fencepost.language.parts import Kind, Part, Refused, check_count
 from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_input import read_geometry
 from fencepost.model.raw_shapes import shown
 
-_DEPTH = {GEOJSON_TYPE[name]: depth for name, depth in GEOMETRY_DEPTH.items()}
+_TYPES = tuple(GEOJSON_TYPE.values())
+_NUMBERS = {int, float}
 
 
 def compile_geometry(part: Part) -> Geometry:
@@ -28,18 +29,21 @@ def compile_geometry(part: Part) -> Geometry:
     kind = mapping.get("type")
     if kind == "GeometryCollection":
         raise Refused(part, "GeometryCollection is not supported", COLLECTION_ADVICE)
-    if not isinstance(kind, str) or kind not in _DEPTH:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise Refused(
-            part, f"there is no geometry type {shown(kind)}", f"give one of {', '.join(_DEPTH)}"
+            part, f"there is no geometry type {shown(kind)}", f"give one of {', '.join(_TYPES)}"
         )
-    try:
-        Shapes.read_one(dict(mapping))
-    except GeometryError as error:
-        raise Refused(
-            part, f"the geometry is not usable: {error}", "correct its coordinates"
-        ) from None
-    coordinates = _planar(mapping["coordinates"], _DEPTH[kind])
-    return Geometry(shapely.geometry.shape({"type": kind, "coordinates": coordinates}))
+    if kind == "Point":
+        coordinates = mapping.get("coordinates")
+        if type(coordinates) is list and len(coordinates) > 1:
+            place = _doubles(coordinates[:2])
+            if place:
+                return Geometry(point(*place))
+    raw = read_geometry(dict(mapping))
+    problems = Shapes.lay_out(raw).problems
+    if problems:
+        raise Refused(part, f"the geometry is not usable: {problems[0]}", "correct its coordinates")
+    return Geometry(geometry(raw, multi=kind.startswith("Multi")))
 
 
 def compile_bbox(part: Part) -> Geometry:
@@ -61,12 +65,19 @@ def compile_bbox(part: Part) -> Geometry:
         )
     if xmin == xmax or ymin == ymax:
         raise Refused(part, "the BBOX has no area", "write a POINT or a LINESTRING")
+    corners = _doubles(numbers)
+    if corners and corners[0] < corners[2] and corners[1] < corners[3]:
+        return Geometry(box(*corners))
     ring = [[xmin, ymin], [xmax, ymin], [xmax, ymax], [xmin, ymax], [xmin, ymin]]
     return compile_geometry(part._replace(value={"type": "Polygon", "coordinates": [ring]}))
 
 
-def _planar(coordinates: Any, depth: int) -> list[Any]:
-    """The coordinates as floats without z and m, and without -0.0."""
-    if depth == 0:
-        return [float(coordinates[0]) + 0.0, float(coordinates[1]) + 0.0]
-    return [_planar(item, depth - 1) for item in coordinates]
+def _doubles(numbers: Iterable[object]) -> list[float]:
+    """Numbers as finite doubles without -0.0; nothing where one of them may be none."""
+    if not {*map(type, numbers)} <= _NUMBERS:
+        return []
+    try:
+        doubles = [float(number) + 0.0 for number in numbers]  # type: ignore[arg-type]
+    except OverflowError:
+        return []
+    return doubles if isfinite(sum(doubles)) else []

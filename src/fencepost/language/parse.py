@@ -11,6 +11,7 @@ from fencepost.language.limits import check_text, too_deep
 from fencepost.language.parts import Refused
 from fencepost.language.read_json import decode_json, read_json
 from fencepost.language.read_text import read_text
+from fencepost.language.tokens import tokens_of
 from fencepost.model.raw_shapes import shown
 
 
@@ -58,11 +59,13 @@ def _parse_string(text: str) -> Condition:
     try:
         return compile_condition(part)
     except Refused as refused:
-        raise refused.error(text) from None
+        tokens, part = tokens_of(text), refused.part
+        start, end = tokens.start(part.first), tokens.end(part.last)
+        raise refused.error_in_text(text, start, end) from None
 
 
 def _parse_json(value: object) -> Condition:
     try:
         return compile_condition(read_json(value))
     except Refused as refused:
-        raise refused.error(None) from None
+        raise refused.error_in_json() from None

@@ -9,7 +9,7 @@ here, in small letters, as in CQL2 JSON. A part knows what it looked like, for m
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from fencepost.errors import LanguageError
@@ -20,7 +20,7 @@ _QUOTED = 60  # characters of the expression that a message repeats
 _BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """What a part is; the value is how a message calls it."""
 
     NUMBER = "a number"
@@ -45,21 +45,21 @@ class Part(NamedTuple):
         mapping of the geometry.
     args : tuple of Part
         Operands of an operation, or items of a list.
-    start, end : int
-        Where it stands in the text; -1 if it came as JSON.
-    given : object
-        What it was in JSON.
     depth : int
         1 for what has no args, else one more than the deepest of them.
+    first, last : int
+        Its tokens in the text; -1 if it came as JSON.
+    given : object
+        What it was in JSON.
     """
 
     kind: Kind
     value: Any
     args: tuple[Part, ...] = ()
-    start: int = -1
-    end: int = -1
-    given: object = None
     depth: int = 1
+    first: int = -1
+    last: int = -1
+    given: object = None
 
 
 class Refused(Exception):
@@ -69,13 +69,13 @@ class Refused(Exception):
         super().__init__(what)
         self.part, self.what, self.advice = part, what, advice
 
-    def error(self, text: str | None) -> LanguageError:
-        """The error for the user; `text` is the expression, unless it came as JSON."""
-        part = self.part
-        if text is None or part.start < 0:
-            return LanguageError(f"{self.what}; saw {shown(part.given)}; {self.advice}")
-        seen = quoted(text[part.start : part.end])
-        return fault(text, part.start, f"{self.what}; saw {seen}; {self.advice}")
+    def error_in_json(self) -> LanguageError:
+        """The error for the user, of an expression that came as JSON."""
+        return LanguageError(f"{self.what}; saw {shown(self.part.given)}; {self.advice}")
+
+    def error_in_text(self, text: str, start: int, end: int) -> LanguageError:
+        """The error for the user, who wrote the part from `start` to `end`."""
+        return fault(text, start, f"{self.what}; saw {quoted(text[start:end])}; {self.advice}")
 
 
 def check_count(part: Part, *counts: int) -> None:
@@ -89,7 +89,7 @@ def check_count(part: Part, *counts: int) -> None:
 
 def depth_over(args: tuple[Part, ...]) -> int:
     """The depth of a part with these args."""
-    return 1 + max((arg.depth for arg in args), default=0)
+    return 1 + max([arg.depth for arg in args], default=0)
 
 
 def quoted(text: str) -> str:

@@ -7,7 +7,7 @@ open (a repeated member, NaN, members that nobody asked for) is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import NoReturn
 
@@ -122,58 +122,58 @@ class _Reader:
             raise LanguageError(too_many_parts())
         if levels == 0:
             raise LanguageError(too_deep())
-        if isinstance(value, Mapping):
-            return self._read_mapping(value, levels)
-        if isinstance(value, list | tuple):
+        if isinstance(value, str):
+            return Part(Kind.STRING, self._text(value), given=value)
+        if isinstance(value, (bool, np.bool_)):
+            return Part(Kind.BOOLEAN, bool(value), given=value)
+        if isinstance(value, (int, float, np.integer, np.floating)):
+            return Part(Kind.NUMBER, _number(value), given=value)
+        if isinstance(value, (list, tuple)):
             return self._part(Kind.LIST, None, value, value, levels)
         if value is None:
             return Part(Kind.NULL, None)
-        if isinstance(value, bool | np.bool_):
-            return Part(Kind.BOOLEAN, bool(value), given=value)
-        if isinstance(value, str):
-            return Part(Kind.STRING, self._text(value), given=value)
-        if isinstance(value, int | float | np.integer | np.floating):
-            return Part(Kind.NUMBER, _number(value), given=value)
-        name = type(value).__name__
-        raise Refused(Part(Kind.NULL, None, given=value), f"a {name} is no JSON value", _FORMS)
+        if isinstance(value, Mapping):
+            return self._read_mapping(value, levels)
+        raise _refused(value, f"a {type(value).__name__} is no JSON value")
 
-    def _part(self, kind: Kind, name: object, args: object, given: object, levels: int) -> Part:
-        assert isinstance(args, list | tuple)
-        parts = tuple(self.read(arg, levels - 1) for arg in args)
-        return Part(kind, name, parts, given=given, depth=depth_over(parts))
+    def _part(
+        self, kind: Kind, name: object, args: Iterable[object], given: object, levels: int
+    ) -> Part:
+        parts = tuple([self.read(arg, levels - 1) for arg in args])
+        return Part(kind, name, parts, depth_over(parts), given=given)
 
     def _read_mapping(self, value: Mapping[object, object], levels: int) -> Part:
-        refused = Part(Kind.NULL, None, given=value)
         if "type" in value:
             return Part(Kind.GEOMETRY, value, given=value)
         if "op" in value:
-            return self._read_operation(value, refused, levels)
+            return self._read_operation(value, levels)
         if len(value) != 1:
-            raise Refused(refused, "an object with these members means nothing", _FORMS)
+            raise _refused(value, "an object with these members means nothing")
         [(name, content)] = value.items()
         if name == "property":
             if not isinstance(content, str):
-                raise Refused(refused, "the name of an attribute is a string", _FORMS)
+                raise _refused(value, "the name of an attribute is a string")
             return Part(Kind.PROPERTY, self._text(content), given=value)
         if not isinstance(name, str) or name not in LITERALS:
-            raise Refused(refused, f"an object with the member {shown(name)} means nothing", _FORMS)
+            raise _refused(value, f"an object with the member {shown(name)} means nothing")
         if name in {"date", "timestamp"}:
             content = [content]
-        if not isinstance(content, list | tuple):
-            raise Refused(refused, f'the content of "{name}" is a list', _FORMS)
+        if not isinstance(content, (list, tuple)):
+            raise _refused(value, f'the content of "{name}" is a list')
         return self._part(Kind.CALL, name, content, value, levels)
 
-    def _read_operation(self, value: Mapping[object, object], refused: Part, levels: int) -> Part:
+    def _read_operation(self, value: Mapping[object, object], levels: int) -> Part:
         name, args = value["op"], value.get("args")
         if not isinstance(name, str):
-            raise Refused(refused, 'the "op" of an operation is a string', _FORMS)
-        if not isinstance(args, list | tuple):
-            raise Refused(refused, 'an operation has a list of "args"', _FORMS)
+            raise _refused(value, 'the "op" of an operation is a string')
+        if not isinstance(args, (list, tuple)):
+            raise _refused(value, 'an operation has a list of "args"')
         if len(value) != 2:
-            raise Refused(refused, 'an operation has the members "op" and "args" only', _FORMS)
+            raise _refused(value, 'an operation has the members "op" and "args" only')
         small = name.lower() if name.isascii() else name
         if small in LITERALS:
-            raise Refused(refused, f"{shown(name)} is no operation", f'write {{"{small}": ...}}')
+            advice = f'write {{"{small}": ...}}'
+            raise _refused(value, f"{shown(name)} is no operation", advice)
         return self._part(Kind.CALL, small, args, value, levels)
 
     def _text(self, value: str) -> str:
@@ -183,20 +183,22 @@ class _Reader:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Refused(
-                Part(Kind.STRING, value, given=value),
-                "the string has half of a surrogate pair, which is no character",
-                "leave it out",
-            ) from None
+            what = "the string has half of a surrogate pair, which is no character"
+            raise _refused(value, what, "leave it out") from None
         return str(value)
 
 
 def _number(value: int | float | np.integer | np.floating) -> int | float:
-    part = Part(Kind.NUMBER, value, given=value)
-    if isinstance(value, int | np.integer):
-        if abs(int(value)) >= _BOUND:
-            raise Refused(part, "the number is too large", f"{MAX_DIGITS:,} digits are the most")
-        return int(value)
+    if isinstance(value, (int, np.integer)):
+        whole = int(value)
+        if not -_BOUND < whole < _BOUND:
+            what = "the number is too large"
+            raise _refused(value, what, f"{MAX_DIGITS:,} digits are the most")
+        return whole
     if not isfinite(value):
-        raise Refused(part, "the number is not finite", "give a finite one")
+        raise _refused(value, "the number is not finite", "give a finite one")
     return float(value)
+
+
+def _refused(value: object, what: str, advice: str = _FORMS) -> Refused:
+    return Refused(Part(Kind.NULL, None, given=value), what, advice)

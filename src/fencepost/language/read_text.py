@@ -12,6 +12,9 @@ and each further one doubles that, and ``a = 1 order`` is read as ``a = 1 OR der
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
+
 from fencepost.errors import LanguageError
 from fencepost.language.limits import (
     MAX_DEPTH,
@@ -32,7 +35,7 @@ from fencepost.language.names import (
 )
 from fencepost.language.parts import Kind, Part, depth_over, fault, quoted
 from fencepost.language.read_wkt import DIMENSIONS, read_coordinates, split_name
-from fencepost.language.tokens import Token, tokens_of
+from fencepost.language.tokens import tokens_of
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
 _LEVEL = {
@@ -43,6 +46,8 @@ _LEVEL = {
     **dict.fromkeys(["*", "/", "%", "div"], _PRODUCT),
     "^": _POWER,
 }
+_SIGNS = frozenset({"not", "-"})
+_DIGITS = frozenset("0123456789.")
 
 
 def read_text(text: str) -> Part:
@@ -55,84 +60,89 @@ def read_text(text: str) -> Part:
     """
     reader = _Reader(text)
     part = reader.expression(_OR)
-    if reader.token.kind != "end":
+    if reader.index < len(reader.texts) - 1:
         raise reader.unexpected("an operator, or the end,")
     return part
 
 
 class _Reader:
-    """The tokens of a text and a place among them."""
+    """The tokens of a text and a place among them; `name` is that of the token there."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens_of(text)
+        self.texts, self.gaps, self._names = self.tokens
         self.index = 0
-        self.token = self.tokens[0]
+        self.name = self._names[0]
         self._nesting = 0
         self._parts = 0
 
     # ------------------------------------------------------------------------- moving along
 
-    def advance(self) -> Token:
+    def advance(self) -> int:
         """The token here; the place moves behind it."""
-        token = self.token
-        self.index += 1
-        self.token = self.tokens[self.index]
+        token = self.index
+        self.index = token + 1
+        self.name = self._names[token + 1]
         return token
-
-    def at(self, name: str) -> bool:
-        """Whether a symbol or keyword stands here."""
-        return self.token.name == name
 
     def skip(self, name: str) -> bool:
         """Whether a symbol or keyword stood here; if so the place moves behind it."""
-        found = self.at(name)
-        if found:
-            self.advance()
-        return found
+        if self.name != name:
+            return False
+        self.advance()
+        return True
 
     def expect(self, name: str, purpose: str) -> None:
         """Move behind a symbol or keyword that must stand here."""
-        if not self.skip(name):
+        if self.name != name:
             raise self.unexpected(f"{name.upper()} {purpose}")
+        self.advance()
 
-    def fault(self, token: Token, message: str) -> LanguageError:
+    def fault(self, token: int, message: str) -> LanguageError:
         """An error at a token."""
-        return fault(self.text, token.start, message)
+        return fault(self.text, self.tokens.start(token), message)
 
     def unexpected(self, wanted: str) -> LanguageError:
         """An error at the token here, which is not what is wanted."""
-        if self.token.kind == "end":
-            return self.fault(self.token, f"the expression ends where {wanted} is expected")
-        return self.fault(self.token, f"{wanted} is expected here; saw {quoted(self.token.text)}")
+        seen = self.texts[self.index]
+        if not seen:
+            return self.fault(self.index, f"the expression ends where {wanted} is expected")
+        return self.fault(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
 
-    def part(self, kind: Kind, value: object, start: int, args: tuple[Part, ...] = ()) -> Part:
-        """A part from `start` to the place here."""
+    def leaf(self, kind: Kind, value: object, first: int) -> Part:
+        """A part without args, from the token `first` to the place here."""
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise fault(self.text, start, too_many_parts())
+            raise self.fault(first, too_many_parts())
+        return Part(kind, value, (), 1, first, self.index - 1)
+
+    def part(self, kind: Kind, value: object, first: int, args: tuple[Part, ...]) -> Part:
+        """A part from the token `first` to the place here."""
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise self.fault(first, too_many_parts())
         depth = depth_over(args)
         if depth > MAX_DEPTH:
-            raise fault(self.text, start, too_deep())
-        end = self.tokens[self.index - 1].end
-        return Part(kind, value, args, start, end, None, depth)
+            raise self.fault(first, too_deep())
+        return Part(kind, value, args, depth, first, self.index - 1)
 
     # -------------------------------------------------------------------- operators, loose to tight
 
     def expression(self, level: int) -> Part:
         """What stands here up to an operator looser than `level`."""
-        left = self._operand()
+        left = self._signed() if self.name in _SIGNS else self._atom()
         compared = False
         while True:
-            name = self.token.name
+            name = self.name
             operator_level = _LEVEL.get(name, 0)
-            if operator_level < level or not operator_level:
+            if operator_level < level:
                 return left
             if operator_level == _PREDICATE and compared:
                 raise self.fault(
-                    self.token,
-                    f"a comparison cannot follow another one; saw {quoted(self.token.text)}; "
-                    "join two with AND",
+                    self.index,
+                    "a comparison cannot follow another one; "
+                    f"saw {quoted(self.texts[self.index])}; join two with AND",
                 )
             if operator_level <= _AND:
                 left = self._chain(name, left, operator_level + 1)
@@ -146,114 +156,123 @@ class _Reader:
         parts = [first]
         while self.skip(name):
             parts.append(self.expression(level))
-        return self.part(Kind.CALL, name, first.start, tuple(parts))
+        return self.part(Kind.CALL, name, first.first, tuple(parts))
 
     def _calculation(self, left: Part, level: int) -> Part:
-        name = self.advance().name
+        name = self.name
+        self.advance()
         right = self.expression(level + 1)
-        if name == "^" and self.at("^"):
+        if name == "^" and self.name == "^":
             raise self.fault(
-                self.token, "it is not clear which ^ comes first; write (a ^ b) ^ c or a ^ (b ^ c)"
+                self.index, "it is not clear which ^ comes first; write (a ^ b) ^ c or a ^ (b ^ c)"
             )
-        return self.part(Kind.CALL, name, left.start, (left, right))
+        return self.part(Kind.CALL, name, left.first, (left, right))
 
     def _predicate(self, left: Part) -> Part:
+        name = self.name
+        if name in COMPARE:
+            self.advance()
+            if self.name == "=":
+                raise self.fault(self.index, "equal is written with one =")
+            return self.part(Kind.CALL, name, left.first, (left, self.expression(_SUM)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.part(Kind.CALL, "isnull", left.start, (left,))
-            return self._negated(part, left.start) if negated else part
+            part = self.part(Kind.CALL, "isnull", left.first, (left,))
+            return self._negated(part, left.first) if negated else part
         negated = self.skip("not")
         if self.skip("like"):
             args = (left, self.expression(_SUM))
-            part = self.part(Kind.CALL, "like", left.start, args)
+            part = self.part(Kind.CALL, "like", left.first, args)
         elif self.skip("between"):
             low = self.expression(_SUM)
             self.expect("and", "between the two ends of BETWEEN")
-            part = self.part(Kind.CALL, "between", left.start, (left, low, self.expression(_SUM)))
+            part = self.part(Kind.CALL, "between", left.first, (left, low, self.expression(_SUM)))
         elif self.skip("in"):
-            if not self.at("("):
+            if self.name != "(":
                 raise self.unexpected("a list in brackets after IN")
-            opening = self.token
+            opening = self.index
             items = self._list()
             if not items.args:
                 raise self.fault(opening, "a list after IN needs at least one item")
-            part = self.part(Kind.CALL, "in", left.start, (left, items))
-        elif negated:
-            raise self.unexpected("LIKE, BETWEEN or IN after NOT")
+            part = self.part(Kind.CALL, "in", left.first, (left, items))
         else:
-            name = self.advance().name
-            if self.at("="):
-                raise self.fault(self.token, "equal is written with one =")
-            args = (left, self.expression(_SUM))
-            part = self.part(Kind.CALL, name, left.start, args)
-        return self._negated(part, left.start) if negated else part
+            raise self.unexpected("LIKE, BETWEEN or IN after NOT")
+        return self._negated(part, left.first) if negated else part
 
-    def _negated(self, part: Part, start: int) -> Part:
-        return self.part(Kind.CALL, "not", start, (part,))
+    def _negated(self, part: Part, first: int) -> Part:
+        return self.part(Kind.CALL, "not", first, (part,))
 
     # ------------------------------------------------------------------------------- operands
 
-    def _operand(self) -> Part:
+    def _signed(self) -> Part:
         """A condition with the NOTs, or a value with the minus signs, before it."""
+        name = self.name
         before = self._nesting
-        name = self.token.name
-        signs: list[Token] = []
-        while name in {"not", "-"} and self.at(name):
+        signs: list[int] = []
+        while self.name == name:
             signs.append(self.advance())
             self._deeper(signs[-1])
-        part = self.expression(_PREDICATE) if signs and name == "not" else self._atom()
+        part = self.expression(_PREDICATE) if name == "not" else self._atom()
         for sign in reversed(signs):
             if name == "not":
-                part = self._negated(part, sign.start)
+                part = self._negated(part, sign)
             elif part.kind is Kind.NUMBER:
-                part = part._replace(value=-part.value, start=sign.start)
+                part = part._replace(value=-part.value, first=sign)
             else:
-                minus_one = self.part(Kind.NUMBER, -1, sign.start)
-                part = self.part(Kind.CALL, "*", sign.start, (minus_one, part))
+                minus_one = self.leaf(Kind.NUMBER, -1, sign)
+                part = self.part(Kind.CALL, "*", sign, (minus_one, part))
         self._nesting = before
         return part
 
-    def _deeper(self, token: Token) -> None:
+    def _deeper(self, token: int) -> None:
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
             raise self.fault(token, too_deep())
 
     def _atom(self) -> Part:
-        token = self.token
-        if token.kind == "word":
-            return self._word()
-        if token.kind == "name":
-            self.advance()
-            if self.at("("):
-                raise self.fault(token, "the name of a function is written without quotes")
-            name = token.text[1:-1].replace('""', '"')
-            return self.part(Kind.PROPERTY, name, token.start)
-        if token.kind == "string":
-            self.advance()
-            return self.part(Kind.STRING, token.text[1:-1].replace("''", "'"), token.start)
-        if token.kind == "number":
-            return self.part(Kind.NUMBER, self.number(), token.start)
-        if self.skip("+"):
-            if self.token.kind != "number" or self.token.start != token.end:
-                raise self.unexpected("a number right after the sign +")
-            return self.part(Kind.NUMBER, self.number(), token.start)
-        if self.at("("):
-            return self._brackets()
+        """What has no operator: a literal, an attribute, a call, or something in brackets."""
+        return _ATOMS.get(self.texts[self.index][:1], _Reader._word)(self)
+
+    def _no_atom(self) -> Part:
         raise self.unexpected("an attribute or a value")
+
+    def _name(self) -> Part:
+        token = self.advance()
+        if self.name == "(":
+            raise self.fault(token, "the name of a function is written without quotes")
+        return self.leaf(Kind.PROPERTY, self.texts[token][1:-1].replace('""', '"'), token)
+
+    def _string(self) -> Part:
+        token = self.advance()
+        return self.leaf(Kind.STRING, self.texts[token][1:-1].replace("''", "'"), token)
+
+    def _number(self) -> Part:
+        return self.leaf(Kind.NUMBER, self.number(), self.index - 1)
+
+    def _plus(self) -> Part:
+        token = self.advance()
+        if not self.at_number() or self.gaps[self.index]:
+            raise self.unexpected("a number right after the sign +")
+        return self.leaf(Kind.NUMBER, self.number(), token)
+
+    def at_number(self) -> bool:
+        """Whether a number stands here."""
+        return self.texts[self.index][:1] in _DIGITS
 
     def number(self) -> int | float:
         """The number here; the place moves behind it."""
         token = self.advance()
-        if len(token.text) > MAX_DIGITS:
-            raise self.fault(token, too_many_digits(len(token.text)))
-        if token.text.isdigit():
-            return int(token.text)
-        value = float(token.text)
-        if value == float("inf"):
+        written = self.texts[token]
+        if len(written) > MAX_DIGITS:
+            raise self.fault(token, too_many_digits(len(written)))
+        if written.isdigit():
+            return int(written)
+        value = float(written)
+        if value == inf:
             raise self.fault(
                 token,
-                f"the number is too large for a double; saw {quoted(token.text)}; "
+                f"the number is too large for a double; saw {quoted(written)}; "
                 "the largest is about 1.8e308, but whole numbers without exponent have no bound",
             )
         return value
@@ -263,11 +282,11 @@ class _Reader:
         opening = self.advance()
         self._deeper(opening)
         first = self.expression(_OR)
-        if self.at(","):
+        if self.name == ",":
             part = self._rest_of_list(opening, [first])
         else:
             self.expect(")", "to close a bracket")
-            part = first._replace(start=opening.start, end=self.tokens[self.index - 1].end)
+            part = first._replace(first=opening, last=self.index - 1)
         self._nesting -= 1
         return part
 
@@ -275,62 +294,80 @@ class _Reader:
         """A list in brackets of any number of items."""
         opening = self.advance()
         self._deeper(opening)
-        part = self._rest_of_list(opening, [] if self.at(")") else [self.expression(_OR)])
+        part = self._rest_of_list(opening, [] if self.name == ")" else [self.expression(_OR)])
         self._nesting -= 1
         return part
 
-    def _rest_of_list(self, opening: Token, items: list[Part]) -> Part:
+    def _rest_of_list(self, opening: int, items: list[Part]) -> Part:
         while self.skip(","):
             items.append(self.expression(_OR))
         self.expect(")", "to close a list")
-        return self.part(Kind.LIST, None, opening.start, tuple(items))
+        return self.part(Kind.LIST, None, opening, tuple(items))
 
     # ---------------------------------------------------------------------------------- words
 
     def _word(self) -> Part:
+        name = self.name
         token = self.advance()
-        name = token.name
-        if name in {"true", "false"}:
-            return self.part(Kind.BOOLEAN, name == "true", token.start)
-        if name == "null":
-            return self.part(Kind.NULL, None, token.start)
         if name in KEYWORDS:
-            raise self.fault(
-                token,
-                f"{token.text} is a keyword, and an attribute or a value is expected here; "
-                f'for an attribute of that name write "{token.text}"',
-            )
-        geometry, dimensions = split_name(name)
-        if geometry and (self.at("(") or self.token.name in DIMENSIONS):
-            return self._geometry(token, geometry, dimensions)
-        if self.at("("):
-            return self._call(token, name)
-        return self.part(Kind.PROPERTY, token.text, token.start)
+            return self._keyword(token, name)
+        if self.name == "(" or self.name in DIMENSIONS:
+            geometry, dimensions = split_name(name)
+            if geometry:
+                return self._geometry(token, geometry, dimensions)
+            if self.name == "(":
+                return self._call(token, name)
+        return self.leaf(Kind.PROPERTY, self.texts[token], token)
 
-    def _geometry(self, token: Token, name: str, dimensions: str) -> Part:
+    def _keyword(self, token: int, name: str) -> Part:
+        if name == "null":
+            return self.leaf(Kind.NULL, None, token)
+        if name in {"true", "false"}:
+            return self.leaf(Kind.BOOLEAN, name == "true", token)
+        written = self.texts[token]
+        raise self.fault(
+            token,
+            f"{written} is a keyword, and an attribute or a value is expected here; "
+            f'for an attribute of that name write "{written}"',
+        )
+
+    def _geometry(self, token: int, name: str, dimensions: str) -> Part:
         if name == "geometrycollection":
             raise self.fault(token, f"GEOMETRYCOLLECTION is not supported; {COLLECTION_ADVICE}")
         coordinates = read_coordinates(self, name, dimensions)
         mapping = {"type": GEOJSON_TYPE[name], "coordinates": coordinates}
-        return self.part(Kind.GEOMETRY, mapping, token.start)
+        return self.leaf(Kind.GEOMETRY, mapping, token)
 
-    def _call(self, token: Token, name: str) -> Part:
+    def _call(self, token: int, name: str) -> Part:
         if name not in FUNCTIONS:
-            seen = quoted(token.text)
-            raise self.fault(token, f"there is no function {seen}; {advice_for(token.text)}")
-        opening = self.advance()
-        self._deeper(opening)
+            written = self.texts[token]
+            raise self.fault(
+                token, f"there is no function {quoted(written)}; {advice_for(written)}"
+            )
+        self._deeper(self.advance())
+        argument = self._set if name in ARRAY else self.expression
         args = []
-        if not self.at(")"):
-            args.append(self._argument(name))
+        if self.name != ")":
+            args.append(argument(_OR))
             while self.skip(","):
-                args.append(self._argument(name))
-        self.expect(")", f"to close {token.text.upper()}(")
+                args.append(argument(_OR))
+        if self.name != ")":
+            raise self.unexpected(f") to close {name.upper()}(")
+        self.advance()
         self._nesting -= 1
-        return self.part(Kind.CALL, name, token.start, tuple(args))
+        return self.part(Kind.CALL, name, token, tuple(args))
 
-    def _argument(self, function: str) -> Part:
+    def _set(self, level: int) -> Part:
         # Only here ('a') is a list of one and no string in brackets.
-        if function in ARRAY and self.at("("):
-            return self._list()
-        return self.expression(_OR)
+        return self._list() if self.name == "(" else self.expression(level)
+
+
+# What begins with none of these is a word.
+_ATOMS: dict[str, Callable[[_Reader], Part]] = {
+    "'": _Reader._string,
+    '"': _Reader._name,
+    "(": _Reader._brackets,
+    "+": _Reader._plus,
+    **dict.fromkeys(_DIGITS, _Reader._number),
+    **dict.fromkeys([*"=<>-*/%^),", ""], _Reader._no_atom),
+}

@@ -6,25 +6,29 @@ from typing import Protocol
 
 from fencepost.errors import LanguageError
 from fencepost.language.names import GEOMETRY_DEPTH
-from fencepost.language.tokens import Token
 
 DIMENSIONS = frozenset({"z", "m", "zm", "empty"})
 """Words that may stand between the type and the bracket (EMPTY: instead of it)."""
 
+_SIZES = {"z": (3,), "m": (3,), "zm": (4,)}
+_SIGNS = {"-": -1, "+": 1}
 _POINT_FORM = "write x y, and points apart with commas"
 
 
-class Tokens(Protocol):
+class Reader(Protocol):
     """What is needed of a reader of text."""
 
-    token: Token
+    gaps: list[str]
+    texts: list[str]
+    index: int
+    name: str
 
-    def advance(self) -> Token: ...
-    def at(self, name: str) -> bool: ...
+    def advance(self) -> int: ...
     def skip(self, name: str) -> bool: ...
     def expect(self, name: str, purpose: str) -> None: ...
+    def at_number(self) -> bool: ...
     def number(self) -> int | float: ...
-    def fault(self, token: Token, message: str) -> LanguageError: ...
+    def fault(self, token: int, message: str) -> LanguageError: ...
     def unexpected(self, wanted: str) -> LanguageError: ...
 
 
@@ -41,73 +45,73 @@ def split_name(word: str) -> tuple[str, str]:
     return "", ""
 
 
-def read_coordinates(tokens: Tokens, name: str, dimensions: str) -> list[object]:
+def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]:
     """The coordinates behind the type of a geometry; z and m are kept if they are there."""
-    if not dimensions:
-        for word in ("zm", "z", "m"):
-            if tokens.skip(word):
-                dimensions = word
-                break
-    if tokens.at("empty"):
-        raise tokens.fault(tokens.token, f"an empty {name.upper()} is at no place; leave it out")
-    size = {"": (2, 3, 4), "z": (3,), "m": (3,), "zm": (4,)}[dimensions]
+    if not dimensions and reader.name in _SIZES:
+        dimensions = reader.name
+        reader.advance()
+    if reader.name == "empty":
+        raise reader.fault(reader.index, f"an empty {name.upper()} is at no place; leave it out")
+    size = _SIZES[dimensions] if dimensions else (2, 3, 4)
     depth = GEOMETRY_DEPTH[name]
     if depth == 0:
-        return _bracketed_position(tokens, size)
-    return _list(tokens, depth, size, points_in_brackets=name == "multipoint")
+        return _bracketed_position(reader, size)
+    return _list(reader, depth, size, points_in_brackets=name == "multipoint")
 
 
 def _list(
-    tokens: Tokens, depth: int, size: tuple[int, ...], points_in_brackets: bool = False
+    reader: Reader, depth: int, size: tuple[int, ...], points_in_brackets: bool = False
 ) -> list[object]:
-    tokens.expect("(", "before coordinates")
+    reader.expect("(", "before coordinates")
     items: list[object] = []
     while True:
         if depth > 1:
-            items.append(_list(tokens, depth - 1, size))
-        elif points_in_brackets and tokens.at("("):
-            items.append(_bracketed_position(tokens, size))
+            items.append(_list(reader, depth - 1, size))
+        elif points_in_brackets and reader.name == "(":
+            items.append(_bracketed_position(reader, size))
         else:
-            items.append(_position(tokens, size))
-        if not tokens.skip(","):
+            items.append(_position(reader, size))
+        if not reader.skip(","):
             break
-    tokens.expect(")", "or a comma after coordinates")
+    reader.expect(")", "or a comma after coordinates")
     return items
 
 
-def _bracketed_position(tokens: Tokens, size: tuple[int, ...]) -> list[object]:
-    tokens.expect("(", "before coordinates")
-    position = _position(tokens, size)
-    tokens.expect(")", "after coordinates")
+def _bracketed_position(reader: Reader, size: tuple[int, ...]) -> list[object]:
+    reader.expect("(", "before coordinates")
+    position = _position(reader, size)
+    reader.expect(")", "after coordinates")
     return position
 
 
-def _position(tokens: Tokens, size: tuple[int, ...]) -> list[object]:
-    first = tokens.token
+def _position(reader: Reader, size: tuple[int, ...]) -> list[object]:
+    first = reader.index
     numbers: list[object] = []
-    end = -1
-    while tokens.token.kind == "number" or tokens.token.name in {"-", "+"}:
-        start = tokens.token.start
-        sign = _sign(tokens)
-        if start == end:
-            raise tokens.fault(tokens.token, f"a space belongs between two numbers; {_POINT_FORM}")
-        end = tokens.token.end
-        numbers.append(sign * tokens.number())
+    while True:
+        glued = not reader.gaps[reader.index]
+        if reader.name in _SIGNS:
+            sign = _sign(reader)
+        elif reader.at_number():
+            sign = 1
+        else:
+            break
+        if glued and numbers:
+            raise reader.fault(reader.index, f"a space belongs between two numbers; {_POINT_FORM}")
+        numbers.append(sign * reader.number())
     if not numbers:
-        raise tokens.unexpected("a number")
+        raise reader.unexpected("a number")
     if len(numbers) not in size:
         wanted = " or ".join(map(str, size))
-        raise tokens.fault(
+        raise reader.fault(
             first, f"a point of {wanted} numbers is expected, not of {len(numbers)}; {_POINT_FORM}"
         )
     return numbers
 
 
-def _sign(tokens: Tokens) -> int:
-    """-1 or 1; the place moves to the number behind the sign, if there is one."""
-    if tokens.token.kind == "number":
-        return 1
-    sign = tokens.advance()
-    if tokens.token.kind != "number" or tokens.token.start != sign.end:
-        raise tokens.unexpected("a number right after the sign")
-    return -1 if sign.name == "-" else 1
+def _sign(reader: Reader) -> int:
+    """-1 or 1; the place moves to the number behind the sign."""
+    sign = _SIGNS[reader.name]
+    reader.advance()
+    if not reader.at_number() or reader.gaps[reader.index]:
+        raise reader.unexpected("a number right after the sign")
+    return sign

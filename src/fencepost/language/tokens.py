@@ -21,15 +21,15 @@ _NAME_START = (
 _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
-# from every quote within.
+# from every quote within; then it is the last token.
 _TOKEN = re.compile(
-    r"\s*+(?:"
-    r"(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)"
-    rf"|(?P<word>(?!\d)[{_NAME_START}][{_NAME_PART}]*+)"
-    r"|(?P<string>'(?:[^']++|'')*+')"
-    r'|(?P<name>"(?:[^"]++|"")*+")'
-    r"|(?P<symbol><>|<=|>=|[=<>+\-*/%^(),])"
-    r"|(?P<end>\Z)"
+    r"("
+    r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+    rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
+    r"|<>|<=|>=|[=<>+\-*/%^(),]"
+    r"|'(?:[^']++|'')*+'"
+    r'|"(?:[^"]++|"")*+"'
+    r"""|(?s:['"].*+)"""
     r")"
 )
 
@@ -47,52 +47,65 @@ _ADVICE = {
 }
 
 
-class Token(NamedTuple):
-    """A number, word, string, (quoted) name or symbol; or the end of the text.
+class Tokens(NamedTuple):
+    """The numbers, words, strings, (quoted) names and symbols of a text, and its end.
+
+    A token is known by its number; where it stands is counted out only when a message asks.
 
     Attributes
     ----------
-    kind : str
-        The group of the pattern that it matches, or "end".
-    text : str
-        As it is written.
-    start : int
-        The place of the first character.
-    name : str
-        A symbol, or a word in small letters; nothing for the other kinds, nor for words beyond
-        ASCII, of which ``K`` (the sign for kelvin) would become a letter of a keyword.
+    texts : list of str
+        Each as it is written; the end is empty.
+    gaps : list of str
+        The white space before each.
+    names : list of str
+        Symbols, and words in small letters. Nothing for words beyond ASCII, of which ``K`` (the
+        sign for kelvin) would become a letter of a keyword. What is said of the other kinds is
+        no name of anything.
     """
 
-    kind: str
-    text: str
-    start: int
-    name: str
+    texts: list[str]
+    gaps: list[str]
+    names: list[str]
 
-    @property
-    def end(self) -> int:
-        """The place after the last character."""
-        return self.start + len(self.text)
+    def start(self, token: int) -> int:
+        """The place of the first character of a token."""
+        return self.end(token - 1) + len(self.gaps[token])
+
+    def end(self, token: int) -> int:
+        """The place after the last character of a token."""
+        last = token + 1
+        return sum(map(len, self.gaps[:last])) + sum(map(len, self.texts[:last]))
 
 
-def tokens_of(text: str) -> list[Token]:
-    """The tokens of a text, without white space, and one of kind "end" after them.
+def tokens_of(text: str) -> Tokens:
+    """The tokens of a text.
 
     Raises
     ------
     LanguageError
         At a character that can begin no token.
     """
-    tokens: list[Token] = []
-    position = 0
-    while match := _TOKEN.match(text, position):
-        kind = match.lastgroup or ""
-        start, position = match.span(kind)
-        written = text[start:position]
-        named = kind == "symbol" or (kind == "word" and written.isascii())
-        tokens.append(Token(kind, written, start, written.lower() if named else ""))
-        if kind == "end":
-            return tokens
-    raise _unexpected(text, len(text) - len(text[position:].lstrip()))
+    pieces = _TOKEN.split(text)
+    pieces.append("")
+    gaps, texts = pieces[::2], pieces[1::2]
+    if text.isascii():
+        names = [*map(str.lower, texts)]
+    else:
+        names = [written.lower() if written.isascii() else "" for written in texts]
+    tokens = Tokens(texts, gaps, names)
+    if "".join(gaps).strip():
+        token = next(k for k, gap in enumerate(gaps) if gap.strip())
+        raise _unexpected(text, tokens.start(token) - len(gaps[token].lstrip()))
+    if len(texts) > 1 and _is_open(texts[-2]):
+        raise _unexpected(text, tokens.start(len(texts) - 2))
+    return tokens
+
+
+def _is_open(written: str) -> bool:
+    """Whether a token is a string or a name that is not closed."""
+    mark = written[0]
+    return mark in "'\"" and written.count(mark) % 2 == 1
 
 
 def _unexpected(text: str, position: int) -> Exception:

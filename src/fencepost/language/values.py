@@ -38,6 +38,11 @@ _KINDS: dict[type, str] = {
     Geometry: "a geometry",
     Items: "a list",
 }
+_INSTEAD_OF_SCALARS: dict[type, str] = {
+    Interval: "use one of the T_ functions",
+    Geometry: "use one of the S_ or EH_ functions",
+    Items: "use IN, or one of the A_ functions",
+}
 _TIMES_FORM = "write DATE('2024-05-01'), TIMESTAMP('2024-05-01T12:30:00Z') or INTERVAL('...', '..')"
 
 
@@ -54,12 +59,13 @@ def compile_value(part: Part) -> Value:
     Refused
         Where it stands for none.
     """
-    if part.kind is Kind.CALL:
-        compile_call = _CALLS.get(part.value)
-        if compile_call is None:
-            raise no_value(part)
-        return compile_call(part)
-    return _LEAVES[part.kind](part)
+    compile_leaf = _LEAVES.get(part.kind)
+    if compile_leaf is not None:
+        return compile_leaf(part)
+    compile_call = _CALLS.get(part.value)
+    if compile_call is None:
+        raise no_value(part)
+    return compile_call(part)
 
 
 def no_value(part: Part) -> Refused:
@@ -85,24 +91,21 @@ def compile_scalar(part: Part, user: str) -> Scalar:
             part, f"{user} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
         )
     value = compile_value(part)
-    if isinstance(value, Interval | Geometry | Items):
-        advice = {
-            Interval: "use one of the T_ functions",
-            Geometry: "use one of the S_ or EH_ functions",
-            Items: "use IN, or one of the A_ functions",
-        }[type(value)]
-        raise Refused(part, f"{user} does not take {_KINDS[type(value)]}", advice)
+    if isinstance(value, (Interval, Geometry, Items)):
+        raise Refused(
+            part, f"{user} does not take {_KINDS[type(value)]}", _INSTEAD_OF_SCALARS[type(value)]
+        )
     return value
 
 
 def compile_place(part: Part, user: str) -> Property | Geometry:
     """An attribute or a geometry."""
     value = compile_value(part)
-    if isinstance(value, Property | Geometry):
+    if isinstance(value, (Property, Geometry)):
         return value
     raise Refused(
         part,
-        f"{user} takes attributes and geometries, not {kind_of(value)}",
+        f"{user.upper()} takes attributes and geometries, not {kind_of(value)}",
         "write POINT(x y), another geometry or BBOX(...), without quotes",
     )
 
@@ -110,19 +113,21 @@ def compile_place(part: Part, user: str) -> Property | Geometry:
 def compile_span(part: Part, user: str) -> Property | Time | Interval:
     """An attribute, an instant or a span of time."""
     value = compile_value(part)
-    if isinstance(value, Property | Time | Interval):
+    if isinstance(value, (Property, Time, Interval)):
         return value
-    raise Refused(part, f"{user} takes attributes and times, not {kind_of(value)}", _TIMES_FORM)
+    raise Refused(
+        part, f"{user.upper()} takes attributes and times, not {kind_of(value)}", _TIMES_FORM
+    )
 
 
 def compile_set(part: Part, user: str) -> Property | Items:
     """An attribute or a list of literals."""
     value = compile_value(part)
-    if isinstance(value, Property | Items):
+    if isinstance(value, (Property, Items)):
         return value
     raise Refused(
         part,
-        f"{user} takes attributes and lists, not {kind_of(value)}",
+        f"{user.upper()} takes attributes and lists, not {kind_of(value)}",
         "write the list in brackets: ('a', 'b')",
     )
 
@@ -180,7 +185,7 @@ def _identity(item: Value) -> tuple[object, ...]:
         return Folded, item.fold, *_identity(item.value)
     if isinstance(item, Time):
         return Time, item.nanoseconds
-    assert isinstance(item, Number | String | Boolean)
+    assert isinstance(item, (Number, String, Boolean))
     return type(item), item.value
 
 
@@ -206,7 +211,7 @@ def _arithmetic(part: Part) -> Arithmetic:
 
 def _operand(part: Part, operator: str) -> Value:
     value = compile_value(part)
-    if isinstance(value, Property | Number | Arithmetic):
+    if isinstance(value, (Property, Number, Arithmetic)):
         return value
     raise Refused(
         part, f"{operator} takes numbers and attributes, not {kind_of(value)}", "use a number"
@@ -216,7 +221,7 @@ def _operand(part: Part, operator: str) -> Value:
 def _folded(part: Part) -> Folded:
     check_count(part, 1)
     value = compile_value(part.args[0])
-    if isinstance(value, Property | String | Folded):
+    if isinstance(value, (Property, String, Folded)):
         return Folded(FOLD[part.value], value)
     raise Refused(
         part.args[0],
@@ -257,7 +262,7 @@ def _interval_end(part: Part) -> Time | Property | None:
             return Time(*found)
     elif part.kind is not Kind.NULL:
         value = compile_value(part)
-        if isinstance(value, Time | Property):
+        if isinstance(value, (Time, Property)):
             return value
     raise Refused(
         part,

@@ -82,13 +82,14 @@ class Shapes:
         chain_start = raw.chain_start
         while True:
             arrays, defect, place, contacts = _lay_out_with_room(raw, x, y, chain_start)
+            if not len(contacts):
+                break
             within_edge = contacts[:, 1] < 0
             if not within_edge.any():
+                arrays = _with_touches(arrays, contacts)
+                _find_disconnected(arrays, defect, place)
                 break
             x, y, chain_start = _insert_vertices(arrays, contacts[within_edge])
-        if len(contacts):
-            arrays = _with_touches(arrays, contacts)
-            _find_disconnected(arrays, defect, place)
         if not raw.problems and not defect.any():
             return cls(arrays)
         found = [
@@ -146,7 +147,10 @@ class Shapes:
 
 def _sort_point_sets(raw: RawShapes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The coordinates with the points of each multi-point in lexicographic order."""
-    chains = raw.shape_chain[:-1][raw.dimension == POINTS]
+    points = raw.dimension == POINTS
+    if not points.any():
+        return raw.x, raw.y
+    chains = raw.shape_chain[:-1][points]
     sizes = raw.chain_start[chains + 1] - raw.chain_start[chains]
     if not (sizes > 1).any():
         return raw.x, raw.y

@@ -8,7 +8,8 @@ sides of a condition come from the event, its truth is a column of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from fencepost.errors import LanguageError
 from fencepost.language import ast
@@ -57,6 +58,7 @@ _ARRAY_CONVERSE = {
     Array.A_CONTAINEDBY: Array.A_CONTAINS,
 }
 
+_LITERALS = (ast.Number, ast.String, ast.Boolean, ast.Time)
 _ALWAYS: list[Filter] = [()]
 _NEVER: list[Filter] = []
 
@@ -73,62 +75,86 @@ def filters(condition: ast.Condition) -> list[Filter]:
 
 
 def _normal(condition: ast.Condition, negated: bool) -> list[Filter]:
-    match condition:
-        case ast.Boolean(value):
-            return _constant(value, negated)
-        case ast.Not(part):
-            return _normal(part, not negated)
-        case ast.And(parts):
-            normal = [_normal(part, negated) for part in parts]
-            return _any(normal) if negated else _all(normal)
-        case ast.Or(parts):
-            normal = [_normal(part, negated) for part in parts]
-            return _all(normal) if negated else _any(normal)
-        case ast.Between(value, low, high):
-            ends = (ast.Comparison(Compare.GE, value, low), ast.Comparison(Compare.LE, value, high))
-            return _normal(ast.And(ends), negated)
-        case ast.In(value, items):
-            return _members(value, items, negated)
-        case ast.Truth(value):
-            column = Column(Kind.BOOLEAN, value)
-            return _term(BooleanCheck(column, False, True), negated)
-        case ast.IsNull(value):
-            return _term(NullCheck(Column(Kind.MISSING, value)), negated)
-        case ast.Comparison(op, left, right):
-            return _comparison(op, left, right, negated)
-    return _function(condition, negated)
+    return _RULES[type(condition)](condition, negated)
 
 
-def _function(condition: ast.Condition, negated: bool) -> list[Filter]:
+def _boolean(condition: ast.Boolean, negated: bool) -> list[Filter]:
+    return _constant(condition.value, negated)
+
+
+def _not(condition: ast.Not, negated: bool) -> list[Filter]:
+    return _normal(condition.part, not negated)
+
+
+def _and(condition: ast.And, negated: bool) -> list[Filter]:
+    normal = [_normal(part, negated) for part in condition.parts]
+    return _any(normal) if negated else _all(normal)
+
+
+def _or(condition: ast.Or, negated: bool) -> list[Filter]:
+    normal = [_normal(part, negated) for part in condition.parts]
+    return _all(normal) if negated else _any(normal)
+
+
+def _truth(condition: ast.Truth, negated: bool) -> list[Filter]:
+    return _term(BooleanCheck(Column(Kind.BOOLEAN, condition.value), False, True), negated)
+
+
+def _is_null(condition: ast.IsNull, negated: bool) -> list[Filter]:
+    return _term(NullCheck(Column(Kind.MISSING, condition.value)), negated)
+
+
+def _like(condition: ast.Like, negated: bool) -> list[Filter]:
+    value, pattern = condition.value, condition.pattern
+    if not _is_constant(pattern) or _is_constant(value):
+        return _of_event_alone(condition, negated)
+    form = evaluate.string(pattern, _NOTHING)
+    if form is None:
+        return _NEVER
+    return _term(LikeCheck(Column(Kind.STRING, value), form), negated)
+
+
+def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
     match condition:
-        case ast.Like(value, pattern) if _is_constant(pattern) and not _is_constant(value):
-            form = evaluate.string(pattern, _NOTHING)
-            if form is None:
-                return _NEVER
-            return _term(LikeCheck(Column(Kind.STRING, value), form), negated)
-        case ast.SpatialCondition(function, ast.Property() as left, ast.Geometry() as right):
-            column = Column(Kind.GEOMETRY, left)
-            return _term(RelateCheck(column, function, right), negated)
-        case ast.SpatialCondition(function, ast.Geometry() as left, ast.Property() as right):
-            turned = relate.CONVERSE.get(function, function)
-            return _normal(ast.SpatialCondition(turned, right, left), negated)
-        case ast.NearCondition(function, ast.Property() as left, ast.Geometry() as right, distance):
-            column = Column(Kind.GEOMETRY, left)
-            return _term(NearCheck(column, function, right, distance), negated)
-        case ast.NearCondition(function, ast.Geometry() as left, ast.Property() as right, distance):
-            return _normal(ast.NearCondition(function, right, left, distance), negated)
-        case ast.ArrayCondition(function, ast.Property() as left, ast.Items() as right):
-            return _term(ListCheck(Column(Kind.LIST, left), function, right), negated)
-        case ast.ArrayCondition(function, ast.Items() as left, ast.Property() as right):
-            turned_array = _ARRAY_CONVERSE.get(function, function)
-            return _normal(ast.ArrayCondition(turned_array, right, left), negated)
-        case ast.TemporalCondition(function, left, right):
-            if _is_constant(right) and not _is_constant(left):
-                return _temporal(function, left, right, negated)
-            if _is_constant(left) and not _is_constant(right):
-                turned_time = _TEMPORAL_CONVERSE.get(function, function)
-                return _temporal(turned_time, right, left, negated)
-    return _of_event_alone(condition, negated)
+        case ast.SpatialCondition(function, ast.Property() as place, ast.Geometry() as geometry):
+            pass
+        case ast.SpatialCondition(function, ast.Geometry() as geometry, ast.Property() as place):
+            function = relate.CONVERSE.get(function, function)
+        case _:
+            return _of_event_alone(condition, negated)
+    return _term(RelateCheck(Column(Kind.GEOMETRY, place), function, geometry), negated)
+
+
+def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
+    match condition.left, condition.right:
+        case (ast.Property() as place, ast.Geometry() as geometry):
+            pass
+        case (ast.Geometry() as geometry, ast.Property() as place):
+            pass
+        case _:
+            return _of_event_alone(condition, negated)
+    column = Column(Kind.GEOMETRY, place)
+    return _term(NearCheck(column, condition.function, geometry, condition.distance), negated)
+
+
+def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
+    match condition:
+        case ast.ArrayCondition(function, ast.Property() as own, ast.Items() as items):
+            pass
+        case ast.ArrayCondition(function, ast.Items() as items, ast.Property() as own):
+            function = _ARRAY_CONVERSE.get(function, function)
+        case _:
+            return _of_event_alone(condition, negated)
+    return _term(ListCheck(Column(Kind.LIST, own), function, items), negated)
+
+
+def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
+    function, left, right = condition.function, condition.left, condition.right
+    if _is_constant(left) == _is_constant(right):
+        return _of_event_alone(condition, negated)
+    if _is_constant(left):
+        function, left, right = _TEMPORAL_CONVERSE.get(function, function), right, left
+    return _span_ends(function, left, right, negated)
 
 
 def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
@@ -147,34 +173,38 @@ def _term(check: Check, negated: bool) -> list[Filter]:
 
 
 def _any(parts: Iterable[list[Filter]]) -> list[Filter]:
-    return _bounded(dict.fromkeys(one for part in parts for one in part))
+    found = [one for part in parts for one in part]
+    if len(found) > 1:
+        found = list(dict.fromkeys(found))
+    if len(found) > MOST_FILTERS:
+        _refuse(len(found))
+    return found
 
 
 def _all(parts: Iterable[list[Filter]]) -> list[Filter]:
     """The product. Parts of one filter, the usual ones, are put together in one go."""
-    together: dict[Term, None] = {}
+    together: list[Term] = []
     choices = []
     for part in parts:
         if len(part) == 1:
-            together.update(dict.fromkeys(part[0]))
+            together += part[0]
         else:
             choices.append(part)
-    product: list[Filter] = [tuple(together)]
+    product = [_distinct(together)]
     for part in choices:
         if len(product) * len(part) > MOST_FILTERS:
             _refuse(len(product) * len(part))
         product = list(
-            dict.fromkeys(
-                tuple(dict.fromkeys(first + second)) for first in product for second in part
-            )
+            dict.fromkeys(_distinct([*first, *second]) for first in product for second in part)
         )
     return product
 
 
-def _bounded(found: dict[Filter, None]) -> list[Filter]:
-    if len(found) > MOST_FILTERS:
-        _refuse(len(found))
-    return list(found)
+def _distinct(terms: list[Term]) -> Filter:
+    """The terms without repeated ones, which only those with checks of one type can be."""
+    if len({type(term.check) for term in terms}) == len(terms):
+        return tuple(terms)
+    return tuple(dict.fromkeys(terms))
 
 
 def _refuse(count: int) -> None:
@@ -184,16 +214,17 @@ def _refuse(count: int) -> None:
     )
 
 
-def _members(value: ast.Value, items: tuple[ast.Value, ...], negated: bool) -> list[Filter]:
+def _in(condition: ast.In, negated: bool) -> list[Filter]:
     """Items by type: an event's value can be compared with those of its own type only.
 
     Negated, each type needs a value of it that equals none of its items; one will do, since a
     value has one type. Only a string can be two things, beside times.
     """
+    value, items = condition.value, condition.items
     times = any(isinstance(item, ast.Time) for item in items)
     strings = [item for item in items if isinstance(item, (ast.String, ast.Folded))]
     if _is_constant(value) or (times and strings) or not items:
-        return _of_event_alone(ast.In(value, items), negated)
+        return _of_event_alone(condition, negated)
     kinds: list[list[Filter]] = []
     if strings:
         texts = [evaluate.string(item, _NOTHING) for item in strings]
@@ -203,7 +234,7 @@ def _members(value: ast.Value, items: tuple[ast.Value, ...], negated: bool) -> l
     rest: dict[type, list[list[Filter]]] = {}
     for item in items:
         if not isinstance(item, (ast.String, ast.Folded)):
-            one = _comparison(Compare.EQ, value, item, negated)
+            one = _compare(Compare.EQ, value, item, negated)
             rest.setdefault(type(item), []).append(one)
     kinds.extend(_all(parts) if negated else _any(parts) for parts in rest.values())
     return _any(kinds)
@@ -221,7 +252,19 @@ def _clocks(value: ast.Value, texts: Iterable[str], op: Compare, negated: bool) 
     return _all(parts) if negated else _any(parts)
 
 
-def _comparison(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
+def _comparison(condition: ast.Comparison, negated: bool) -> list[Filter]:
+    return _compare(condition.op, condition.left, condition.right, negated)
+
+
+def _between(condition: ast.Between, negated: bool) -> list[Filter]:
+    ends = [
+        _compare(Compare.GE, condition.value, condition.low, negated),
+        _compare(Compare.LE, condition.value, condition.high, negated),
+    ]
+    return _any(ends) if negated else _all(ends)
+
+
+def _compare(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
     if _is_constant(left) and not _is_constant(right):
         op, left, right = _FLIPPED[op], right, left
     if not _is_constant(right) or _is_constant(left):
@@ -259,7 +302,9 @@ def _range(column: Column, op: Compare, bound: Pair) -> RangeCheck:
     return RangeCheck(column, bound, UNBOUNDED_END, op is Compare.GE, True)
 
 
-def _temporal(function: Temporal, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
+def _span_ends(
+    function: Temporal, left: ast.Value, right: ast.Value, negated: bool
+) -> list[Filter]:
     """A relation to a constant span: comparisons of the ends."""
     span = evaluate.span(right, _NOTHING)
     if span is None:
@@ -275,7 +320,9 @@ def _temporal(function: Temporal, left: ast.Value, right: ast.Value, negated: bo
 
 
 def _is_constant(value: ast.Value) -> bool:
-    return not any(True for _ in properties(value))
+    if isinstance(value, _LITERALS):
+        return True
+    return not isinstance(value, ast.Property) and not any(True for _ in properties(value))
 
 
 def properties(node: object) -> Iterable[ast.Property]:
@@ -288,3 +335,21 @@ def properties(node: object) -> Iterable[ast.Property]:
     elif not isinstance(node, (ast.Geometry, ast.Items)):
         for name in getattr(node, "__slots__", ()):
             yield from properties(getattr(node, name))
+
+
+_RULES: dict[type, Callable[[Any, bool], list[Filter]]] = {
+    ast.Boolean: _boolean,
+    ast.And: _and,
+    ast.Or: _or,
+    ast.Not: _not,
+    ast.Truth: _truth,
+    ast.IsNull: _is_null,
+    ast.Comparison: _comparison,
+    ast.Between: _between,
+    ast.In: _in,
+    ast.Like: _like,
+    ast.SpatialCondition: _spatial,
+    ast.NearCondition: _near,
+    ast.ArrayCondition: _array,
+    ast.TemporalCondition: _temporal,
+}

@@ -88,6 +88,8 @@ def pair_of(number: int | float | Fraction) -> Pair:
     if number < -_LARGEST:
         return -math.inf, math.inf
     nearest = float(number)
+    if nearest == number:  # exactly: Python compares across types without rounding
+        return nearest, 0.0
     exact: Fraction = Fraction(number) - Fraction(nearest)
     rest = float(exact)
     if Fraction(rest) == exact and not _last_bit(rest):

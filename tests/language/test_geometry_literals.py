@@ -1,0 +1,64 @@
+"""Geometry literals against Shapely's own constructors, to the last bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import shapely
+from shapely.geometry import shape
+
+from fencepost.language import ast
+from fencepost.language.parse import parse
+
+SHELL = [[0, 0], [9, 0], [9, 8.5], [-0.0, 8.5], [0, 0]]
+HOLE = [[1, 1], [1, 2], [2, 2], [2, 1], [1, 1]]
+FAR = [[20, 20], [21, 20], [21, 21], [20, 20]]
+
+GEOMETRIES: dict[str, Any] = {
+    "point": {"type": "Point", "coordinates": [3, -4.25]},
+    "point of zeros": {"type": "Point", "coordinates": [-0.0, 0]},
+    "huge point": {"type": "Point", "coordinates": [1.7e308, 1.7e308]},
+    "tuple": {"type": "Point", "coordinates": (1, 2)},
+    "points": {"type": "MultiPoint", "coordinates": [[5, 1], [3, 2]]},
+    "one of many points": {"type": "MultiPoint", "coordinates": [[5, 1]]},
+    "line": {"type": "LineString", "coordinates": [[0, 0], [1, 1], [5, 2]]},
+    "lines": {
+        "type": "MultiLineString",
+        "coordinates": [[[0, 0], [1, 1]], [[5, 5], [6, 7], [8, 8]]],
+    },
+    "polygon": {"type": "Polygon", "coordinates": [SHELL]},
+    "polygon with a hole": {"type": "Polygon", "coordinates": [SHELL, HOLE]},
+    "open rings": {"type": "Polygon", "coordinates": [SHELL[:-1], HOLE[:-1]]},
+    "polygons": {"type": "MultiPolygon", "coordinates": [[SHELL, HOLE], [FAR]]},
+    "one of many polygons": {"type": "MultiPolygon", "coordinates": [[SHELL, HOLE]]},
+}
+
+
+def literal(place: object) -> Any:
+    condition = parse({"op": "s_intersects", "args": [{"property": "g"}, place]})
+    assert isinstance(condition, ast.SpatialCondition)
+    assert isinstance(condition.right, ast.Geometry)
+    return condition.right
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_a_literal_is_the_geometry_that_shapely_makes(name: str) -> None:
+    found = literal(GEOMETRIES[name])
+    wanted = shapely.transform(shape(GEOMETRIES[name]), lambda xy: xy + 0.0)  # no -0.0
+    assert found.value.wkb == wanted.wkb
+    assert found == ast.Geometry(wanted)
+    assert hash(found) == hash(ast.Geometry(wanted))
+
+
+@pytest.mark.parametrize(
+    "corners",
+    [[0, 0, 4, 4], [-0.0, -1.5, 2, 0], [0, 0, 5e-324, 1e-323], [-1.7e308, 0, 1.7e308, 1e300]],
+)
+def test_a_box_is_a_ring_from_its_least_corner(corners: list[float]) -> None:
+    x0, y0, x1, y1 = (value + 0.0 for value in corners)
+    ring = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
+    found = literal({"bbox": corners})
+    assert found.value.wkb == shapely.Polygon(ring).wkb
+    assert found == literal({"type": "Polygon", "coordinates": [list(map(list, ring))]})
+    assert found != literal({"bbox": [x0, y0, x1, y1 + 1e301]})

@@ -271,6 +271,10 @@ def explain(
             help="Show what the subscription can do without, whatever the event; give no EVENT.",
         ),
     ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Show by what events find the subscription; give no EVENT."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show why an event matches a subscription or not, condition by condition.
@@ -283,6 +287,9 @@ def explain(
     imply, alternatives that others cover and those that nothing satisfies,
     and for each of these the reason. It matches the same events.
 
+    With --plan, show for each alternative of the subscription the access
+    path by which events find it, and of how many events that is expected.
+
     [bold]Examples[/bold]
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
@@ -290,21 +297,28 @@ def explain(
       fencepost explain '{"t": "The cat"}' -e "A_CONTAINS(t, ('a cat'))" --stop-words en.txt
       fencepost explain --simplify storm-7 --index hail.index
       fencepost explain --simplify --expression "wind > 30 AND wind > 20"
+      fencepost explain --plan storm-7 --index hail.index
 
     [bold]Exit codes[/bold]
-      0 it matches (with --simplify: done), 4 it does not, 1 refused, 2 wrong
-      usage
+      0 it matches (with --simplify or --plan: done), 4 it does not, 1 refused,
+      2 wrong usage
     """
     _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
     _check_stop_words(stop_words, index)
-    if simplify:
+    if simplify and plan:
+        raise typer.BadParameter("give --simplify or --plan, not both")
+    if simplify or plan:
         if row is not None or id is not None:
-            raise typer.BadParameter("--simplify takes no event: give the ID, or --expression")
+            asked = "--simplify" if simplify else "--plan"
+            raise typer.BadParameter(f"{asked} takes no event: give the ID, or --expression")
         id, event = event, None
     elif event is None:
-        raise typer.BadParameter("give an EVENT, or --simplify")
+        raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
+    if plan:
+        _show_plan(id, index, subscriptions, expression, stop_words, as_json)
+        return
     if event is None:
         _show_simplified(id, index, subscriptions, expression, stop_words, as_json)
         return
@@ -321,6 +335,23 @@ def explain(
             "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"])
         )
     raise typer.Exit(0 if matches else NO_MATCH)
+
+
+def _show_plan(
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+    stop_words: Path | None,
+    as_json: bool,
+) -> None:
+    from fencepost.files.single import planned
+
+    filters = planned(id, index, subscriptions, expression, stop_words)
+    if as_json:
+        print_json(filters=[one.as_dict() for one in filters])
+    else:
+        print_line("\n".join(map(str, filters)) or "nothing: no event can match")
 
 
 def _show_simplified(

@@ -14,6 +14,7 @@ from fencepost.files.stop_words import read_stop_words
 from fencepost.files.subscriptions import read_subscriptions
 from fencepost.match.explain import Explanation
 from fencepost.match.matcher import Matcher
+from fencepost.match.planning import PlannedFilter
 from fencepost.match.simplify import Simplification, simplify
 
 _OWN = "expression"
@@ -83,6 +84,24 @@ def simplified(
         return simplify(expression, stop_words=read_stop_words(stop_words))
     matcher, name = _found(id, index, subscriptions, expression, stop_words)
     return simplify(matcher.expression(name), stop_words=matcher.stop_words)
+
+
+def planned(
+    id: str | None,
+    index: Path | None,
+    subscriptions: str | None,
+    expression: str | None,
+    stop_words: Path | None,
+) -> tuple[PlannedFilter, ...]:
+    """How events find a subscription among all that it was given with."""
+    if subscriptions is None or id is None:
+        matcher, name = _found(id, index, subscriptions, expression, stop_words)
+        return matcher.plan(name)
+    matcher = Matcher(stop_words=read_stop_words(stop_words))
+    bad: list[DeadLetter] = []
+    for rows, _ in read_subscriptions(subscriptions, bad.append):
+        matcher.subscribe_many([row.values for row in rows], [])
+    return matcher.plan(id)
 
 
 def _found(

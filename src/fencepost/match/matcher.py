@@ -29,6 +29,7 @@ from fencepost.match.engines import (
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.moving import moved
 from fencepost.match.paper_index import Table, TableEngine
+from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
     ReferenceScores,
@@ -431,6 +432,17 @@ class Matcher:
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
         return explain(parse(self.expression(id)), self._values(event))
+
+    def plan(self, id: str) -> tuple[PlannedFilter, ...]:
+        """How events find a subscription: the access path of each of its alternatives.
+
+        What came last is indexed first.
+        """
+        self.settle()
+        with self._shelves.lock:
+            shelf, row = self._shelves.find(id)
+            condition = condition_on(shelf, row, self._columns)
+            return planned(shelf.segment, row, condition, self._columns)
 
     def _values(self, event: object) -> EventValues:
         return EventValues(attributes(event), self._columns.tokeniser)

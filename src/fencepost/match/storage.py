@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,13 +102,29 @@ def _write_shelf(path: Path, shelf: Shelf, version: int) -> str:
     state[REMOVED] = np.count_nonzero(gone == 0)
     arrays = shelf.segment.arrays._replace(gone=gone, state=state)
     for array_name, array in flat_arrays(arrays):
-        np.save(folder / f"{array_name}.npy", array)
-    with (
-        pa.OSFile(str(folder / "names.arrow"), "wb") as sink,
-        pa.ipc.new_file(sink, names.schema) as writer,
-    ):
-        writer.write_table(names)
+        with (folder / f"{array_name}.npy").open("wb") as file:
+            np.save(file, array)
+            _sync(file)
+    with (folder / "names.arrow").open("wb") as file:
+        with pa.ipc.new_file(file, names.schema) as writer:
+            writer.write_table(names)
+        _sync(file)
+    _sync_folder(folder)
     return folder.name
+
+
+def _sync(file: IO[Any]) -> None:
+    """Wait until what was written to a file would outlast the machine."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _replace(path: Path, text: str) -> None:
@@ -116,8 +132,10 @@ def _replace(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)
+        _sync(file)
     os.chmod(temporary, 0o644)
     os.replace(temporary, path)
+    _sync_folder(path.parent)
 
 
 def open(path: Path) -> tuple[tuple[Shelf, ...], Columns, str]:

@@ -21,9 +21,9 @@ POINTS_OF_A_REGION = (5, 12)
 COVER = 1_000.0  # regions that a point is in, on average
 KINDS = 10
 PRICES = 1_000
-WORDS = 10_000
-WORDS_ASKED = (1, 3)
-WORDS_SAID = 10  # of an event, besides those of the subscription that it is about
+WORDS = 3_000
+WORDS_ASKED = (1, 2)
+WORDS_SAID = 15  # of an event, besides those of the subscription that it is about
 _CHUNK = 50_000  # subscriptions whose texts are in memory at once
 
 
@@ -99,7 +99,7 @@ def questions(rng: np.random.Generator, count: int) -> Questions:
     regions = shapely.from_wkt(shapely.to_wkt(raw, rounding_precision=1))
     low = rng.integers(0, PRICES * 4 // 5, count)
     sizes = rng.integers(WORDS_ASKED[0], WORDS_ASKED[1] + 1, count)
-    start = np.cumsum([0, *sizes])
+    start = np.concatenate(([0], np.cumsum(sizes)))
     return Questions(
         regions,
         rng.integers(0, KINDS, count),

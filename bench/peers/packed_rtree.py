@@ -45,6 +45,7 @@ class Tree(NamedTuple):
 
 def methods(polygons: Geometries, points: Floats) -> list[Method]:
     """The tree, asked in bulk and one by one."""
+    build(polygons[:_NODE])  # compiles
     tree, build_s = timed_build(lambda: build(polygons))
     found = np.empty(_MOST_FOUND, np.int64)
 
@@ -84,7 +85,7 @@ def rings_of(
     """The points of rings, x and y apart, and where each ring begins."""
     rings = shapely.get_exterior_ring(polygons)
     x, y = np.ascontiguousarray(shapely.get_coordinates(rings).T)
-    return x, y, np.cumsum([0, *shapely.get_num_coordinates(rings)])
+    return x, y, np.concatenate(([0], np.cumsum(shapely.get_num_coordinates(rings))))
 
 
 def _parents(children: Floats) -> Floats:

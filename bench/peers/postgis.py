@@ -1,8 +1,10 @@
 """PostgreSQL with PostGIS, on a server of its own in a temporary folder that is dropped afterwards.
 
-Subscriptions are rows of a table, and an event is a prepared statement. One GiST index has the
-kind, the region and the range of prices together (extension btree_gist), so that a row is only
-read where all three may hold; the words are compared in the row.
+Subscriptions are rows of a table that has a partition for each kind, with a GiST index of regions
+and ranges of prices together, so that a row is only read where both may hold; the words are
+compared in the row. An event is a statement, prepared once for each partition. At 100,000 rows this
+was the fastest of what was tried: one index of kind, region and prices (extension btree_gist) in
+any order, without prices, of regions alone, and partitions asked through the whole table.
 """
 
 from __future__ import annotations
@@ -47,23 +49,23 @@ _SETTINGS = {
     "full_page_writes": "off",
     "autovacuum": "off",
 }
-_TABLE = """
-CREATE EXTENSION btree_gist;
-CREATE UNLOGGED TABLE subscription (
-    id int, kind text, price int4range, words text[], region geometry(Polygon));
+_TABLES = """
+CREATE TABLE subscription (
+    id int, kind text, price int4range, words text[], region geometry(Polygon))
+PARTITION BY LIST (kind);
 CREATE UNLOGGED TABLE event (
     number int PRIMARY KEY, kind text, price int, words text[], place geometry(Point));
 """
+_PARTITION = (
+    "CREATE UNLOGGED TABLE subscription_{0} PARTITION OF subscription FOR VALUES IN ('{0}')"
+)
 _INDEX = """
-CREATE INDEX subscription_all ON subscription USING gist (kind, region, price);
-CLUSTER subscription USING subscription_all;
-VACUUM ANALYZE subscription;
-VACUUM ANALYZE event;
+CREATE INDEX region_and_price_{0} ON subscription_{0} USING gist (region, price);
+CLUSTER subscription_{0} USING region_and_price_{0};
 """
 _ASK = """
-SELECT id FROM subscription
-WHERE kind = %s AND price @> %s::int AND ST_Intersects(region, ST_Point(%s, %s))
-AND words <@ %s::text[]
+SELECT id FROM subscription_{0} WHERE price @> %s::int
+AND ST_Intersects(region, ST_Point(%s, %s)) AND words <@ %s::text[]
 """
 _ASK_ALL = """
 SELECT event.number, subscription.id FROM event JOIN subscription
@@ -160,9 +162,11 @@ def methods(connection: Any, asked: Questions, given: Happenings) -> list[Method
     """Rows loaded and indexed; asked by a statement an event, and by a join."""
     _, build_s = timed(lambda: _load(connection, asked, given))
     cursor = connection.cursor(binary=True)
+    statement = {kind: _ASK.format(kind) for kind in _kinds(asked)}
 
-    def one(event: tuple[Any, ...]) -> list[int]:
-        cursor.execute(_ASK, event, prepare=True)
+    def one(event: tuple[str, tuple[Any, ...]]) -> list[int]:
+        kind, values = event
+        cursor.execute(statement[kind], values, prepare=True)
         return [row[0] for row in cursor.fetchall()]
 
     def join(count: int) -> Callable[[], list[tuple[int, int]]]:
@@ -173,9 +177,8 @@ def methods(connection: Any, asked: Questions, given: Happenings) -> list[Method
 
         return run
 
-    events = list(
-        zip(given.kinds, given.prices, *given.points.T.tolist(), given.words, strict=True)
-    )
+    values = zip(given.prices, *given.points.T.tolist(), given.words, strict=True)
+    events = list(zip(given.kinds, values, strict=True))
     return [
         Method(JOIN, BULK, build_s, join, _pairs),
         Method(STATEMENT, SINGLE, build_s, over(one, events), pairs_of_lists),
@@ -189,8 +192,14 @@ def versions(connection: Any) -> dict[str, str]:
     return {"PostgreSQL": postgresql, "PostGIS": postgis}
 
 
+def _kinds(asked: Questions) -> list[str]:
+    return [f"k{kind}" for kind in np.unique(asked.kinds)]
+
+
 def _load(connection: Any, asked: Questions, given: Happenings) -> None:
-    connection.execute(_TABLE)
+    connection.execute(_TABLES)
+    for kind in _kinds(asked):
+        connection.execute(_PARTITION.format(kind))
     cursor = connection.cursor()
     with cursor.copy("COPY subscription FROM STDIN") as copy:
         for begin in range(0, len(asked), _CHUNK):
@@ -216,8 +225,9 @@ def _load(connection: Any, asked: Questions, given: Happenings) -> None:
             range(len(places)), given.kinds, given.prices, given.words, places, strict=True
         ):
             copy.write_row(row)
-    for statement in filter(str.strip, _INDEX.split(";")):
-        connection.execute(statement)
+    for kind in _kinds(asked):
+        connection.execute(_INDEX.format(kind))
+    connection.execute("VACUUM ANALYZE")
 
 
 def _pairs(found: list[tuple[int, int]]) -> Pairs:

@@ -107,7 +107,7 @@ def bars(picture: Any, title: str, outcomes: Mapping[str, Outcome], ours: Sequen
         shown = axes.barh(range(len(names)), values, color=colours)
         axes.bar_label(shown, [figure(value) for value in values], padding=3, fontsize=10)
         log_axis(axes.xaxis)
-        axes.set_xlim(right=max(values) * 4)
+        axes.set_xlim(min(values) / 2, max(values) * 4)
         axes.set_yticks(range(len(names)), [f"{name} ({own.modes[name]})" for name in names])
         axes.invert_yaxis() if axes is every[0] else None
         axes.set_xlabel("microseconds an event")

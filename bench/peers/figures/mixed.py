@@ -90,9 +90,10 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
             f"An event has {figure(outcome.answers)} answers. A point is in "
             f"{min(mixed_questions.COVER, sizes.subscriptions / 20):,.0f} regions, there are "
             f"{mixed_questions.KINDS} kinds; a range has a fifth of all prices.",
-            "PostGIS has one GiST index of kind, region and prices, the table in its order, and "
-            "holds all in memory; statements are prepared and sent one at a time through a socket. "
-            "The join finds its events in a table of the server, which is not part of its time.",
+            "PostGIS has a partition for each kind, with a GiST index of regions and prices and in "
+            "its order, and holds all in memory; statements are prepared for each partition, and "
+            "sent one at a time through a socket. The join finds its events in a table of the "
+            "server, which is not part of its time.",
             "Fencepost reads CQL2 texts when it is built; the others are given columns.",
         ],
     )

@@ -19,7 +19,6 @@ def methods(asked: Questions, given: Happenings) -> list[Method]:
     """Boxes from the tree, prices in NumPy, words as sets, and what is left by its region."""
 
     def build() -> tuple[dict[str, Any], dict[str, NDArray[np.int64]], list[frozenset[str]]]:
-        shapely.prepare(asked.regions)
         rows = {f"k{kind}": np.flatnonzero(asked.kinds == kind) for kind in np.unique(asked.kinds)}
         trees = {kind: shapely.STRtree(asked.regions[own]) for kind, own in rows.items()}
         for tree in trees.values():
@@ -35,7 +34,7 @@ def methods(asked: Questions, given: Happenings) -> list[Method]:
         rows = rows[(low[rows] <= price) & (price <= high[rows])]
         words = frozenset(said)
         left = np.array([row for row in rows.tolist() if needed[row] <= words], np.int64)
-        kept: NDArray[np.int64] = left[shapely.intersects(regions[left], point)]
+        kept: NDArray[np.int64] = left[shapely.intersects_xy(regions[left], point.x, point.y)]
         return kept
 
     points = shapely.points(given.points)

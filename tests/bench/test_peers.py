@@ -119,7 +119,7 @@ def test_methods_of_fences_are_all_timed() -> None:
     settings = measured("fences").values["settings"]
     assert list(settings) == ["40 fences", "300 fences"]
     own = {*ours.IN_BULK, *ours.ONE_BY_ONE}
-    library = {trees.STRTREE_BULK, trees.STRTREE}
+    library = {trees.STRTREE_BULK, trees.STRTREE_BOXES, trees.STRTREE}
     by_hand = {packed_rtree.BULK_NAME, packed_rtree.SINGLE_NAME}
     for setting in settings.values():
         assert own | library | by_hand <= set(setting["methods"])

@@ -66,7 +66,7 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         },
         [goal_table(goals), time_table(outcomes), check_table(outcomes)],
         lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
-        size=(14.0, 5.5),
+        size=(14.0, 6.0),
         notes=[
             *(optional.absence(name, why) for name, why in absent.items()),
             f"Polygons of {POINTS_OF_A_FENCE[0]} to {POINTS_OF_A_FENCE[1]} points, everywhere in a "

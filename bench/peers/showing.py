@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.peers.contest import Outcome
+from bench.peers.contest import SINGLE, Outcome
 from bench.report import Table, log_axis
 from bench.timing import Timing, figure, ratio
 
@@ -103,13 +103,14 @@ def bars(picture: Any, title: str, outcomes: Mapping[str, Outcome], ours: Sequen
         colours = []
         for name in names:
             dark = OURS if name in ours else THEIRS
-            colours.append(dark if own.modes[name] == "one at a time" else _SHADES[dark])
+            colours.append(dark if own.modes[name] == SINGLE else _SHADES[dark])
         shown = axes.barh(range(len(names)), values, color=colours)
         axes.bar_label(shown, [figure(value) for value in values], padding=3, fontsize=10)
         log_axis(axes.xaxis)
         axes.set_xlim(min(values) / 2, max(values) * 4)
         axes.set_yticks(range(len(names)), [f"{name} ({own.modes[name]})" for name in names])
-        axes.invert_yaxis() if axes is every[0] else None
         axes.set_xlabel("microseconds an event")
-        axes.set_title(label, fontsize=12)
+        if len(outcomes) > 1:
+            axes.set_title(label, fontsize=12)
+    every[0].invert_yaxis()  # of all, since they share it
     picture.suptitle(title)

@@ -70,6 +70,6 @@ $(READY): pyproject.toml constraints.txt
 	@$(PIP) install pip==$(PIP_VERSION)
 	@echo "  installing the pinned packages ..."
 	@$(PIP) install -c constraints.txt --build-constraint constraints.txt \
-	  --group dev -e '.[spark,server,plot]'
+	  --group dev -e '.[spark,server,plot,bench]'
 	@touch $@
 	@echo "  done: $$($(BIN)/python --version), $$($(BIN)/fencepost --version)"

@@ -102,6 +102,15 @@ class SpatiotextualFigure(StrEnum):
     TEXT = "text"
 
 
+class PeersFigure(StrEnum):
+    """What `fencepost bench peers` measures."""
+
+    FENCES = "fences"
+    TAXI = "taxi"
+    MIXED = "mixed"
+    GROWTH = "growth"
+
+
 class MapData(StrEnum):
     """Where regions of maps and venues come from."""
 
@@ -147,6 +156,7 @@ def fencepost(
       fencepost bench regions     repeat the experiments of the paper on regions
       fencepost bench spatiotextual
                                   the same for words and rectangles
+      fencepost bench peers       beside Shapely, KD-trees and PostGIS
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
@@ -260,7 +270,8 @@ def bench_regions(
       fencepost bench regions --figure table3 --figure large --json
     """
     names = [one.value for one in figure or RegionsFigure]
-    _bench_paper("regions", names, out, as_json, quick=quick, seed=seed, source=_source(data))
+    asked = {"quick": quick, "seed": seed, "source": _source(data)}
+    _bench_figures("papers.regions", names, out, as_json, **asked)
 
 
 @bench.command("spatiotextual")
@@ -300,22 +311,51 @@ def bench_spatiotextual(
     """
     names = [one.value for one in figure or SpatiotextualFigure]
     asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _bench_paper("spatiotextual", names, out, as_json, **asked)
+    _bench_figures("papers.spatiotextual", names, out, as_json, **asked)
+
+
+@bench.command("peers")
+def bench_peers(
+    figure: Annotated[
+        list[PeersFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/peers"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Match beside Shapely, geoindex-rs, SciPy's KD-trees and PostGIS.
+
+    Points in polygons (`fences`), positions near subscribers (`taxi`), regions
+    with attributes and keywords (`mixed`), and time from one to ten million
+    subscriptions (`growth`). Each is written as JSON, Markdown, PNG and SVG.
+    A peer that is not installed is left out, and the report says what to install.
+
+    [bold]Examples[/bold]
+      fencepost bench peers --quick --out /tmp/peers
+      fencepost bench peers --figure fences --figure taxi --json
+    """
+    names = [one.value for one in figure or PeersFigure]
+    _bench_figures("peers", names, out, as_json, quick=quick, seed=seed)
 
 
 def _source(data: MapData | None) -> str | None:
     return None if data is None else data.value
 
 
-def _bench_paper(paper: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:
-    """Measure figures of a paper, write and show them."""
+def _bench_figures(folder: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:
+    """Measure figures of a folder of benchmarks, write and show them."""
     from fencepost import benchmarks
 
-    benchmark = benchmarks.load(f"papers.{paper}.run")
+    benchmark = benchmarks.load(f"{folder}.run")
     report, progress = benchmarks.load("report"), benchmarks.load("progress")
+    group = folder.rpartition(".")[2].capitalize()
     found = []
     for name in figures:
-        with progress.Progress(f"{paper.capitalize()}, {name}") as bar:
+        with progress.Progress(f"{group}, {name}") as bar:
             result = benchmark.run(name, progress=bar, **asked)
         report.write(result, out)
         found.append(report.plain(result))

@@ -1,0 +1,122 @@
+"""Points in polygons: ours beside Shapely, geoindex-rs and a compiled packed R-tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bench.peers import optional, ours, packed_rtree, trees
+from bench.peers.contest import Effort, Outcome, measure, plain_outcomes, wrong_ids
+from bench.peers.polygons import spread, stars
+from bench.peers.showing import (
+    Goal,
+    at_most,
+    bars,
+    check_table,
+    goal_table,
+    time_table,
+    times_faster,
+)
+from bench.progress import Progress
+from bench.report import Report
+from bench.timing import figure
+from fencepost import Matcher
+from fencepost.testing import Geometries
+
+POINTS_OF_A_FENCE = (10, 60)
+COVER = 2.0  # fences that a point is in, on average
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    fences: tuple[int, ...]
+    points: int
+    effort: Effort
+
+
+FULL = Sizes((10_000, 1_000_000), 100_000, Effort(7, 20.0))
+QUICK = Sizes((1_000, 10_000), 10_000, Effort(3, 2.0))
+
+
+def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
+    """Measure and check."""
+    outcomes: dict[str, Outcome] = {}
+    absent: dict[str, str] = {}
+    progress.expect(5 * len(sizes.fences))
+    for count in sizes.fences:
+        label = f"{count:,} fences"
+        outcomes[label], absent = _measure(count, sizes, seed, progress)
+    goals = [goal for label, own in outcomes.items() for goal in _goals(label, own)]
+    title = f"{sizes.points:,} points in {' and '.join(f'{n:,}' for n in sizes.fences)} polygons"
+    return Report(
+        "fences",
+        title,
+        {
+            "seed": seed,
+            "points": sizes.points,
+            "versions": optional.versions("shapely", "geoindex-rs"),
+            "absent": absent,
+            "settings": plain_outcomes(outcomes),
+            "goals": [goal.plain() for goal in goals],
+            "wrong_ids": wrong_ids(outcomes.values()),
+        },
+        [goal_table(goals), time_table(outcomes), check_table(outcomes)],
+        lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
+        size=(14.0, 6.0),
+        notes=[
+            *(optional.absence(name, why) for name, why in absent.items()),
+            f"Polygons of {POINTS_OF_A_FENCE[0]} to {POINTS_OF_A_FENCE[1]} points, everywhere in a "
+            "square; a point is in "
+            + " and ".join(figure(own.answers) for own in outcomes.values())
+            + " of them.",
+            "Fencepost is given WKB, GeoArrow, Shapely points or GeoJSON and answers with ids, "
+            "which are texts. Shapely is given Shapely points; the others are given x and y. These "
+            "answer with row numbers.",
+        ],
+    )
+
+
+def _measure(
+    count: int, sizes: Sizes, seed: int, progress: Progress
+) -> tuple[Outcome, dict[str, str]]:
+    rng = np.random.default_rng([seed, count])
+    polygons = stars(rng, rng.random((count, 2)), spread(rng, count, COVER), POINTS_OF_A_FENCE)
+    points = rng.random((sizes.points, 2))
+    methods, absent = optional.gather(
+        {
+            "Fencepost": partial(ours.methods, partial(_subscribe, polygons), points, {}),
+            "Shapely": partial(trees.strtree, polygons, points),
+            "geoindex-rs": partial(trees.geoindex, polygons, points),
+            "a packed R-tree": partial(packed_rtree.methods, polygons, points),
+        },
+        progress,
+    )
+    progress.step(f"matching {len(points):,} points with {count:,} fences")
+    return measure(methods, len(points), sizes.effort, trees.STRTREE_BULK), absent
+
+
+def _subscribe(polygons: Geometries, matcher: Matcher) -> None:
+    matcher.subscribe_columns(
+        ours.ids(len(polygons)), regions={ours.PLACE: (polygons, "S_INTERSECTS")}
+    )
+
+
+def _goals(label: str, own: Outcome) -> list[Goal]:
+    bulk, single = own.best_us(*ours.IN_BULK), own.best_us(*ours.ONE_BY_ONE)
+    flatbush = own.best_us(trees.GEOINDEX, packed_rtree.SINGLE_NAME)
+    return [
+        times_faster(
+            f"{label}: in bulk, beside Shapely's bulk query",
+            4,
+            bulk,
+            own.best_us(trees.STRTREE_BULK),
+        ),
+        at_most(f"{label}: one at a time", 6, single, "us"),
+        times_faster(
+            f"{label}: one at a time, beside the faster packed R-tree", 1, single, flatbush
+        ),
+    ]

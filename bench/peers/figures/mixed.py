@@ -1,0 +1,99 @@
+"""A region, two attributes and keywords in each subscription: ours beside PostGIS."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bench.peers import mixed_questions, optional, ours, postgis, trees_by_kind
+from bench.peers.contest import Effort, Method, measure, plain_outcomes, wrong_ids
+from bench.peers.showing import bars, check_table, goal_table, time_table, times_faster
+from bench.progress import Progress
+from bench.report import Report
+from bench.timing import figure
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    subscriptions: int
+    events: int
+    effort: Effort
+
+
+FULL = Sizes(1_000_000, 20_000, Effort(5, 20.0))
+QUICK = Sizes(20_000, 2_000, Effort(3, 2.0))
+
+
+def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
+    """Measure and check."""
+    progress.expect(4)
+    rng = np.random.default_rng([seed, 31])
+    asked = mixed_questions.questions(rng, sizes.subscriptions)
+    given = mixed_questions.happenings(rng, asked, sizes.events)
+    versions = optional.versions("shapely", "psycopg")
+    with ExitStack() as servers:
+
+        def of_postgis() -> list[Method]:
+            connection = servers.enter_context(postgis.server())
+            versions.update(postgis.versions(connection))
+            return postgis.methods(connection, asked, given)
+
+        methods, absent = optional.gather(
+            {
+                "Fencepost": partial(ours.methods, asked.subscribe, given.points, given.values),
+                "PostGIS": of_postgis,
+                "Shapely": partial(trees_by_kind.methods, asked, given),
+            },
+            progress,
+        )
+        progress.step(f"matching {sizes.events:,} events")
+        outcome = measure(methods, sizes.events, sizes.effort, trees_by_kind.NAME)
+    goals = [
+        times_faster(
+            "one at a time, beside a prepared statement of PostGIS",
+            20,
+            outcome.best_us(*ours.ONE_BY_ONE),
+            outcome.best_us(postgis.STATEMENT),
+        ),
+        times_faster(
+            "in bulk, beside the faster way with PostGIS",
+            20,
+            outcome.best_us(*ours.IN_BULK),
+            outcome.best_us(postgis.STATEMENT, postgis.JOIN),
+        ),
+    ]
+    label = f"{sizes.subscriptions:,} subscriptions"
+    title = f"{label} of a region, a kind, a range of prices and keywords"
+    outcomes = {label: outcome}
+    return Report(
+        "mixed",
+        title,
+        {
+            "seed": seed,
+            "subscriptions": sizes.subscriptions,
+            "versions": versions,
+            "absent": absent,
+            "settings": plain_outcomes(outcomes),
+            "goals": [goal.plain() for goal in goals],
+            "wrong_ids": wrong_ids(outcomes.values()),
+        },
+        [goal_table(goals), time_table(outcomes), check_table(outcomes)],
+        lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
+        size=(11.0, 4.5),
+        notes=[
+            *(optional.absence(name, why) for name, why in absent.items()),
+            f"An event has {figure(outcome.answers)} answers. A point is in "
+            f"{min(mixed_questions.COVER, sizes.subscriptions / 20):,.0f} regions, there are "
+            f"{mixed_questions.KINDS} kinds; a range has a fifth of all prices.",
+            "PostGIS has a partition for each kind, with a GiST index of regions and prices and in "
+            "its order, and holds all in memory; statements are prepared for each partition, and "
+            "sent one at a time through a socket. The join finds its events in a table of the "
+            "server, which is not part of its time.",
+            "Fencepost reads CQL2 texts when it is built; the others are given columns.",
+        ],
+    )

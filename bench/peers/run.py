@@ -1,0 +1,20 @@
+"""The figures by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.peers.figures import fences, growth, mixed, taxi
+from bench.progress import Progress
+from bench.report import Report
+
+FIGURES: dict[str, Any] = {"fences": fences, "taxi": taxi, "mixed": mixed, "growth": growth}
+
+
+def run(figure: str, *, quick: bool, seed: int, progress: Progress) -> Report:
+    """Measure one figure."""
+    chosen = FIGURES[figure]
+    report: Report = chosen.run(
+        chosen.QUICK if quick else chosen.FULL, seed=seed, progress=progress
+    )
+    return report

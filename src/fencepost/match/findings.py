@@ -97,7 +97,7 @@ class Finding:
         if self.off_by_s is not None:
             yield f"off by {_duration(self.off_by_s)}"
         if self.nearest is not None:
-            yield f"close to {self.nearest!r}"
+            yield f"close to {shown(self.nearest)}"
         if self.missing:
             yield f"missing {_listed(self.missing)}"
         if self.extra:
@@ -329,4 +329,4 @@ def _duration(seconds: float) -> str:
 
 def _listed(items: tuple[object, ...]) -> str:
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return ", ".join(map(repr, items[:_LISTED])) + more
+    return ", ".join(map(shown, items[:_LISTED])) + more

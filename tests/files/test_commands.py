@@ -638,6 +638,7 @@ class TestExplain:
         answer = json.loads(result.stdout)
         assert (answer["matches"], answer["expired"]) == (False, False)
         assert [part["outcome"] for part in answer["explanation"]["parts"]] == ["false", "unknown"]
+        assert answer["explanation"]["parts"][0]["found"] == {"off_by": 10}
 
     def test_text_that_is_no_utf8(self) -> None:
         result = run("explain", '{"a": "\\ud800"}', "-e", "a = 'x'")

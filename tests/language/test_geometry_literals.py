@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import shapely
 from shapely.geometry import shape
 
+from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.parse import parse
 
@@ -62,3 +64,43 @@ def test_a_box_is_a_ring_from_its_least_corner(corners: list[float]) -> None:
     assert found.value.wkb == shapely.Polygon(ring).wkb
     assert found == literal({"type": "Polygon", "coordinates": [list(map(list, ring))]})
     assert found != literal({"bbox": [x0, y0, x1, y1 + 1e301]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "POINT(3 -4.25)",
+        "POINT ( +3\n.5 )",
+        "LINESTRING(0 0,1 1 , 5 2)",
+        "MULTIPOINT(5 1, 3 2)",
+        "MULTIPOINT((5 1), (3 2))",
+        "MULTILINESTRING((0 0, 1 1), (5 5, 6 7))",
+        "POLYGON((0 0, 9 0, 9 8.5, -0.0 8.5, 0 0), (1 1, 1 2, 2 2, 2 1, 1 1))",
+        "MULTIPOLYGON(((0 0, 9 0, 9 8, 0 0)), ((20 20, 21 20, 21 21, 20 20)))",
+        "POINT(12345678901234567890 1234567890123456789012)",
+    ],
+)
+def test_numbers_mean_the_same_however_they_are_written(text: str) -> None:
+    """Points without exponents are read at once, others number by number."""
+    plain = f"S_INTERSECTS(g, {text})"
+    assert parse(plain) == parse(re.sub(r"(?<=\d)(?=[\s,)])", "e0", plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("a IN (1 2, 3 4)", "2, 3"),
+        ("(1 2)", "2)"),
+        ("(1 2) a = 1)", "2)"),
+        ("a = (1 2)", "2)"),
+        ("S_INTERSECTS(g, POINT Z (1 2))", "1 2"),
+        ("S_INTERSECTS(g, POINT(1 2, 3 4))", ", 3"),
+        ("S_INTERSECTS(g, MULTIPOINT((1 2, 3 4)))", ", 3"),
+        ("S_INTERSECTS(g, POLYGON(1 2, 3 4))", "1 2"),
+        ("S_INTERSECTS(g, POLYGON((0 0, 1 1, 0 1, 1 0, 0 0)))", "POLYGON"),
+    ],
+)
+def test_a_message_is_about_the_number_that_is_wrong(text: str, wrong: str) -> None:
+    with pytest.raises(LanguageError) as refusal:
+        parse(text)
+    assert refusal.value.position == text.index(wrong)

@@ -152,6 +152,20 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     assert matcher.match({"n": 1}) == ["c"]
 
 
+def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelves_module, "LAST_VERSION", 5)
+    matcher = Matcher()
+    matcher._shelves.most_recent = 3
+    for k in range(40):
+        matcher.subscribe(f"s{k}", "n > 0")
+        if k % 3:
+            assert matcher.unsubscribe(f"s{k - 1}")
+        assert len(matcher) == len(matcher.match({"n": 1})) == len(matcher.ids())
+        assert matcher.snapshot().version <= 5
+    matcher.settle()
+    assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(40) if k % 3 == 2 or k == 39)
+
+
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     building, go_on = threading.Event(), threading.Event()
 

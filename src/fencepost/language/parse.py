@@ -11,7 +11,6 @@ from fencepost.language.limits import check_text, too_deep
 from fencepost.language.parts import Refused
 from fencepost.language.read_json import decode_json, read_json
 from fencepost.language.read_text import read_text
-from fencepost.language.tokens import tokens_of
 from fencepost.model.raw_shapes import shown
 
 
@@ -55,12 +54,11 @@ def parse(expression: str | Mapping[str, object] | bool) -> Condition:
 def _parse_string(text: str) -> Condition:
     if text.lstrip().startswith("{"):
         return _parse_json(decode_json(text))
-    part = read_text(text)
+    part, tokens = read_text(text)
     try:
         return compile_condition(part)
     except Refused as refused:
-        tokens, part = tokens_of(text), refused.part
-        start, end = tokens.start(part.first), tokens.end(part.last)
+        start, end = tokens.start(refused.part.first), tokens.end(refused.part.last)
         raise refused.error_in_text(text, start, end) from None
 
 

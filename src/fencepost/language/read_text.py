@@ -35,7 +35,7 @@ from fencepost.language.names import (
 )
 from fencepost.language.parts import Kind, Part, depth_over, fault, quoted
 from fencepost.language.read_wkt import DIMENSIONS, read_coordinates, split_name
-from fencepost.language.tokens import tokens_of
+from fencepost.language.tokens import Tokens, tokens_of
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
 _LEVEL = {
@@ -50,28 +50,36 @@ _SIGNS = frozenset({"not", "-"})
 _DIGITS = frozenset("0123456789.")
 
 
-def read_text(text: str) -> Part:
-    """The parts of an expression in CQL2 text.
+def read_text(text: str) -> tuple[Part, Tokens]:
+    """The parts of an expression in CQL2 text, and the tokens that they are made of.
 
     Raises
     ------
     LanguageError
         Where the text does not follow the grammar, at the place.
     """
-    reader = _Reader(text)
+    try:
+        return _read(text, tokens_of(text))
+    except LanguageError:
+        # Again with points taken apart, for the message to be about the number that is wrong.
+        return _read(text, tokens_of(text, with_points=False))
+
+
+def _read(text: str, tokens: Tokens) -> tuple[Part, Tokens]:
+    reader = _Reader(text, tokens)
     part = reader.expression(_OR)
     if reader.index < len(reader.texts) - 1:
         raise reader.unexpected("an operator, or the end,")
-    return part
+    return part, tokens
 
 
 class _Reader:
     """The tokens of a text and a place among them; `name` is that of the token there."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tokens: Tokens) -> None:
         self.text = text
-        self.tokens = tokens_of(text)
-        self.texts, self.gaps, self._names = self.tokens
+        self.tokens = tokens
+        self.texts, self.gaps, self._names = tokens
         self.index = 0
         self.name = self._names[0]
         self._nesting = 0
@@ -279,6 +287,8 @@ class _Reader:
 
     def _brackets(self) -> Part:
         """An expression or a list of two or more in brackets."""
+        if self.name != "(":
+            return self._no_atom()
         opening = self.advance()
         self._deeper(opening)
         first = self.expression(_OR)
@@ -311,7 +321,7 @@ class _Reader:
         token = self.advance()
         if name in KEYWORDS:
             return self._keyword(token, name)
-        if self.name == "(" or self.name in DIMENSIONS:
+        if self.name[:1] == "(" or self.name in DIMENSIONS:
             geometry, dimensions = split_name(name)
             if geometry:
                 return self._geometry(token, geometry, dimensions)

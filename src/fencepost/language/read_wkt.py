@@ -62,12 +62,16 @@ def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]
 def _list(
     reader: Reader, depth: int, size: tuple[int, ...], points_in_brackets: bool = False
 ) -> list[object]:
+    if depth == 1 and 2 in size:
+        points = _points(reader)
+        if points:
+            return [*points]
     reader.expect("(", "before coordinates")
     items: list[object] = []
     while True:
         if depth > 1:
             items.append(_list(reader, depth - 1, size))
-        elif points_in_brackets and reader.name == "(":
+        elif points_in_brackets and reader.name[:1] == "(":
             items.append(_bracketed_position(reader, size))
         else:
             items.append(_position(reader, size))
@@ -77,7 +81,20 @@ def _list(
     return items
 
 
+def _points(reader: Reader) -> list[list[object]]:
+    """The points of the token here, if it is one of points; the place moves behind it."""
+    text = reader.texts[reader.index]
+    if text[:1] != "(" or text == "(":
+        return []
+    reader.advance()
+    return [[float(x), float(y)] for x, y in map(str.split, text[1:-1].split(","))]
+
+
 def _bracketed_position(reader: Reader, size: tuple[int, ...]) -> list[object]:
+    if 2 in size and "," not in reader.name:
+        points = _points(reader)
+        if points:
+            return points[0]
     reader.expect("(", "before coordinates")
     position = _position(reader, size)
     reader.expect(")", "after coordinates")

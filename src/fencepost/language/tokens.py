@@ -22,16 +22,21 @@ _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
 # from every quote within; then it is the last token.
-_TOKEN = re.compile(
-    r"("
+_ANY = (
     r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
     rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
     r"|<>|<=|>=|[=<>+\-*/%^(),]"
     r"|'(?:[^']++|'')*+'"
     r'|"(?:[^"]++|"")*+"'
     r"""|(?s:['"].*+)"""
-    r")"
 )
+# Points as they are mostly written: of numbers with so few digits that they are finite.
+_NUMBER = r"[+-]?(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?|\.[0-9]{1,20}+)"
+_POINT = rf"\s*+{_NUMBER}\s++{_NUMBER}\s*+"
+_POINTS = rf"\({_POINT}(?:,{_POINT})*+\)"
+
+_TOKEN = re.compile(f"({_ANY})")
+_TOKEN_OR_POINTS = re.compile(f"({_POINTS}|{_ANY})")
 
 _ADVICE = {
     "'": "this string is not closed; end it with ', and write '' for a quote within it",
@@ -50,7 +55,8 @@ _ADVICE = {
 class Tokens(NamedTuple):
     """The numbers, words, strings, (quoted) names and symbols of a text, and its end.
 
-    A token is known by its number; where it stands is counted out only when a message asks.
+    ``(x y, x y, ...)``, points in brackets, can be a token too, since it means something only in
+    a geometry. A token is known by its number; where it stands is counted when a message asks.
 
     Attributes
     ----------
@@ -78,15 +84,15 @@ class Tokens(NamedTuple):
         return sum(map(len, self.gaps[:last])) + sum(map(len, self.texts[:last]))
 
 
-def tokens_of(text: str) -> Tokens:
-    """The tokens of a text.
+def tokens_of(text: str, with_points: bool = True) -> Tokens:
+    """The tokens of a text; without points, these are taken apart.
 
     Raises
     ------
     LanguageError
         At a character that can begin no token.
     """
-    pieces = _TOKEN.split(text)
+    pieces = (_TOKEN_OR_POINTS if with_points else _TOKEN).split(text)
     pieces.append("")
     gaps, texts = pieces[::2], pieces[1::2]
     if text.isascii():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.render import render_json, render_text
+from fencepost.match.findings import NOTHING, Finding, finding
 from fencepost.plan import evaluate
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.relate import relation_between
+from fencepost.plan.normal import properties
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 _LONG = 72
@@ -31,12 +32,15 @@ class Explanation:
         What the event had to compare with; empty for AND, OR and NOT.
     parts : tuple of Explanation
         Of AND, OR and NOT.
+    found : Finding
+        By how much it failed, or why it is unknown; nothing for AND, OR and NOT.
     """
 
     condition: str
     outcome: bool | None
     compared: str = ""
-    parts: tuple[Explanation, ...] = field(default=())
+    parts: tuple[Explanation, ...] = ()
+    found: Finding = NOTHING
 
     @property
     def matches(self) -> bool:
@@ -49,14 +53,15 @@ class Explanation:
             "condition": self.condition,
             "outcome": _WORDS[self.outcome],
             "compared": self.compared,
+            "found": self.found.as_dict(),
             "parts": [part.as_dict() for part in self.parts],
         }
 
     def lines(self, depth: int = 0) -> Iterator[str]:
         """The explanation as indented lines."""
         text = shortened(self.condition)
-        compared = f"  ({self.compared})" if self.compared else ""
-        yield f"{'  ' * depth}{_WORDS[self.outcome]:<8}{text}{compared}"
+        seen = "; ".join(filter(None, (self.compared, *self.found.phrases())))
+        yield f"{'  ' * depth}{_WORDS[self.outcome]:<8}{text}{f'  ({seen})' if seen else ''}"
         for part in self.parts:
             yield from part.lines(depth + 1)
 
@@ -64,16 +69,18 @@ class Explanation:
         return "\n".join(self.lines())
 
 
-def explain(condition: ast.Condition, event: EventValues) -> Explanation:
-    """The outcome of every part of a condition for an event."""
+def explain(condition: ast.Condition, event: EventValues, wanted: bool = True) -> Explanation:
+    """The outcome of every part of a condition for an event; `wanted` is false under a NOT."""
     outcome = evaluate.truth(condition, event)
     text = written(condition)
     match condition:
         case ast.And(parts) | ast.Or(parts):
-            return Explanation(text, outcome, "", tuple(explain(part, event) for part in parts))
+            explained = tuple(explain(part, event, wanted) for part in parts)
+            return Explanation(text, outcome, parts=explained)
         case ast.Not(part):
-            return Explanation(text, outcome, "", (explain(part, event),))
-    return Explanation(text, outcome, _compared(condition, event))
+            return Explanation(text, outcome, parts=(explain(part, event, not wanted),))
+    found = finding(condition, event, outcome, wanted)
+    return Explanation(text, outcome, _compared(condition, event), found=found)
 
 
 def written(condition: ast.Condition) -> str:
@@ -90,19 +97,8 @@ def shortened(text: str) -> str:
 
 
 def _compared(condition: ast.Condition, event: EventValues) -> str:
-    seen = [f"{name} is {_shown(event.get(name))}" for name in _names(condition)]
-    if isinstance(condition, ast.SpatialCondition):
-        a = evaluate.geometry(condition.left, event)
-        b = evaluate.geometry(condition.right, event)
-        if a is not None and b is not None:
-            seen.append(f"the relation is {relation_between(a, b).value}")
-    return "; ".join(seen)
-
-
-def _names(condition: ast.Condition) -> list[str]:
-    from fencepost.plan.normal import properties
-
-    return list(dict.fromkeys(p.name for p in properties(condition)))
+    names = dict.fromkeys(one.name for one in properties(condition))
+    return "; ".join(f"{name} is {_shown(event.get(name))}" for name in names)
 
 
 def _shown(value: object) -> str:

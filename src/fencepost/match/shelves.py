@@ -42,6 +42,7 @@ from fencepost.match.recent import Recent
 RECENT = 1024  # so many subscriptions are looked at one by one
 _ALIKE_BITS = 2
 _ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
+LAST_VERSION = int(NEVER_GONE) - 1
 _MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
 _MANY = 64  # so many subscriptions at once are worth a segment
 
@@ -89,7 +90,7 @@ class Shelves:
             taken = next((id for id in given if id in self), None)
             if taken is not None and not replace:
                 raise ModelError(in_use(taken))
-            version = self._snapshot.version + 1
+            version = self._next_version()
             places = [place for id in given if (place := self._place(id)) is not None]
             if len(given) > _MANY:
                 self._file_recent()
@@ -116,7 +117,7 @@ class Shelves:
                 return False
             shelf, row = place
             was_there = self._is_there(shelf, row)
-            version = self._snapshot.version + 1
+            version = self._next_version()
             shelf.segment.remove(row, version)
             self._publish(version)
             return was_there
@@ -177,6 +178,17 @@ class Shelves:
             if row >= 0 and shelf.gone[row] == NEVER_GONE:
                 return shelf, row
         return None
+
+    def _next_version(self) -> int:
+        """The version of the next change; after the last number that there is, they begin anew.
+
+        A match that runs just then may miss what is removed while it runs.
+        """
+        if self._snapshot.version == LAST_VERSION:
+            for shelf in self._snapshot:
+                shelf.gone[shelf.gone != NEVER_GONE] = 0
+            self._publish(0)
+        return self._snapshot.version + 1
 
     def _publish(self, version: int) -> None:
         recent = [self._recent.shelf()] if len(self._recent) else []

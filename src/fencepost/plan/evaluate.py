@@ -26,7 +26,7 @@ from fencepost.plan.near import near
 from fencepost.plan.relate import holds
 from fencepost.plan.values import Pair
 
-_OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
+OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
     Compare.EQ: operator.eq,
     Compare.NE: operator.ne,
     Compare.LT: operator.lt,
@@ -127,11 +127,19 @@ def negation(value: bool | None) -> bool | None:
 
 def compare(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
     """Compare two values if they have a type in common."""
+    both = in_common(left, right, event)
+    return None if both is None else OPERATORS[op](*both)
+
+
+def in_common(left: ast.Value, right: ast.Value, event: EventValues) -> tuple[Any, Any] | None:
+    """Two values as numbers, strings, booleans or instants (pairs), if they have a type in common.
+
+    Two strings are strings, even where both could be read as times.
+    """
     for read in (plain_number, string, boolean, _instant):
         a, b = read(left, event), read(right, event)
         if a is not None and b is not None:
-            # Two strings are strings, even where both could be read as times.
-            return _OPERATORS[op](a, b)
+            return a, b
     return None
 
 
@@ -254,7 +262,7 @@ def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
 def spans(function: Temporal, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:
     """Whether two spans have a relation."""
     return all(
-        _OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
+        OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
     ) == (function is not Temporal.T_DISJOINT)
 
 
@@ -304,9 +312,10 @@ def lists(
     event: EventValues,
 ) -> bool | None:
     """Whether two lists, as sets, have a relation; text is a set of words beside keywords."""
-    a, b = _set(left, right, event), _set(right, left, event)
-    if a is None or b is None:
+    a_items, b_items = items_of(left, right, event), items_of(right, left, event)
+    if a_items is None or b_items is None:
         return None
+    a, b = a_items.keys(), b_items.keys()
     if function is Array.A_CONTAINS:
         return a >= b
     if function is Array.A_CONTAINEDBY:
@@ -319,23 +328,28 @@ def lists(
     return bool(a & b)
 
 
-def _set(
+def items_of(
     value: ast.Property | ast.Items, other: ast.Property | ast.Items, event: EventValues
-) -> set[object] | None:
+) -> dict[object, object] | None:
+    """The items of a list, or words of a text, by what makes them equal to those of the other."""
     if isinstance(value, ast.Items):
         text = isinstance(other, ast.Property) and isinstance(event.get(other.name), str)
         if not text:
-            return {literal_key(item) for item in value.items}
+            return {literal_key(item): item for item in value.items}
         words = [item.value for item in value.items if isinstance(item, ast.String)]
-        return set(event.tokeniser.keywords(words)) if len(words) == len(value.items) else None
+        if len(words) < len(value.items):
+            return None
+        return {word: word for word in event.tokeniser.keywords(words)}
     found = event.get(value.name)
     if isinstance(found, str):
-        return set(event.tokeniser.tokens(found)) if isinstance(other, ast.Items) else None
+        if not isinstance(other, ast.Items):
+            return None
+        return {word: word for word in event.tokeniser.tokens(found)}
     items = values.list_of(found)
     if items is None:
         return None
     # An item of no type that we compare equals nothing.
-    return {values.item_key(item) or object() for item in items}
+    return {values.item_key(item) or object(): item for item in items}
 
 
 def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from math import isqrt
+from math import hypot, isqrt
 
 import numpy as np
 
-from fencepost.kernels.distance import UNSURE, same_place, within_pairs
+from fencepost.kernels.distance import UNSURE, centroid, same_place, within_pairs
+from fencepost.kernels.distance import distance as distance_of
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.kernels.trees import scratch
 from fencepost.language.ast import Near
@@ -29,6 +30,16 @@ def near(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
     if answer == UNSURE:
         return near_exactly(function, a, 0, b, 0, distance)
     return bool(answer) != (function is Near.S_BEYOND)
+
+
+def distance_between(function: Near, a: Shapes, b: Shapes) -> float:
+    """About the distance that a function bounds: of two single shapes, or of their centroids."""
+    if function is Near.S_SAMEPLACE:
+        x, y, _ = centroid(a.arrays, 0)
+        u, v, _ = centroid(b.arrays, 0)
+        return hypot(x - u, y - v)
+    room = scratch(max(a.most_chains, b.most_chains))
+    return float(distance_of(a.arrays, 0, b.arrays, 0, room))
 
 
 def near_exactly(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 
 SAVE_FOR_EVER = """
@@ -91,7 +91,7 @@ def test_stopped_at_every_write(
 
     monkeypatch.setattr(os, "fsync", counted)
     monkeypatch.setattr(os, "replace", moved)
-    monkeypatch.setattr(storage.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     matcher.save(tmp_path / "count")
     total = calls
     assert total > 50

@@ -99,6 +99,7 @@ class SpatiotextualFigure(StrEnum):
     FIGURE_10 = "10"
     CONTEST = "contest"
     MILLION = "million"
+    SPREAD = "spread"
     TEXT = "text"
 
 
@@ -302,7 +303,7 @@ def bench_spatiotextual(
     """Repeat the experiments of the paper on words and rectangles, beside ours.
 
     Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
-    `million` and `text` are our own. Each is written as JSON, Markdown, PNG
+    `million`, `spread` and `text` are our own. Each is written as JSON, Markdown, PNG
     and SVG. Real venues are looked for in the folder that FENCEPOST_DATA names.
 
     [bold]Examples[/bold]

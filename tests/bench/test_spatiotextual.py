@@ -63,6 +63,7 @@ TINY = {
     "10": replace(figure_10.QUICK, scale=600, parts=2, messages=20, long_messages=5, effort=EFFORT),
     "contest": CONTEST,
     "million": CONTEST,
+    "spread": CONTEST,
     "text": CONTEST,
 }
 

@@ -14,6 +14,7 @@ from bench.papers.spatiotextual.figures import (
     figure_9,
     figure_10,
     million,
+    spread,
     table_1,
     text,
 )
@@ -29,6 +30,7 @@ FIGURES: dict[str, Any] = {
     "10": figure_10,
     "contest": contest,
     "million": million,
+    "spread": spread,
     "text": text,
 }
 

@@ -117,6 +117,17 @@ def wide(seed: int, count: int) -> Workload:
     return _drawn(rng, "wide rectangles", count, places.Anywhere(), topics, WIDE, origin)
 
 
+def spread(seed: int, count: int) -> Workload:
+    """The paper's sizes and words, but anywhere: hardly two subscriptions for one place."""
+    rng = np.random.default_rng([seed, 14])
+    topics = token_sets.zipf(rng, TWITTER_WORDS, places.Anywhere.districts, 0.0)
+    origin = (
+        "synthetic: evenly spread, sides of 0.01 to 1 % (log-uniform), "
+        f"{TWITTER_WORDS:,} words by Zipf's law"
+    )
+    return _drawn(rng, "evenly spread", count, places.Anywhere(), topics, SMALL, origin)
+
+
 def venues_are_there() -> bool:
     """Whether the venues can be read."""
     return data.is_there(places.VENUES)

@@ -647,7 +647,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize(
-    "name", ["checks.npy", "alive.npy", "scan.npy", "shapes.x.npy", "names.arrow"]
+    "name", ["checks.npy", "gone.npy", "scan.npy", "shapes.x.npy", "names.arrow"]
 )
 def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
     DAMAGE[damage](next(copy.glob("segment-*")) / name)
@@ -655,7 +655,7 @@ def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str)
         Matcher.open(copy)
 
 
-@pytest.mark.parametrize("names", [("alive.npy", "expires.npy"), ("shapes.x.npy", "scan.npy")])
+@pytest.mark.parametrize("names", [("gone.npy", "expires.npy"), ("shapes.x.npy", "scan.npy")])
 def test_files_of_a_segment_that_changed_places(copy: Path, names: tuple[str, str]) -> None:
     folder = next(copy.glob("segment-*"))
     contents = [(folder / name).read_bytes() for name in names]

@@ -157,15 +157,14 @@ def match_events(segments, events_handle, room_handle, now, version):
     stops : (segments, events) int64, where those of each event end.
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
-    events = events_handle.arrays
-    count = events.geometry.shape[1]
+    count = events_handle.arrays.geometry.shape[1]
     stops = np.empty((len(segments), count), np.int64)
     found = np.int64(0)
     unsure = np.int64(0)
     for s in range(len(segments)):
-        room = fitted(room_handle, segments[s].arrays, events)
+        room = fitted(room_handle, segments[s], events_handle)
         found, unsure = _match_segment(
-            segments[s], s, events, room_handle, room, now, version, found, unsure, stops[s]
+            segments[s], s, events_handle, room_handle, room, now, version, found, unsure, stops[s]
         )
     room = room_handle.arrays
     room.counts[EVENTS] += count
@@ -175,36 +174,44 @@ def match_events(segments, events_handle, room_handle, now, version):
 
 
 @kernel
-def _match_segment(
-    segment_handle, s, events, room_handle, room, now, version, found, unsure, stops
-):
-    """Append what the events find in segment s; how many results and uncertain ones there are."""
-    segment = segment_handle.arrays
-    some_gone = segment.state[REMOVED] > 0 or segment.state[FIRST_EXPIRY] <= now
-    seen = room.seen[: (segment.gone.shape[0] + 63) >> 6]
-    string_id, item_id = _numbers_of_words(segment.vocabulary, events)
+def _match_segment(segment, s, events, room_handle, room, now, version, found, unsure, stops):
+    """Append what the events find in segment s; how many results and uncertain ones there are.
+
+    segment, events : handles, as in what is called here: as arguments of a call the arrays of a
+    segment are 700 machine words, which takes longer than most checks.
+    """
+    state = segment.arrays.state
+    some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
+    gone = segment.arrays.gone
+    expires = segment.arrays.expires
+    owner = segment.arrays.filter_subscription
+    seen = room.seen[: (gone.shape[0] + 63) >> 6]
+    string_id, item_id = _numbers_of_words(segment, events)
     results = room.results
     uncertain = room.uncertain
     candidates = room.candidates
     most = most_candidates(segment)
-    for e in range(events.geometry.shape[1]):
+    with_words = segment.arrays.posts.groups.shape[0] > 0
+    for e in range(stops.shape[0]):
         start = found
         # Every filter may match, or be too close to call.
         if results.shape[0] - found < most:
             results = _grown(results, found, most)
         found = _direct(segment, events, e, room.pairs, results, found)
-        found, total = find(
-            segment.posts, events, item_id, e, room.pairs, room.posts, results, found,
-            candidates, np.int64(0),
-        )  # fmt: skip
+        total = np.int64(0)
+        if with_words:
+            found, total = find(
+                segment.arrays.posts, events.arrays, item_id, e, room.pairs, room.posts,
+                results, found, candidates, total,
+            )  # fmt: skip
         if some_gone:
-            found = _drop_gone(segment, now, version, results, start, found)
+            found = _drop_gone(gone, expires, now, version, results, start, found)
         total = _candidates(segment, events, string_id, e, room.pairs, candidates, total)
         room.counts[CANDIDATES] += total
         for k in range(total):
             f = candidates[k]
-            subscription = segment.filter_subscription[f]
-            if some_gone and _is_gone(segment, subscription, now, version):
+            subscription = owner[f]
+            if some_gone and _is_gone(gone, expires, subscription, now, version):
                 continue
             answer = _check_all(segment, events, string_id, item_id, e, f, room.pairs)
             if answer == NO:
@@ -243,41 +250,56 @@ def _grown_triples(triples):
 
 
 @kernel
-def _numbers_of_words(vocabulary, events):
+def _numbers_of_words(segment, events):
     """The vocabulary's numbers of the events' strings and items: -1 unknown, -2 no string."""
-    string_id = np.empty(events.string_start.shape, np.int64)
-    look_up_all(
-        vocabulary, events.text, events.string_start.ravel(), events.string_stop.ravel(),
-        string_id.reshape(-1),
-    )  # fmt: skip
-    item_id = np.empty(events.item_start.shape[0] - 1, np.int64)
-    look_up_all(vocabulary, events.text, events.item_start[:-1], events.item_start[1:], item_id)
+    vocabulary = segment.arrays.vocabulary
+    text = events.arrays.text
+    start = events.arrays.string_start
+    stop = events.arrays.string_stop
+    string_id = np.empty(start.shape, np.int64)
+    look_up_all(vocabulary, text, start.ravel(), stop.ravel(), string_id.reshape(-1))
+    item_start = events.arrays.item_start
+    item_id = np.empty(item_start.shape[0] - 1, np.int64)
+    look_up_all(vocabulary, text, item_start[:-1], item_start[1:], item_id)
     return string_id, item_id
+
+
+@inlined
+def _walk(segment, t, events, row, room, out, found):
+    own, given = events.arrays.shapes, segment.arrays.shapes
+    return walk(segment.arrays.regions, t, own, row, given, room, out, found)
 
 
 @kernel
 def _direct(segment, events, e, room, results, found):
     """Append the subscriptions that ask for nothing but a relation that event e has."""
-    for t in range(segment.region_column.shape[0]):
-        row = events.geometry[segment.region_column[t], e]
-        if row >= 0 and segment.region_direct[t]:
+    for t in range(segment.arrays.region_column.shape[0]):
+        row = events.arrays.geometry[segment.arrays.region_column[t], e]
+        if row >= 0 and segment.arrays.region_direct[t]:
             found = walk(
-                segment.regions, t, events.shapes, row, segment.shapes, room, results, found
+                segment.arrays.regions,
+                t,
+                events.arrays.shapes,
+                row,
+                segment.arrays.shapes,
+                room,
+                results,
+                found,
             )
     return found
 
 
 @inlined
-def _is_gone(segment, subscription, now, version):
-    return segment.gone[subscription] <= version or segment.expires[subscription] <= now
+def _is_gone(gone, expires, subscription, now, version):
+    return gone[subscription] <= version or expires[subscription] <= now
 
 
 @kernel
-def _drop_gone(segment, now, version, results, start, stop):
+def _drop_gone(gone, expires, now, version, results, start, stop):
     write = start
     for k in range(start, stop):
         results[write] = results[k]
-        write += not _is_gone(segment, results[k], now, version)
+        write += not _is_gone(gone, expires, results[k], now, version)
     return write
 
 
@@ -326,16 +348,25 @@ def _sort_by_bits(results, start, stop, seen):
 @kernel
 def _candidates(segment, events, string_id, e, room, out, count):
     """Append the filters that event e may satisfy, but for those posted under words."""
-    for t in range(segment.region_column.shape[0]):
-        row = events.geometry[segment.region_column[t], e]
-        if row >= 0 and not segment.region_direct[t]:
-            count = walk(segment.regions, t, events.shapes, row, segment.shapes, room, out, count)
-    for t in range(segment.tree_column.shape[0]):
-        row = events.geometry[segment.tree_column[t], e]
+    for t in range(segment.arrays.region_column.shape[0]):
+        row = events.arrays.geometry[segment.arrays.region_column[t], e]
+        if row >= 0 and not segment.arrays.region_direct[t]:
+            count = walk(
+                segment.arrays.regions,
+                t,
+                events.arrays.shapes,
+                row,
+                segment.arrays.shapes,
+                room,
+                out,
+                count,
+            )
+    for t in range(segment.arrays.tree_column.shape[0]):
+        row = events.arrays.geometry[segment.arrays.tree_column[t], e]
         if row >= 0:
-            box = events.shapes.shapes[row]
+            box = events.arrays.shapes.shapes[row]
             count += search(
-                segment.trees,
+                segment.arrays.trees,
                 t,
                 box["x0"],
                 box["y0"],
@@ -344,46 +375,51 @@ def _candidates(segment, events, string_id, e, room, out, count):
                 room.stack,
                 out[count:],
             )
-    for t in range(segment.interval_column.shape[0]):
-        column = segment.interval_column[t]
-        if segment.interval_source[t] == NUMBERS:
-            value = events.number[column, e]
+    for t in range(segment.arrays.interval_column.shape[0]):
+        column = segment.arrays.interval_column[t]
+        if segment.arrays.interval_source[t] == NUMBERS:
+            value = events.arrays.number[column, e]
             if np.isnan(value):
                 continue
         else:
-            first = events.string_start[column, e]
+            first = events.arrays.string_start[column, e]
             if first < 0:
                 continue
             value = place_of_string(
-                events.text, first, events.string_stop[column, e], segment.interval_source[t]
+                events.arrays.text,
+                first,
+                events.arrays.string_stop[column, e],
+                segment.arrays.interval_source[t],
             )
-        count += search(segment.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:])
-    if segment.post_key.shape[0] > 0:
+        count += search(
+            segment.arrays.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:]
+        )
+    if segment.arrays.post_key.shape[0] > 0:
         for column in range(string_id.shape[0]):
             if string_id[column, e] >= 0:
                 count = _posted(
                     segment, post_key(STRINGS, column, string_id[column, e]), out, count
                 )
-        for column in range(events.truth.shape[0]):
-            if events.truth[column, e] >= 0:
+        for column in range(events.arrays.truth.shape[0]):
+            if events.arrays.truth[column, e] >= 0:
                 count = _posted(
-                    segment, post_key(TRUTHS, column, events.truth[column, e]), out, count
+                    segment, post_key(TRUTHS, column, events.arrays.truth[column, e]), out, count
                 )
-        for column in range(events.missing.shape[0]):
-            if events.missing[column, e]:
+        for column in range(events.arrays.missing.shape[0]):
+            if events.arrays.missing[column, e]:
                 count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
-    for k in range(segment.scan.shape[0]):
-        column = segment.scan_column[k]
+    for k in range(segment.arrays.scan.shape[0]):
+        column = segment.arrays.scan_column[k]
         if column >= 0:
-            row = events.geometry[column, e]
+            row = events.arrays.geometry[column, e]
             if row < 0 or (
-                events.shapes.shapes[row]["x0"] > segment.scan_box[k, 2]
-                or events.shapes.shapes[row]["y0"] > segment.scan_box[k, 3]
-                or events.shapes.shapes[row]["x1"] < segment.scan_box[k, 0]
-                or events.shapes.shapes[row]["y1"] < segment.scan_box[k, 1]
+                events.arrays.shapes.shapes[row]["x0"] > segment.arrays.scan_box[k, 2]
+                or events.arrays.shapes.shapes[row]["y0"] > segment.arrays.scan_box[k, 3]
+                or events.arrays.shapes.shapes[row]["x1"] < segment.arrays.scan_box[k, 0]
+                or events.arrays.shapes.shapes[row]["y1"] < segment.arrays.scan_box[k, 1]
             ):
                 continue
-        out[count] = segment.scan[k]
+        out[count] = segment.arrays.scan[k]
         count += 1
     return count
 
@@ -397,10 +433,10 @@ def post_key(space, column, value):
 @kernel
 def _posted(segment, key, out, count):
     """Append the filters that a value is posted for."""
-    slot = np.searchsorted(segment.post_key, key)
-    if slot < segment.post_key.shape[0] and segment.post_key[slot] == key:
-        for k in range(segment.post_start[slot], segment.post_start[slot + 1]):
-            out[count] = segment.post_filter[k]
+    slot = np.searchsorted(segment.arrays.post_key, key)
+    if slot < segment.arrays.post_key.shape[0] and segment.arrays.post_key[slot] == key:
+        for k in range(segment.arrays.post_start[slot], segment.arrays.post_start[slot + 1]):
+            out[count] = segment.arrays.post_filter[k]
             count += 1
     return count
 
@@ -420,30 +456,31 @@ def place_of_string(text, start, stop, source):
 @kernel
 def _check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
+    checks = segment.arrays.checks
     close = False
-    for k in range(segment.filter_check[f], segment.filter_check[f + 1]):
-        if segment.checks[k]["flags"] & FOUND:
+    for k in range(segment.arrays.filter_check[f], segment.arrays.filter_check[f + 1]):
+        if checks[k]["flags"] & FOUND:
             continue
-        kind = segment.checks[k]["kind"]
+        kind = checks[k]["kind"]
         if kind == RANGE:
-            answer = _range(segment.checks[k], events, e)
+            answer = _range(checks[k], events, e)
         elif kind == MEMBER:
-            answer = _member(segment, segment.checks[k], string_id, e)
+            answer = _member(segment, checks[k], string_id, e)
         elif kind == BOOLEAN:
-            answer = _boolean(segment.checks[k], events, e)
+            answer = _boolean(checks[k], events, e)
         elif kind == NULL:
-            answer = YES if events.missing[segment.checks[k]["column"], e] else NO
+            answer = YES if events.arrays.missing[checks[k]["column"], e] else NO
         elif kind == LIST:
-            answer = _list(segment, segment.checks[k], events, item_id, e)
+            answer = _list(segment, checks[k], events, item_id, e)
         elif kind == RELATE:
-            answer = _relate(segment, segment.checks[k], events, e, room)
+            answer = _relate(segment, checks[k], events, e, room)
         elif kind == NEAR:
-            answer = _near(segment, segment.checks[k], events, e, room)
+            answer = _near(segment, checks[k], events, e, room)
         else:
-            answer = _text(segment, segment.checks[k], events, e)
+            answer = _text(segment, checks[k], events, e)
         if answer == CLOSE:
             close = True
-        elif answer == UNKNOWN or (answer == YES) == (segment.checks[k]["flags"] & NEGATED > 0):
+        elif answer == UNKNOWN or (answer == YES) == (checks[k]["flags"] & NEGATED > 0):
             return NO
     return CLOSE if close else YES
 
@@ -455,10 +492,10 @@ def _below(a, a_rest, b, b_rest):
 
 @kernel
 def _range(check, events, e):
-    value = events.number[check["column"], e]
+    value = events.arrays.number[check["column"], e]
     if np.isnan(value):
         return UNKNOWN
-    rest = events.number_rest[check["column"], e]
+    rest = events.arrays.number_rest[check["column"], e]
     if _below(value, rest, check["low"], check["low_rest"]):
         return NO
     if _below(check["high"], check["high_rest"], value, rest):
@@ -474,7 +511,7 @@ def _range(check, events, e):
 
 @kernel
 def _boolean(check, events, e):
-    value = events.truth[check["column"], e]
+    value = events.arrays.truth[check["column"], e]
     if value < 0:
         return UNKNOWN
     allowed = check["flags"] & (ALLOWS_TRUE if value else ALLOWS_FALSE)
@@ -487,9 +524,9 @@ def _member(segment, check, string_id, e):
     own = string_id[check["column"], e]
     if own < 0:
         return UNKNOWN if own == -2 else NO
-    low = np.int64(segment.set_start[check["item"]])
-    high = np.int64(segment.set_start[check["item"] + 1])
-    return YES if _in_set(segment.set_items, low, high, own) else NO
+    low = np.int64(segment.arrays.set_start[check["item"]])
+    high = np.int64(segment.arrays.set_start[check["item"] + 1])
+    return YES if _in_set(segment.arrays.set_items, low, high, own) else NO
 
 
 @kernel
@@ -507,16 +544,16 @@ def _in_set(items, low, high, item):
 
 @kernel
 def _text(segment, check, events, e):
-    start = events.string_start[check["column"], e]
+    start = events.arrays.string_start[check["column"], e]
     if start < 0:
         return UNKNOWN
-    stop = events.string_stop[check["column"], e]
-    words = segment.vocabulary
+    stop = events.arrays.string_stop[check["column"], e]
+    words = segment.arrays.vocabulary
     low = np.int64(words.start[check["item"]])
     high = np.int64(words.start[check["item"] + 1])
     if check["kind"] == LIKE:
-        return YES if like(words.bytes, low, high, events.text, start, stop) else NO
-    order = compare(events.text, start, stop, words.bytes, low, high)
+        return YES if like(words.bytes, low, high, events.arrays.text, start, stop) else NO
+    order = compare(events.arrays.text, start, stop, words.bytes, low, high)
     if order == 0:
         return YES if check["flags"] & OR_EQUAL else NO
     return YES if (order < 0) == (check["flags"] & LESS > 0) else NO
@@ -525,21 +562,21 @@ def _text(segment, check, events, e):
 @kernel
 def _list(segment, check, events, item_id, e):
     """The event's items are distinct; those that no subscription knows have the id -1."""
-    kind = events.list_kind[check["column"], e]
+    kind = events.arrays.list_kind[check["column"], e]
     if kind == NO_LIST or (kind == TEXT and not check["flags"] & TOKENS):
         return UNKNOWN
     # A list check owns two sets: the items as they are, and after it their words.
     own_set = check["item"] + (1 if kind == TEXT else 0)
-    low = np.int64(segment.set_start[own_set])
-    high = np.int64(segment.set_start[own_set + 1])
-    start = events.list_start[check["column"], e]
-    stop = events.list_stop[check["column"], e]
+    low = np.int64(segment.arrays.set_start[own_set])
+    high = np.int64(segment.arrays.set_start[own_set + 1])
+    start = events.arrays.list_start[check["column"], e]
+    stop = events.arrays.list_stop[check["column"], e]
     function = check["function"]
     if low == high and (function == CONTAINS or function == OVERLAPS):
         return YES
     common = 0
     for k in range(start, stop):
-        if item_id[k] >= 0 and _in_set(segment.set_items, low, high, item_id[k]):
+        if item_id[k] >= 0 and _in_set(segment.arrays.set_items, low, high, item_id[k]):
             common += 1
     if function == CONTAINS:
         return YES if common == high - low else NO
@@ -552,11 +589,11 @@ def _list(segment, check, events, item_id, e):
 
 @kernel
 def _relate(segment, check, events, e, room):
-    a = events.geometry[check["column"], e]
+    a = events.arrays.geometry[check["column"], e]
     if a < 0:
         return UNKNOWN
-    g = events.shapes
-    h = segment.shapes
+    g = events.arrays.shapes
+    h = segment.arrays.shapes
     b = np.int64(check["item"])
     a_dimension = g.shapes[a]["dimension"]
     b_dimension = h.shapes[b]["dimension"]
@@ -600,14 +637,14 @@ def _point_in_area(g, a, h, b, stack):
 
 @kernel
 def _near(segment, check, events, e, room):
-    a = events.geometry[check["column"], e]
+    a = events.arrays.geometry[check["column"], e]
     if a < 0:
         return UNKNOWN
     b = np.int64(check["item"])
     if check["function"] == SAMEPLACE:
-        answer = same_place(events.shapes, a, segment.shapes, b, check["low"])
+        answer = same_place(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
     else:
-        answer = within(events.shapes, a, segment.shapes, b, check["low"], room)
+        answer = within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
     if answer == 2:
         return CLOSE
     return YES if (answer == 1) != (check["function"] == BEYOND) else NO

@@ -45,18 +45,18 @@ def no_room() -> Room:
 
 @kernel
 def fitted(room_handle, segment, events):
-    """The room behind a handle, grown to what events and a segment need."""
+    """The room behind a handle, grown to what events and a segment, handles too, need."""
     room = room_handle.arrays
-    chains = max(segment.state[MOST_CHAINS], _most_chains(events.shapes))
+    chains = max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes))
     most = most_candidates(segment)
-    bits = (segment.gone.shape[0] + 63) >> 6
+    bits = (segment.arrays.gone.shape[0] + 63) >> 6
     items = np.int64(0)
-    for c in range(events.list_start.shape[0]):
-        for e in range(events.list_start.shape[1]):
-            items = max(items, events.list_stop[c, e] - events.list_start[c, e])
-    words = segment.posts.token_lists.shape[0] // 64 + 1
-    lists = (items + 1) * segment.posts.groups.shape[0]
-    entries = segment.posts.owner.shape[0]
+    for c in range(events.arrays.list_start.shape[0]):
+        for e in range(events.arrays.list_start.shape[1]):
+            items = max(items, events.arrays.list_stop[c, e] - events.arrays.list_start[c, e])
+    words = segment.arrays.posts.token_lists.shape[0] // 64 + 1
+    lists = (items + 1) * segment.arrays.posts.groups.shape[0]
+    entries = segment.arrays.posts.owner.shape[0]
     if (
         room.pairs.touched.shape[0] >= 2 * chains
         and room.candidates.shape[0] >= most
@@ -89,9 +89,9 @@ def fitted(room_handle, segment, events):
 def most_candidates(segment):
     """How many filters, or entries of the posts, an event can find at most."""
     return (
-        segment.filter_subscription.shape[0]
-        + segment.posts.owner.shape[0]
-        + segment.trees.values.shape[0]  # where a filter may be twice
+        segment.arrays.filter_subscription.shape[0]
+        + segment.arrays.posts.owner.shape[0]
+        + segment.arrays.trees.values.shape[0]  # where a filter may be twice
     )
 
 

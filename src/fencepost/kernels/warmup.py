@@ -8,7 +8,7 @@ import numpy as np
 
 from fencepost.kernels import names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
-from fencepost.kernels.distance import same_place, within_pairs
+from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
 from fencepost.kernels.event_layout import lay_out_event
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
@@ -93,6 +93,8 @@ def _distances() -> None:
     rows, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
     within_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
     same_place(g, 0, g, 0, 1.0)
+    distance(g, 0, g, 0, scratch(1))
+    centroid(g, 0)
 
 
 def _copies() -> None:

@@ -80,7 +80,8 @@ class SegmentScores:
         self._columns = columns
         self._clock = clock
         self._lock = threading.Lock()
-        self._counts: dict[int, _Counts] = {}  # by the serial number of the shelf
+        # By the serial number of the shelf, and how many are on it: the last one grows.
+        self._counts: dict[tuple[int, int], _Counts] = {}
 
     def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
         """The score of each match."""
@@ -100,13 +101,14 @@ class SegmentScores:
         living = 0
         naming = np.zeros(len(words.use), np.int64)
         with self._lock:
+            keys = [(shelf.serial, len(shelf.segment)) for shelf in shelves]
             known = {
-                shelf.serial: self._counts.get(shelf.serial) or _Counts(shelf.segment)
-                for shelf in shelves
+                key: self._counts.get(key) or _Counts(shelf.segment)
+                for key, shelf in zip(keys, shelves, strict=True)
             }
             self._counts = known  # those of segments that are no more are dropped
-            for shelf in shelves:
-                counts = known[shelf.serial]
+            for key, shelf in zip(keys, shelves, strict=True):
+                counts = known[key]
                 counts.refresh(shelf.segment, now)
                 living += counts.living
                 naming += counts.of(words.keys(shelf.segment))

@@ -15,8 +15,7 @@ Floats = NDArray[np.float64]
 WGS84 = Geod(ellps="WGS84")
 _COARSE = 9
 _FINE = 9
-_PAIRS = 4
-_OTHERS = 2
+_STARTS = 2
 _ROUNDS = 50
 
 
@@ -24,7 +23,8 @@ def metres(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats) -> Floats:
     """Distances of points, broadcast."""
     arrays = np.broadcast_arrays(lon1, lat1, lon2, lat2)
     flat = [np.array(array, float).ravel() for array in arrays]
-    return np.asarray(WGS84.inv(*flat)[2], float).reshape(arrays[0].shape)
+    lengths = WGS84.inv(flat[0], flat[1], flat[2], flat[3])[2]
+    return np.asarray(lengths, float).reshape(arrays[0].shape)
 
 
 def edges_of(geometry: BaseGeometry) -> Floats:
@@ -48,19 +48,28 @@ def distance(a: BaseGeometry, b: BaseGeometry) -> float:
 def edge_distance(some: Floats, others: Floats) -> float:
     """The least distance of any of some edges from any of others.
 
-    The search closes in on the nearest samples, those of the nearest pairs of edges and others.
+    The search closes in from the nearest samples of every pair of edges that can be nearest of
+    all, as no point of an edge is more than half a step from a sample.
     """
     steps = np.linspace(0.0, 1.0, _COARSE)
     grid = _sampled(some[:, None], others[None, :], steps, steps)
-    by_pair = grid.reshape(-1, _COARSE * _COARSE)
-    pairs = np.argsort(by_pair.min(axis=1))[:_PAIRS]
-    starts = {*(pairs * _COARSE**2 + by_pair[pairs].argmin(axis=1)).tolist()}
-    starts.update(np.argsort(grid, axis=None)[: 8 * _OTHERS : 8].tolist())
+    slack = _steps(some)[:, None] + _steps(others)[None, :]
     best = float(grid.min())
-    for start in starts:
-        i, j, s, t = np.unravel_index(start, grid.shape)
-        best = min(best, _refined(some[i], others[j], steps[s], steps[t]))
+    nearest = grid.min(axis=(2, 3))
+    for i, j in np.argwhere(nearest - slack <= best):
+        if nearest[i, j] - slack[i, j] <= best:
+            for start in np.argsort(grid[i, j], axis=None)[: 8 * _STARTS : 8]:
+                s, t = np.unravel_index(start, grid.shape[2:])
+                best = min(best, _refined(some[i], others[j], float(steps[s]), float(steps[t])))
     return best
+
+
+def _steps(edges: Floats) -> Floats:
+    """About the longest step from sample to sample of each edge, in metres."""
+    x, y, u, v = edges.T
+    at = np.linspace(0.0, 1.0, _COARSE)[:, None]
+    lon, lat = x + at * (u - x), y + at * (v - y)
+    return np.asarray(metres(lon[1:], lat[1:], lon[:-1], lat[:-1]).max(axis=0))
 
 
 def _refined(edge: Floats, other: Floats, s: float, t: float) -> float:
@@ -79,7 +88,7 @@ def _refined(edge: Floats, other: Floats, s: float, t: float) -> float:
         grid = _sampled(edge, other, near_s, near_t)
         i, j = np.unravel_index(grid.argmin(), grid.shape)
         moved = abs(near_s[i] - s) > 0.9 * widths[0] or abs(near_t[j] - t) > 0.9 * widths[1]
-        s, t = near_s[i], near_t[j]
+        s, t = float(near_s[i]), float(near_t[j])
         best = min(best, float(grid.min()))
         if not moved:
             widths *= 0.5

@@ -62,7 +62,7 @@ def on_the_equator(rng: np.random.Generator, count: int) -> Pairs:
 def about_the_poles(rng: np.random.Generator, count: int) -> Pairs:
     def lat() -> Floats:
         depth = np.where(rng.random(count) < 0.3, 0.0, 10.0 ** rng.uniform(-14, 1, count))
-        return (90 - depth) * rng.choice([-1.0, 1.0], count)
+        return np.asarray((90 - depth) * rng.choice([-1.0, 1.0], count))
 
     return rng.uniform(-180, 180, count), lat(), rng.uniform(-180, 180, count), lat()
 
@@ -176,7 +176,8 @@ def test_edges_are_as_far_apart_as_samples_of_them(kind: int) -> None:
     narrow = 0
     for _ in range(60):
         one, other = random_edges(rng, kind)
-        low, high = between_edges(*one.tolist(), *other.tolist(), search, np.inf, np.inf)
+        arguments = (*one.tolist(), *other.tolist(), search, np.inf, np.inf)
+        low, high = between_edges(*arguments)
         right = ellipsoid.edge_distance(one[None], other[None])
         assert low <= right + 1e-7, (one, other)
         assert high <= right + 1e-6 or high - low > 1e-6, (one, other)
@@ -225,8 +226,12 @@ def answers(a: BaseGeometry, b: BaseGeometry, distances: list[float]) -> list[in
 
 def computed_distance(a: BaseGeometry, b: BaseGeometry) -> float:
     shapes = Shapes.read_all([a, b])
-    value = distance_wgs84(shapes.arrays, 0, shapes.arrays, 1, scratch(shapes.most_chains))
-    return float(value)
+    return measured(shapes, 0, 1)
+
+
+def measured(shapes: Shapes, i: int, j: int) -> float:
+    room = scratch(shapes.most_chains)
+    return float(distance_wgs84(shapes.arrays, i, shapes.arrays, j, 0.0, np.inf, room))
 
 
 def assert_right(a: BaseGeometry, b: BaseGeometry, right: float) -> None:
@@ -381,4 +386,4 @@ def test_what_is_no_distance_or_no_geometry_is_not_near() -> None:
     other = np.zeros(4, np.int64)
     within_wgs84_pairs(shapes.arrays, shapes.arrays, rows, other, distances, scratch(1), out)
     assert out.tolist() == [NO, NO, YES, NO]
-    assert math.isnan(distance_wgs84(shapes.arrays, 0, shapes.arrays, 1, scratch(1)))
+    assert math.isnan(measured(shapes, 0, 1))

@@ -28,11 +28,11 @@ def random_boxes(rng: np.random.Generator, place: str) -> Floats:
     return corners.clip((-180, -90, -180, -90), (180, 90, 180, 90))
 
 
-def holds(boxes: Floats, x: Floats, y: Floats) -> Floats:
+def holds(boxes: Floats, x: Floats, y: Floats) -> NDArray[np.bool_]:
     x, y = x[:, None], y[:, None]
     inside = (boxes[..., 0] <= x) & (boxes[..., 1] <= y)
     inside &= (x <= boxes[..., 2]) & (y <= boxes[..., 3])
-    return inside.any(axis=1)
+    return np.asarray(inside.any(axis=1))
 
 
 @pytest.mark.parametrize("place", ["anywhere", "antimeridian", "poles"])

@@ -39,13 +39,14 @@ def within(a: Shapes, b: Shapes, distance: float) -> int:
     return int(out[0])
 
 
+def measured(a: Shapes, b: Shapes) -> float:
+    return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, math.inf, scratch(1)))
+
+
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
     a, b = shapes(one), shapes(other)
-    value = min(
-        distance_wgs84(a.arrays, 0, b.arrays, 0, scratch(1)),
-        distance_wgs84(b.arrays, 0, a.arrays, 0, scratch(1)),
-    )
+    value = min(measured(a, b), measured(b, a))
     below = math.nextafter(value, 0.0)
     assert within(a, b, value) == UNSURE
     assert within(a, b, below) == UNSURE
@@ -81,7 +82,7 @@ def test_same_place_is_about_the_centroids() -> None:
 
 def test_same_place_is_less_than_the_bound() -> None:
     a, b = shapes("POINT(0 0)"), shapes("POINT(1 0)")
-    value = min(distance_wgs84(*pair, scratch(1)) for pair in ((a.arrays, 0, b.arrays, 0),))
+    value = min(measured(a, b), measured(b, a))
     assert near_wgs84(Near.S_DWITHIN, a, b, value)
     assert not near_wgs84(Near.S_SAMEPLACE, a, b, value)
     assert near_wgs84(Near.S_SAMEPLACE, a, b, math.nextafter(value, math.inf))

@@ -72,14 +72,15 @@ def within_wgs84(g, a, h, b, d, room):
 
 
 @kernel
-def distance_wgs84(g, a, h, b, room):
+def distance_wgs84(g, a, h, b, enough, reach, room):
     """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
 
-    NaN for a row that is no geometry.
+    Only what is between `enough` and `reach` need be known: of less, some value that is at most
+    `enough` will do; of more, infinity. NaN for a row that is no geometry.
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
-    search = Search(0.0, np.inf, _FINE_TOLERANCE, _MOST_FINE_CELLS)
+    search = Search(enough, reach, _FINE_TOLERANCE, _MOST_FINE_CELLS)
     _, high = _bracket(g, a, h, b, search, room)
     return high
 

@@ -12,6 +12,7 @@ import numpy as np
 from fencepost.kernels.distance import UNSURE
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import (
+    ERROR,
     distance_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
@@ -41,10 +42,11 @@ def near_by_value(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance
     if function is Near.S_SAMEPLACE:
         x, y = map(float, exact_centroid(a, i))
         u, v = map(float, exact_centroid(b, j))
-        return min(geodesic(x, y, u, v)[0], geodesic(u, v, x, y)[0]) < distance
+        return bool(min(geodesic(x, y, u, v)[0], geodesic(u, v, x, y)[0]) < distance)
     room = scratch(max(a.most_chains, b.most_chains))
+    enough, reach = max(distance - ERROR, 0.0), distance + ERROR
     value = min(
-        distance_wgs84(a.arrays, i, b.arrays, j, room),
-        distance_wgs84(b.arrays, j, a.arrays, i, room),
+        distance_wgs84(a.arrays, i, b.arrays, j, enough, reach, room),
+        distance_wgs84(b.arrays, j, a.arrays, i, enough, reach, room),
     )
     return bool(value <= distance) != (function is Near.S_BEYOND)

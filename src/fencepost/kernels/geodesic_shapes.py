@@ -43,8 +43,8 @@ _TOLERANCE = 2e-7
 _MOST_CELLS = 4096
 _FINE_TOLERANCE = 1e-9
 _MOST_FINE_CELLS = 1 << 18
-_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
-_CENTROID_DEGREE = 111_700.0  # no less than a degree anywhere, in metres
+_SHORTEST_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
+_LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
 @kernel
@@ -64,6 +64,8 @@ def within_wgs84(g, a, h, b, d, room):
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
+    if _span(g.shapes[a], h.shapes[b]) <= d:
+        return YES
     search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
     low, high = _bracket(g, a, h, b, search, room)
     if high <= search.enough:
@@ -96,7 +98,7 @@ def same_place_wgs84(g, a, h, b, d):
     if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
         return NO
     metres, _, _, _, _ = geodesic(ax, ay, bx, by)
-    error = _COMPUTED + _CENTROID_DEGREE * (a_error + b_error)
+    error = _COMPUTED + _LONGEST_DEGREE * (a_error + b_error)
     if metres + error < d:
         return YES
     return NO if metres - error >= d else UNSURE
@@ -234,6 +236,16 @@ def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
 
 
 @inlined
+def _span(box, other):
+    """No less than the distance of any two points of two boxes: a way straight in lon/lat is no
+    longer than on a plane where every degree is as long as the longest.
+    """
+    dx = max(box["x1"] - other["x0"], other["x1"] - box["x0"])
+    dy = max(box["y1"] - other["y0"], other["y1"] - box["y0"])
+    return _LONGEST_DEGREE * math.sqrt(dx * dx + dy * dy)
+
+
+@inlined
 def _limits(metres):
     """What `_apart` compares with: a distance in degrees, and the square of half its chord on a
     unit sphere; with room for rounding.
@@ -242,7 +254,7 @@ def _limits(metres):
     half = metres / (2.0 * SHORTEST_RADIUS)
     if half >= 0.5 * math.pi:
         return np.inf, np.inf
-    return metres / _DEGREE, math.sin(half) ** 2
+    return metres / _SHORTEST_DEGREE, math.sin(half) ** 2
 
 
 @kernel
@@ -255,11 +267,24 @@ def _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
     if across == 0.0:
         return False
     # The haversine of the arc, each of its parts as small as in these boxes it can be.
-    rise = math.sin(math.radians(0.5 * rise))
-    across = math.sin(math.radians(0.5 * across))
-    narrow = math.cos(math.radians(max(-y0, y1)))
-    other_narrow = math.cos(math.radians(max(-v0, v1)))
+    rise = _sine_at_least(math.radians(0.5 * rise))
+    across = _sine_at_least(math.radians(0.5 * across))
+    narrow = _cosine_at_least(math.radians(max(-y0, y1)))
+    other_narrow = _cosine_at_least(math.radians(max(-v0, v1)))
     return rise * rise + narrow * other_narrow * across * across > half_chord
+
+
+@inlined
+def _sine_at_least(x):
+    """No more than the sine of an angle from 0 to pi / 2, by its series."""
+    return x * (1.0 - x * x / 6.0)
+
+
+@inlined
+def _cosine_at_least(x):
+    """No more than its cosine, but not negative."""
+    square = x * x
+    return max(1.0 - square * (1 / 2 - square * (1 / 24 - square / 720.0)), 0.0)
 
 
 @inlined

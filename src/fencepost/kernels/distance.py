@@ -168,7 +168,7 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
 
 @kernel
 def _edges_to_edges(g, a, h, b, enough, reach, room):
-    if _some_chain_within(g, a, h, b, room.stack) or _some_chain_within(h, b, g, a, room.stack):
+    if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0
     low = high = np.inf
     far = _square_above(reach)
@@ -194,7 +194,7 @@ def _edges_to_edges(g, a, h, b, enough, reach, room):
 
 
 @kernel
-def _some_chain_within(g, a, h, b, stack):
+def some_chain_within(g, a, h, b, stack):
     """Whether a first point of a chain of shape a lies in the area b.
 
     With edges that nowhere touch b's, that is whether a part of a lies in b.
@@ -225,7 +225,7 @@ def _leaves(g, i, h, j, enough, far, low, high):
             gap = _square_between_edges(px, py, nx, ny, qx, qy, mx, my)
             if gap > far:
                 continue
-            if gap == 0.0 and _in_contact(px, py, nx, ny, qx, qy, mx, my):
+            if gap == 0.0 and in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
             value, error = _to_segment(px, py, qx, qy, mx, my)
             low, high = _narrowed(low, high, value, error)
@@ -292,7 +292,7 @@ def _to_segment(px, py, ax, ay, bx, by):
 
 
 @kernel
-def _in_contact(px, py, nx, ny, qx, qy, mx, my):
+def in_contact(px, py, nx, ny, qx, qy, mx, my):
     """Whether two segments whose boxes meet have a point in common."""
     if segments_apart(px, py, nx, ny, qx, qy, mx, my):
         return False

@@ -46,8 +46,8 @@ def near_exactly(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance:
     """The same by rational arithmetic, for shapes i of a and j of b that are apart."""
     bound = Fraction(distance) ** 2
     if function is Near.S_SAMEPLACE:
-        x, y = _centroid(a, i)
-        u, v = _centroid(b, j)
+        x, y = exact_centroid(a, i)
+        u, v = exact_centroid(b, j)
         return (x - u) ** 2 + (y - v) ** 2 < bound
     nearest = min(
         min(_to_chain(p, chain) for p in points for chain in chains)
@@ -94,7 +94,7 @@ def _to_segment(p: _Point, a: _Point, b: _Point) -> Fraction:
     return (a[0] + part * dx - p[0]) ** 2 + (a[1] + part * dy - p[1]) ** 2
 
 
-def _centroid(shapes: Shapes, row: int) -> _Point:
+def exact_centroid(shapes: Shapes, row: int) -> _Point:
     """The centroid of a shape; lengths of lines to 200 bits."""
     kind = int(shapes.arrays.shapes["dimension"][row])
     chains = _chains(shapes, row)

@@ -1,0 +1,88 @@
+"""How distances on the ellipsoid are decided where bounds do not tell."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from fencepost.kernels.distance import NO, UNSURE, YES
+from fencepost.kernels.geodesic_shapes import (
+    distance_wgs84,
+    same_place_wgs84,
+    within_wgs84_pairs,
+)
+from fencepost.kernels.trees import scratch
+from fencepost.language.ast import Near
+from fencepost.model.geometry import Shapes
+from fencepost.plan.near_wgs84 import near_wgs84
+from tests.kernels.ellipsoid import WGS84
+
+PAIRS = [
+    ("POINT(0 0)", "POINT(1 1)"),
+    ("POINT(0 0)", "LINESTRING(1 1, 2 0)"),
+    ("POLYGON((179 0, 180 0, 180 1, 179 0))", "LINESTRING(-179 1, -179 5)"),
+    ("LINESTRING(0 60, 0.1 60)", "LINESTRING(0 60.1, 0.1 60.1)"),
+    ("MULTIPOINT(0 90, 5 5)", "POINT(80 89.99999)"),
+]
+
+
+def shapes(wkt: str) -> Shapes:
+    return Shapes.read_one(wkt)
+
+
+def within(a: Shapes, b: Shapes, distance: float) -> int:
+    row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
+    within_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), scratch(1), out)
+    return int(out[0])
+
+
+def measured(a: Shapes, b: Shapes) -> float:
+    return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, math.inf, scratch(1)))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
+    a, b = shapes(one), shapes(other)
+    value = min(measured(a, b), measured(b, a))
+    below = math.nextafter(value, 0.0)
+    assert within(a, b, value) == UNSURE
+    assert within(a, b, below) == UNSURE
+    for first, second in ((a, b), (b, a)):
+        assert near_wgs84(Near.S_DWITHIN, first, second, value)
+        assert not near_wgs84(Near.S_BEYOND, first, second, value)
+        assert not near_wgs84(Near.S_DWITHIN, first, second, below)
+        assert near_wgs84(Near.S_BEYOND, first, second, below)
+
+
+def test_beyond_is_the_contrary_of_within() -> None:
+    rng = random.Random(4)
+    for one, other in PAIRS:
+        for distance in [0.0, -1.0, math.inf, *(10 ** rng.uniform(-3, 7.3) for _ in range(20))]:
+            a, b = shapes(one), shapes(other)
+            inside = near_wgs84(Near.S_DWITHIN, a, b, distance)
+            assert near_wgs84(Near.S_BEYOND, a, b, distance) != inside
+            assert near_wgs84(Near.S_DWITHIN, b, a, distance) == inside
+
+
+def test_same_place_is_about_the_centroids() -> None:
+    a = shapes("POLYGON((10 50, 12 50, 12 52, 10 52, 10 50))")
+    b = shapes("MULTIPOINT(11 53, 13 53)")
+    right = WGS84.inv(11, 51, 12, 53)[2]
+    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right - 1e-3) == NO
+    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right) == UNSURE
+    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
+    for distance in (0.0, 1.0, right - 1e-3, right + 1e-3, math.nan, math.inf):
+        for first, second in ((a, b), (b, a)):
+            found = near_wgs84(Near.S_SAMEPLACE, first, second, distance)
+            assert found == (distance > right), distance
+
+
+def test_same_place_is_less_than_the_bound() -> None:
+    a, b = shapes("POINT(0 0)"), shapes("POINT(1 0)")
+    value = min(measured(a, b), measured(b, a))
+    assert near_wgs84(Near.S_DWITHIN, a, b, value)
+    assert not near_wgs84(Near.S_SAMEPLACE, a, b, value)
+    assert near_wgs84(Near.S_SAMEPLACE, a, b, math.nextafter(value, math.inf))

@@ -10,6 +10,7 @@ from fencepost.kernels import names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
 from fencepost.kernels.event_layout import lay_out_event
+from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84_pairs
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
@@ -48,6 +49,7 @@ def steps() -> list[Step]:
         ("relations of areas", _relate_areas),
         ("relations of points and lines", _matrices),
         ("distances", _distances),
+        ("distances on the ellipsoid", _geodesics),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
         ("words of texts", _words),
@@ -95,6 +97,13 @@ def _distances() -> None:
     same_place(g, 0, g, 0, 1.0)
     distance(g, 0, g, 0, scratch(1))
     centroid(g, 0)
+
+
+def _geodesics() -> None:
+    g = _triangle()
+    rows, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
+    within_wgs84_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
+    same_place_wgs84(g, 0, g, 0, 1.0)
 
 
 def _copies() -> None:

@@ -248,11 +248,12 @@ class Shelves:
 
     def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
         """One shelf of what is living on some at a version, and which rows that is."""
+        listed = shelves[0].listed
+        if listed is not None:  # alone; what is expired can still be asked about
+            kept = np.flatnonzero(shelves[0].gone > version)
+            return self._filed_at_once([listed[row] for row in kept.tolist()]), [kept]
         now = self._clock()
         rows = [shelf.living(now, version) for shelf in shelves]
-        if shelves[0].listed is not None:  # alone
-            listed = shelves[0].listed
-            return self._filed_at_once([listed[row] for row in rows[0].tolist()]), rows
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
         expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
         names = joined(s.names.table.take(r) for s, r in zip(shelves, rows, strict=True))

@@ -14,8 +14,9 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
-from fencepost.index.one_event import EventLayout
+from fencepost.index.events import block_of_rows
 from fencepost.index.segment import NEVER
+from fencepost.kernels.handles import handle
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner
@@ -33,23 +34,23 @@ class Ours:
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
-        (shelf,) = matcher.snapshot()
-        self._segment = shelf.segment
-        self._layout = EventLayout(matcher._columns)
+        self._shelves = matcher.snapshot()
         self._runner = Runner()
         self._now = time.time_ns()
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return self._layout(EventValues({ATTRIBUTE: message}))
+        return handle(block_of_rows(self.matcher._columns, [EventValues({ATTRIBUTE: message})]))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
-        return self._runner.match([self._segment], block, self._now, 0)[0][0]
+        return self._runner.match(self._shelves, block, self._now)[0][0]
 
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""
-        return self.match_block(self.lay_out(message))
+        event = EventValues({ATTRIBUTE: message})
+        found = self._runner.match_one(self._shelves, self.matcher._columns, event, self._now)
+        return self.match_block(self.lay_out(message)) if found is None else found[1:]
 
     def match_batch(self, messages: pa.Table) -> pa.Table:
         """All pairs of a message's row and a subscription's id."""

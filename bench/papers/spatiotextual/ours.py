@@ -69,7 +69,7 @@ class Ours:
         now = time.time_ns()
 
         def run() -> Found:
-            parts = self._runner.match([shelf.segment for shelf in self._shelves], block, now, 0)
+            parts = self._runner.match(self._shelves, block, now)
             return parts[0] if len(parts) == 1 else self._together(parts)
 
         return run

@@ -1,62 +1,36 @@
 """Subscriptions that came last: arrays that grow, through which each event goes one by one.
 
 Their filters stand under no access path, but the smallest box that a check needs the event to meet
-is beside each. What was added once stays where it is, so whoever reads a segment that was made
-earlier is not disturbed.
+is beside each. The arrays have room behind what is there, and a row says from which version on it
+is: so adding one is one call, and whoever matches with an older version is not disturbed. Where
+the room is used up, larger arrays take the place of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Generic, TypeVar
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
-from fencepost.index.merge import GEOMETRIC, TEXTUAL, WITH_SETS
 from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
 from fencepost.index.table import FilterTable, encode_keys
-from fencepost.kernels import vocabulary
-from fencepost.kernels.copying import copy_shapes
+from fencepost.kernels import growing, vocabulary
+from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.places import places
-from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS, REMOVED
+from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_plain import joined, plain
 from fencepost.plan.checks import Filter
 
-Item = TypeVar("Item", bound=np.generic)
 _FIRST_ROOM = 64
-
-
-class _Growing(Generic[Item]):
-    """An array with room behind its items."""
-
-    def __init__(self, kind: Any, items: Any = None) -> None:
-        start = np.array([] if items is None else items, kind)
-        self.room: NDArray[Any] = np.zeros((_FIRST_ROOM, *start.shape[1:]), kind)
-        self.count = 0
-        self.add(start)
-
-    def fit(self, more: int) -> None:
-        """Make room for so many more; the old array stays as it is."""
-        if self.count + more > len(self.room):
-            grown = np.zeros((2 * (self.count + more), *self.room.shape[1:]), self.room.dtype)
-            grown[: self.count] = self.room[: self.count]
-            self.room = grown
-
-    def add(self, items: Any) -> None:
-        self.fit(len(items))
-        self.room[self.count : self.count + len(items)] = items
-        self.count += len(items)
-
-    @property
-    def items(self) -> NDArray[Any]:
-        return self.room[: self.count]
 
 
 @cache
@@ -65,143 +39,142 @@ def _nothing() -> SegmentArrays:
     return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays
 
 
+def _empty(room: int) -> SegmentArrays:
+    """Room for so many subscriptions, with a few checks and points each."""
+    return _nothing()._replace(
+        checks=np.zeros(4 * room, CHECK),
+        filter_check=np.zeros(room + 1, np.uint32),
+        # Those that are not there yet belong to a subscription that never comes.
+        filter_subscription=np.full(room, room, np.uint32),
+        gone=np.full(room + 1, NEVER_GONE, np.uint32),
+        born=np.full(room + 1, NEVER_GONE, np.uint32),
+        expires=np.zeros(room + 1, np.int64),
+        set_start=np.zeros(2 * room, np.uint32),
+        set_items=np.zeros(4 * room, np.uint32),
+        scan=np.arange(room, dtype=np.uint32),
+        scan_column=np.zeros(room, np.int32),
+        scan_box=np.zeros((room, 4)),
+        path=np.full(room, Path.SCAN, np.uint8),
+        share=np.ones(room, np.float32),
+        state=np.array([0, NEVER, 1], np.int64),
+        vocabulary=Vocabulary(
+            np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
+            np.zeros(4 * room, np.int64),
+            np.zeros(32 * room, np.uint8),
+        ),
+        shapes=ShapeArrays(
+            np.zeros(8 * room),
+            np.zeros(8 * room),
+            np.zeros(8 * room, np.uint8),
+            np.zeros(2 * room, CHAIN),
+            np.zeros(2 * room, SHAPE),
+            np.zeros(4 * room, NODE),
+            np.zeros(room, TOUCHING),
+        ),
+    )
+
+
 class Delta:
-    """Subscriptions, row by row as they come."""
+    """Subscriptions, row by row as they come.
+
+    Attributes
+    ----------
+    handle
+        Of all arrays, with the room behind; an older one stays good for older versions.
+    gone, expires : array
+        Of each row, as in `SegmentArrays`.
+    """
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._checks: _Growing[np.void] = _Growing(CHECK)
-        self._filter_check: _Growing[np.uint32] = _Growing(np.uint32, [0])
-        self._filter_subscription: _Growing[np.uint32] = _Growing(np.uint32)
-        self._gone: _Growing[np.uint32] = _Growing(np.uint32)
-        self._expires: _Growing[np.int64] = _Growing(np.int64)
-        self._set_start: _Growing[np.uint32] = _Growing(np.uint32, [0])
-        self._set_items: _Growing[np.uint32] = _Growing(np.uint32)
-        self._scan_column: _Growing[np.int32] = _Growing(np.int32)
-        self._scan_box: _Growing[np.float64] = _Growing(np.float64, np.empty((0, 4)))
-        self._words = Vocabulary(
-            np.full(4 * _FIRST_ROOM, vocabulary.EMPTY, np.uint64),
-            np.zeros(_FIRST_ROOM, np.int64),
-            np.empty(16 * _FIRST_ROOM, np.uint8),
-        )
-        self._word_count = 0
-        self._shapes = ShapeArrays(
-            np.empty(_FIRST_ROOM),
-            np.empty(_FIRST_ROOM),
-            np.empty(_FIRST_ROOM, np.uint8),
-            np.zeros(_FIRST_ROOM, CHAIN),
-            np.zeros(_FIRST_ROOM, SHAPE),
-            np.empty(_FIRST_ROOM, NODE),
-            np.empty(_FIRST_ROOM, TOUCHING),
-        )
-        self._shapes.shapes["dimension"] = -1
-        self._sizes = np.zeros(5, np.int64)  # shapes, chains, points, nodes, touches
-        self._state = np.array([0, NEVER, 1], np.int64)
+        self._sizes = np.zeros(growing.SIZES, np.int64)
+        self._use(_empty(_FIRST_ROOM))
+
+    def _use(self, arrays: SegmentArrays) -> None:
+        self._arrays = arrays
+        self.gone, self.expires = arrays.gone, arrays.expires
+        self.handle = handle(arrays)
 
     def __len__(self) -> int:
-        return self._gone.count
+        return int(self._sizes[growing.SUBSCRIPTIONS])
 
-    def add(self, filters: Sequence[Filter], expires: int) -> None:
-        """Add a subscription."""
+    def add(self, subscriptions: Iterable[tuple[Sequence[Filter], int]], version: int) -> None:
+        """Add the filters and expiry of subscriptions, which are there from a version on.
+
+        Where one cannot be added, none is.
+        """
+        sizes = self._sizes.copy()
+        try:
+            for filters, expires in subscriptions:
+                self._add(filters, expires, version)
+        except BaseException:
+            self._sizes[:] = sizes
+            self._arrays.born[len(self) :] = NEVER_GONE
+            raise
+
+    def _add(self, filters: Sequence[Filter], expires: int, version: int) -> None:
         table = FilterTable(self._columns, compact=False)
-        table.add(len(self), filters)
-        shapes = [self._add_shape(geometry) for geometry in table.geometries]
-        words = self._add_words(list(table.strings))
-        sets = self._set_start.count - 1
-        checks = np.array(table.checks, CHECK)
-        self._renumber(checks, shapes, words, sets)
-        boxes, kinds = np.zeros((len(checks), 4)), np.empty(len(checks), np.uint8)
-        places(checks, self._shapes, boxes, kinds)
-        for own in table.sets:
-            self._set_items.add(np.sort(words[own]))
-            self._set_start.add([self._set_items.count])
-        before = self._checks.count
-        self._checks.add(checks)
-        self._filter_check.add(np.array(table.filter_check[1:]) + before)
-        for low, high in zip(table.filter_check, table.filter_check[1:], strict=False):
-            column, box = _smallest(checks[low:high], boxes[low:high], kinds[low:high])
-            self._scan_column.add([column])
-            self._scan_box.add(box[None, :])
-        self._filter_subscription.add(table.filter_subscription)
-        self._expires.add([expires])
-        self._state[FIRST_EXPIRY] = min(self._state[FIRST_EXPIRY], expires)
-        self._gone.add([NEVER_GONE])
+        table.add(0, filters)
+        text, key_start = encode_keys(list(table.strings))
+        given = (
+            _laid_out(table.geometries),
+            self._sizes,
+            np.array(table.checks, CHECK),
+            np.array(table.filter_check),
+            np.array([0, *accumulate(map(len, table.sets))]),
+            np.array([item for one in table.sets for item in one], np.int64),
+            text,
+            key_start,
+            expires,
+            np.uint32(version),
+        )
+        while not growing.append(self.handle, *given):
+            self._grow()
 
     def remove(self, row: int, version: int) -> None:
         """Let a subscription match no longer, from a version on."""
-        self._state[REMOVED] += 1  # before the other: a match that begins now must look
-        self._gone.room[row] = version
+        self._arrays.state[REMOVED] += 1  # before the other: a match that begins now must look
+        self.gone[row] = version
 
-    def _renumber(
-        self, checks: NDArray[np.void], shapes: list[int], words: NDArray[np.int64], sets: int
-    ) -> None:
-        """Let checks refer to the delta's shapes, words and sets."""
-        kind = checks["kind"]
-        for k in range(len(checks)):
-            item = int(checks["item"][k])
-            if kind[k] in GEOMETRIC:
-                checks["item"][k] = shapes[item]
-            elif kind[k] in TEXTUAL:
-                checks["item"][k] = words[item]
-            elif kind[k] in WITH_SETS:
-                checks["item"][k] = sets + item
+    def renew(self) -> None:
+        """Begin with version 0 again: what is there is there, what is gone is gone."""
+        self.gone[self.gone != NEVER_GONE] = 0
+        self._arrays.born[: len(self)] = 0
 
-    def _add_shape(self, geometry: object) -> int:
-        """The row of a geometry, which is copied."""
-        one = Shapes.read_one(geometry)
-        g = one.arrays
-        held = self._shapes
-        holders = (held.shapes, held.chains, held.x, held.nodes, held.touches)
-        rooms = np.array([len(array) for array in holders])
-        more = np.array([1, len(g.chains) - 1, len(g.x), len(g.nodes), len(g.touches)])
-        if (self._sizes + more >= rooms).any():  # one is for the sentinel
-            self._shapes = ShapeArrays(*(_doubled(array) for array in held))
-            return self._add_shape(geometry)
-        row = int(self._sizes[0])
-        copy_shapes(g, np.zeros(1, np.int64), self._shapes, self._sizes)
-        self._state[MOST_CHAINS] = max(self._state[MOST_CHAINS], one.most_chains)
-        return row
+    def _grow(self) -> None:
+        """Move to arrays of twice the size."""
+        old, room = self._arrays, 2 * len(self._arrays.scan)
+        new = _filled(_empty(room), old)
+        words, count = new.vocabulary, int(self._sizes[growing.WORDS])
+        slots = vocabulary.reslotted(
+            words._replace(slots=old.vocabulary.slots), count, len(words.start) - count
+        )
+        new.filter_subscription[self._sizes[growing.FILTERS] :] = room
+        self._use(new._replace(state=old.state, vocabulary=words._replace(slots=slots)))
 
-    def _add_words(self, keys: list[bytes]) -> NDArray[np.int64]:
-        """The number of each word."""
-        text, start = encode_keys(keys)
-        words = self._words
-        size = int(words.start[self._word_count]) + len(text)
-        if len(words.start) <= self._word_count + len(keys) or len(words.bytes) < size:
-            # New slots too: those that somebody reads must not name words that are not there.
-            words = words._replace(
-                start=_doubled(words.start, len(keys)),
-                bytes=_doubled(words.bytes, len(text)),
-                slots=words.slots.copy(),
-            )
-        if len(words.slots) < 2 * (self._word_count + len(keys)):
-            words = words._replace(slots=vocabulary.reslotted(words, self._word_count, len(keys)))
-        self._words = words
-        ids = np.empty(len(keys), np.int64)
-        self._word_count = vocabulary.add(words, self._word_count, text, start, ids)
-        return ids
-
-    def segment(self) -> Segment:
-        """The subscriptions so far, ready to be matched."""
-        shapes, chains, points, nodes, touches = self._sizes.tolist()
-        g = self._shapes
-        filters = self._filter_subscription.count
+    def segment(self, count: int) -> Segment:
+        """The first so many subscriptions as others are, ready to be looked at."""
+        own = self._arrays
+        filters = int(np.searchsorted(own.filter_subscription, count))
+        checks = int(own.filter_check[filters])
+        _, _, _, sets, items, words, shapes, chains, points, nodes, touches = self._sizes.tolist()
+        g = own.shapes
         return Segment(
-            _nothing()._replace(
-                checks=self._checks.items,
-                filter_check=self._filter_check.items,
-                filter_subscription=self._filter_subscription.items,
-                gone=self._gone.items,
-                expires=self._expires.items,
-                set_start=self._set_start.items,
-                set_items=self._set_items.items,
-                scan=np.arange(filters, dtype=np.uint32),
-                scan_column=self._scan_column.items,
-                scan_box=self._scan_box.items,
-                path=np.full(filters, Path.SCAN, np.uint8),
-                share=np.ones(filters, np.float32),
-                state=self._state,
-                vocabulary=self._words._replace(start=self._words.start[: self._word_count + 1]),
+            own._replace(
+                checks=own.checks[:checks],
+                filter_check=own.filter_check[: filters + 1],
+                filter_subscription=own.filter_subscription[:filters],
+                gone=own.gone[:count],
+                born=_nothing().born,
+                expires=own.expires[:count],
+                set_start=own.set_start[: sets + 1],
+                set_items=own.set_items[:items],
+                scan=own.scan[:filters],
+                scan_column=own.scan_column[:filters],
+                scan_box=own.scan_box[:filters],
+                path=own.path[:filters],
+                share=own.share[:filters],
+                vocabulary=own.vocabulary._replace(start=own.vocabulary.start[: words + 1]),
                 shapes=ShapeArrays(
                     g.x[:points],
                     g.y[:points],
@@ -215,21 +188,22 @@ class Delta:
         )
 
 
-def _doubled(array: NDArray[Any], more: int = 0) -> NDArray[Any]:
-    """The same with room for as many again, and some more."""
-    grown = np.zeros(2 * len(array) + more, array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _laid_out(geometries: Sequence[object]) -> Any:
+    """The handle of the shapes of geometries; raises GeometryError for the first bad one."""
+    found = [one for geometry in geometries if (one := plain(geometry)) is not None]
+    if len(found) == len(geometries):
+        shapes, usable = growing.laid_out(*joined(found))
+        if usable:
+            return shapes
+    for geometry in geometries:
+        Shapes.read_one(geometry)
+    return handle(Shapes.read_all(list(geometries)).arrays)
 
 
-def _smallest(
-    checks: NDArray[np.void], boxes: NDArray[np.float64], kinds: NDArray[np.uint8]
-) -> tuple[int, NDArray[np.float64]]:
-    """The geometry column and box of the check with the smallest one; -1 where none has any."""
-    best, least, column = np.zeros(4), np.inf, -1
-    for k in np.flatnonzero(kinds).tolist():
-        x0, y0, x1, y1 = boxes[k].tolist()
-        size = (x1 - x0) * (y1 - y0)
-        if size < least:
-            best, least, column = boxes[k], size, int(checks["column"][k])
-    return column, best
+def _filled(new: Any, old: Any) -> Any:
+    """Arrays, in named tuples, that begin with what the old ones hold."""
+    if isinstance(new, tuple):
+        return type(new)(*map(_filled, new, old))
+    array: NDArray[Any] = new
+    array[: len(old)] = old
+    return array

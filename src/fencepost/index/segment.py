@@ -145,6 +145,7 @@ def build(
             table.filter_check.astype(np.uint32),
             table.filter_subscription.astype(np.uint32),
             np.full(len(expires), NEVER_GONE, np.uint32),
+            np.empty(0, np.uint32),
             expires.astype(np.int64),
             table.set_start.astype(np.uint32),
             set_items.astype(np.uint32),

@@ -20,6 +20,8 @@ from fencepost.kernels.shapes import (
 from fencepost.kernels.trees import Scratch
 from fencepost.kernels.validity import check_areas, mark_line_ends
 
+_CONTACTS = 1  # an ordinary geometry has none with itself; of others it is enough to know
+
 
 @kernel
 def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room):
@@ -77,3 +79,22 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
             shapes[s]["dimension"] = -1
             empty_box(shapes, s)
     return g, defect, place, contacts, count
+
+
+@kernel
+def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension):
+    """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
+
+    It is not where one of them has a defect, or touches itself.
+    """
+    x = np.empty(xy.shape[0])
+    y = np.empty(xy.shape[0])
+    finite = True
+    for k in range(xy.shape[0]):
+        x[k] = xy[k, 0] + 0.0  # which makes -0.0 a 0.0
+        y[k] = xy[k, 1] + 0.0
+        finite &= np.isfinite(x[k]) and np.isfinite(y[k])
+    shapes, defect, _, _, contacts = lay_out(
+        x, y, chain_start, chain_part, shape_chain, dimension, _CONTACTS
+    )
+    return shapes, finite and contacts == 0 and not defect.any()

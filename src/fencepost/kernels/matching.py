@@ -98,6 +98,7 @@ class SegmentArrays(NamedTuple):
     filter_check: NDArray[np.uint32]  # filter f owns checks filter_check[f]:filter_check[f + 1]
     filter_subscription: NDArray[np.uint32]
     gone: NDArray[np.uint32]  # one a subscription: from which version on it is removed
+    born: NDArray[np.uint32]  # from which on it is there, ascending; of none if of all versions
     expires: NDArray[np.int64]  # nanoseconds since 1970
     set_start: NDArray[np.uint32]  # set s is set_items[set_start[s]:set_start[s + 1]]
     set_items: NDArray[np.uint32]  # vocabulary ids, ascending
@@ -206,7 +207,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
             )  # fmt: skip
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
-        total = _candidates(segment, events, string_id, e, room.pairs, candidates, total)
+        total = _candidates(segment, events, string_id, e, version, room.pairs, candidates, total)
         room.counts[CANDIDATES] += total
         for k in range(total):
             f = candidates[k]
@@ -346,7 +347,7 @@ def _sort_by_bits(results, start, stop, seen):
 
 
 @kernel
-def _candidates(segment, events, string_id, e, room, out, count):
+def _candidates(segment, events, string_id, e, version, room, out, count):
     """Append the filters that event e may satisfy, but for those posted under words."""
     for t in range(segment.arrays.region_column.shape[0]):
         row = events.arrays.geometry[segment.arrays.region_column[t], e]
@@ -408,7 +409,12 @@ def _candidates(segment, events, string_id, e, room, out, count):
         for column in range(events.arrays.missing.shape[0]):
             if events.arrays.missing[column, e]:
                 count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
+    growing = segment.arrays.born.shape[0] > 0
     for k in range(segment.arrays.scan.shape[0]):
+        if growing:
+            subscription = segment.arrays.filter_subscription[segment.arrays.scan[k]]
+            if segment.arrays.born[subscription] > version:
+                break
         column = segment.arrays.scan_column[k]
         if column >= 0:
             row = events.arrays.geometry[column, e]

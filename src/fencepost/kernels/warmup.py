@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
-from fencepost.kernels.event_layout import lay_out_event
 from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84_pairs
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
+from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
@@ -148,6 +148,7 @@ def _segment() -> SegmentArrays:
         positions,
         none,
         none,
+        none,
         np.empty(0, np.int64),
         positions,
         none,
@@ -229,11 +230,21 @@ def _match() -> None:
         np.empty((0, 1)), np.empty((0, 1)), np.empty((0, 1), np.int8), np.empty((0, 1), np.uint8),
         nothing, nothing, nothing, np.empty((0, 1), np.uint8), nothing, nothing, item_start, text,
     )  # fmt: skip
-    event, _ = lay_out_event(
-        *values, np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]),
-        np.zeros(1, np.int8),
-    )  # fmt: skip
-    arrays_of(event)
     events = handle(EventArrays(*values, _triangle()))
+    arrays_of(events)
     segments = followed_by(listed(segment), segment)
-    match_events(segments, events, handle(no_room()), 0, np.uint32(0))
+    room = handle(no_room())
+    match_events(segments, events, room, 0, np.uint32(0))
+    point = (
+        np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]), np.zeros(1, np.int8),
+    )  # fmt: skip
+    desk = handle(Desk(segments, room, events))
+    match_point(desk, 0.0, 0.0, 0, 0)
+    match_one(desk, *values[7:], *point, 0, 0)
+    shapes, _ = growing.laid_out(*point)
+    numbers = np.zeros(growing.SIZES, np.int64)
+    start = np.zeros(1, np.int64)
+    growing.append(
+        segment, shapes, numbers, np.empty(0, CHECK), start, start, start[:0], text, start, 0,
+        np.uint32(0),
+    )  # fmt: skip

@@ -21,7 +21,7 @@ from fencepost.index.table import ITEMS, TEXT, TableArrays, encode_keys, string_
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.catalogue import Shelf, TableNames
+from fencepost.match.catalogue import FiledShelf, Shelf
 from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
 from fencepost.match.keyword_columns import Ragged, joined, read_lists
 from fencepost.match.value_columns import read_values
@@ -105,7 +105,7 @@ class ColumnSubscriptions:
             posts.join(self._posts) if self._posts else posts.rows([]),
         )
         expires = np.full(self._count, NEVER, np.int64)
-        return Shelf(build(table, expires, self._tell), TableNames(self._names))
+        return FiledShelf(build(table, expires, self._tell), self._names)
 
     def _rows(self, what: str, given: Any) -> None:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
-from fencepost.index.segment import NEVER, Segment
+from fencepost.index.segment import NEVER, NEVER_GONE, Segment
+from fencepost.kernels.handles import followed_by, listed
 from fencepost.language import ast
 from fencepost.language.render import render_json
 from fencepost.match.strings import Strings
@@ -42,25 +44,6 @@ class Subscription:
     subscriber: str
     expires: int
     filters: tuple[Filter, ...]
-
-
-class Names(Protocol):
-    """What the subscriptions of a shelf are called, row by row."""
-
-    @property
-    def table(self) -> pa.Table:
-        """All of it; a subscriber may be left out where all are the ids, and expressions too."""
-
-    @property
-    def ids(self) -> RowStrings:
-        """The ids."""
-
-    @property
-    def subscribers(self) -> RowStrings:
-        """The subscribers."""
-
-    def given(self, row: int) -> Expression:
-        """The expression of a row, or its condition; None where it was given as columns."""
 
 
 class RowStrings(Protocol):
@@ -111,56 +94,150 @@ class TableNames:
         return self._subscribers
 
 
-@dataclass(slots=True, eq=False)
-class Shelf:
-    """A segment and the names of its subscriptions, row by row.
+class Shelf(ABC):
+    """Subscriptions row by row: as a segment, and by name.
 
     Attributes
     ----------
-    segment : Segment
-    names : Names
     serial : int
     listed : list of Subscription, optional
-        What is on it, where the segment is of those that came last, and not yet indexed.
+        What is on it, and perhaps more behind, where it is of those that came last.
     """
 
-    segment: Segment
-    names: Names
-    serial: int = 0
-    listed: list[Subscription] | None = None
+    __slots__ = ("listed", "serial")
+
+    def __init__(self, serial: int = 0, listed: list[Subscription] | None = None) -> None:
+        self.serial = serial
+        self.listed = listed
+
+    @property
+    @abstractmethod
+    def segment(self) -> Segment:
+        """The subscriptions as a segment."""
+
+    @property
+    @abstractmethod
+    def handle(self) -> Any:
+        """What kernels match with: the arrays of the segment, or those with room behind."""
+
+    @property
+    @abstractmethod
+    def table(self) -> pa.Table:
+        """The names; a subscriber may be left out where all are the ids, and expressions too."""
+
+    @property
+    @abstractmethod
+    def ids(self) -> RowStrings:
+        """The ids, row by row."""
+
+    @property
+    @abstractmethod
+    def subscribers(self) -> RowStrings:
+        """The subscribers, row by row."""
+
+    @abstractmethod
+    def given(self, row: int) -> Expression:
+        """The expression of a row, or its condition; None where it was given as columns."""
+
+    @property
+    @abstractmethod
+    def gone(self) -> NDArray[np.uint32]:
+        """From which version on each row is removed."""
+
+    @property
+    @abstractmethod
+    def expires(self) -> NDArray[np.int64]:
+        """When each row ends."""
+
+    @abstractmethod
+    def remove(self, row: int, version: int) -> None:
+        """Let a subscription match no longer, from a version on."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Begin with version 0 again: what is there is there, what is gone is gone."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     def column(self, name: str) -> pa.ChunkedArray:
         """The "id" or the "subscriber" of each row."""
-        table = self.names.table
+        table = self.table
         return table.column(name if name in table.column_names else "id")
 
     def expression(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        return as_text(self.names.given(row))
-
-    @property
-    def ids(self) -> RowStrings:
-        """The ids, row by row."""
-        return self.names.ids
-
-    @property
-    def subscribers(self) -> RowStrings:
-        """The subscribers, row by row."""
-        return self.names.subscribers
-
-    @property
-    def gone(self) -> NDArray[np.uint32]:
-        """From which version on each row is removed."""
-        return self.segment.arrays.gone
+        return as_text(self.given(row))
 
     def living(self, now: int, version: int) -> NDArray[np.int64]:
         """The rows that are neither expired nor removed by a version."""
-        return np.flatnonzero((self.gone > version) & (self.segment.arrays.expires > now))
+        return np.flatnonzero((self.gone > version) & (self.expires > now))
 
     def living_ids(self, now: int, version: int) -> list[str]:
         """The ids of those rows."""
         ids: list[str] = self.column("id").take(pa.array(self.living(now, version))).to_pylist()
         return ids
+
+
+class FiledShelf(Shelf):
+    """A segment, and the names of its subscriptions in a table."""
+
+    __slots__ = ("_names", "_segment")
+
+    def __init__(self, segment: Segment, table: pa.Table) -> None:
+        super().__init__()
+        self._segment = segment
+        self._names = TableNames(table)
+
+    def __len__(self) -> int:
+        return len(self._segment)
+
+    @property
+    def segment(self) -> Segment:
+        """The segment."""
+        return self._segment
+
+    @property
+    def handle(self) -> Any:
+        """The arrays of the segment."""
+        return self._segment.handle
+
+    @property
+    def table(self) -> pa.Table:
+        """The names."""
+        return self._names.table
+
+    @property
+    def ids(self) -> Strings:
+        """The ids, row by row."""
+        return self._names.ids
+
+    @property
+    def subscribers(self) -> Strings:
+        """The subscribers, row by row."""
+        return self._names.subscribers
+
+    def given(self, row: int) -> str | None:
+        """The expression of a row, if it was given as one."""
+        return self._names.given(row)
+
+    @property
+    def gone(self) -> NDArray[np.uint32]:
+        """From which version on each row is removed."""
+        return self._segment.arrays.gone
+
+    @property
+    def expires(self) -> NDArray[np.int64]:
+        """When each row ends."""
+        return self._segment.arrays.expires
+
+    def remove(self, row: int, version: int) -> None:
+        """Let a subscription match no longer, from a version on."""
+        self._segment.remove(row, version)
+
+    def renew(self) -> None:
+        """Begin with version 0 again."""
+        self.gone[self.gone != NEVER_GONE] = 0
 
 
 class Snapshot(tuple[Shelf, ...]):
@@ -172,11 +249,35 @@ class Snapshot(tuple[Shelf, ...]):
     """
 
     version: int
+    _handles: Any
 
-    def __new__(cls, shelves: Iterable[Shelf], version: int) -> Snapshot:
+    def __new__(
+        cls, shelves: Iterable[Shelf], version: int, before: Snapshot | None = None
+    ) -> Snapshot:
+        """Shelves at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, shelves)
         made.version = version
+        made._handles = None
+        if before is not None and before._same_handles(made):
+            made._handles = before._handles
         return made
+
+    def _same_handles(self, others: Snapshot) -> bool:
+        return len(self) == len(others) and all(
+            one is other or one.handle is other.handle
+            for one, other in zip(self, others, strict=True)
+        )
+
+    @property
+    def handles(self) -> Any:
+        """The shelves as kernels take them; there must be one at least."""
+        if self._handles is None:
+            first, *others = (shelf.handle for shelf in self)
+            handles = listed(first)
+            for other in others:
+                handles = followed_by(handles, other)
+            self._handles = handles
+        return self._handles
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

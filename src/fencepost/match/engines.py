@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows, block_of_table
-from fencepost.index.one_event import EventLayout
 from fencepost.kernels.handles import handle
 from fencepost.language import ast
 from fencepost.language.parse import parse
@@ -100,7 +99,7 @@ class _OfShelves(ABC):
         found, base = [np.empty((0, 2), np.int64)], 0
         for shelf, (rows, stops) in zip(shelves, self._by_shelf(shelves, events), strict=True):
             found.append(np.column_stack((events_of(stops), rows + np.int64(base))))
-            base += len(shelf.segment)
+            base += len(shelf)
         return np.concatenate(found)
 
 
@@ -110,19 +109,34 @@ class SegmentEngine(_OfShelves):
     def __init__(self, shelves: Shelves, clock: Clock) -> None:
         super().__init__(shelves, clock)
         self._runner = Runner()
-        self._layout = 0, EventLayout(Columns())
-        self._spent = [0, 0]  # nanoseconds: laying events out, and matching them
+
+    def ids(self, event: EventValues) -> Iterable[str]:
+        """The ids of the subscriptions that an event answers."""
+        shelves = self._shelves.snapshot()
+        if not shelves:
+            return ()
+        array = self._runner.match_one(shelves, self._shelves.columns, event, self._clock())
+        if array is None:
+            return super().ids(event)
+        found = array.tolist()
+        first = len(shelves)
+        if len(found) == first:
+            return ()
+        if first == 1:
+            return map(shelves[0].ids.__getitem__, found[1:])
+        ids: list[str] = []
+        for shelf, stop in zip(shelves, found, strict=False):
+            last = stop + len(shelves)
+            if first < last:
+                ids += map(shelf.ids.__getitem__, found[first:last])
+                first = last
+        return ids
 
     def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = self._laid_out(events)
-        laid_out = time.perf_counter_ns()
-        segments = [shelf.segment for shelf in shelves]
-        found = self._runner.match(segments, block, self._clock(), shelves.version)
-        # Of threads that add at the same moment one may be lost: it is a mean, no account.
-        self._spent[0] += laid_out - begin
-        self._spent[1] += time.perf_counter_ns() - laid_out
-        return iter(found)
+        self._runner.spend(time.perf_counter_ns() - begin, 0)
+        return iter(self._runner.match(shelves, block, self._clock()))
 
     def stats(self) -> Mapping[str, Any]:
         """What events were given to match, and what that took."""
@@ -134,8 +148,8 @@ class SegmentEngine(_OfShelves):
             "matches_per_event": matches / each,
             "distances_too_close_to_call": unsure,
             "microseconds_per_event": {
-                "layout": self._spent[0] / 1000 / each,
-                "match": self._spent[1] / 1000 / each,
+                "layout": self._runner.spent[0] / 1000 / each,
+                "match": self._runner.spent[1] / 1000 / each,
             },
         }
 
@@ -143,14 +157,7 @@ class SegmentEngine(_OfShelves):
         columns = self._shelves.columns
         if isinstance(events, pa.Table):
             return handle(block_of_table(columns, events))
-        if len(events) != 1:
-            return handle(block_of_rows(columns, events))
-        size, layout = self._layout
-        if size != columns.size:
-            size = columns.size  # before the columns are looked at: they may grow meanwhile
-            layout = EventLayout(columns)
-            self._layout = size, layout
-        return layout(events[0])
+        return handle(block_of_rows(columns, events))
 
 
 class ReferenceEngine(_OfShelves):
@@ -173,7 +180,7 @@ class ReferenceEngine(_OfShelves):
 
 def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     """The condition of a subscription on a shelf."""
-    given = shelf.names.given(row)
+    given = shelf.given(row)
     if given is None:
         return condition_of(shelf.segment, row, columns)
     return parse(given) if isinstance(given, str) else given

@@ -313,7 +313,7 @@ class Matcher:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
             shelf, row = self._shelves.find(id)
             condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
-            expires = int(shelf.segment.arrays.expires[row])
+            expires = int(shelf.expires[row])
             owner = shelf.subscribers[row]
             new = Subscription(id, condition, owner, expires, tuple(filters(condition)))
             self._add([new], replace=True)

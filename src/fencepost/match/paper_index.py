@@ -125,7 +125,7 @@ class TableEngine:
         if compiled is None:
             compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
         self._table.add(id, shelf.subscribers[row], compiled)
-        expires = int(shelf.segment.arrays.expires[row])
+        expires = int(shelf.expires[row])
         if expires != NEVER:
             self._expires[id] = expires
             heapq.heappush(self._expiring, (expires, id))
@@ -146,6 +146,6 @@ class TableEngine:
                 ids = shelf.ids
                 for row in np.flatnonzero(shelf.gone > shelves.version).tolist():
                     found[ids[row]] = base + row
-                base += len(shelf.segment)
+                base += len(shelf)
             self._rows = shelves, found
         return self._rows[1]

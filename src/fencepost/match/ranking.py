@@ -56,7 +56,7 @@ def check_limits(top_k: object, min_score: object) -> None:
 def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
     """Rows counted through all shelves as rows of each."""
     rows = np.sort(rows)
-    ends = np.cumsum([0, *(len(shelf.segment) for shelf in shelves)])
+    ends = np.cumsum([0, *(len(shelf) for shelf in shelves)])
     cuts = np.searchsorted(rows, ends)
     return [
         (shelf, rows[cuts[k] : cuts[k + 1]] - ends[k])
@@ -101,7 +101,7 @@ class SegmentScores:
         living = 0
         naming = np.zeros(len(words.use), np.int64)
         with self._lock:
-            keys = [(shelf.serial, len(shelf.segment)) for shelf in shelves]
+            keys = [(shelf.serial, len(shelf)) for shelf in shelves]
             known = {
                 key: self._counts.get(key) or _Counts(shelf.segment)
                 for key, shelf in zip(keys, shelves, strict=True)

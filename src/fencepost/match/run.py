@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import is_
+from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index.columns import Columns
+from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
-from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
+from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
+from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.rooms import no_room
 from fencepost.language.ast import Near
+from fencepost.match.catalogue import Snapshot
 from fencepost.model.geometry import Shapes
+from fencepost.plan.evaluate import EventValues
 from fencepost.plan.near import near
 
 # Subscriptions by row, event after event; and where each event's end.
@@ -31,14 +35,42 @@ class _Room(NamedTuple):
     counts: NDArray[np.int64]
 
 
+class _Desk:
+    """Where one event at a time is matched: the room for it, and where its values are written."""
+
+    def __init__(self, size: int, layout: EventLayout, room: _Room) -> None:
+        self.size = size  # of the columns
+        self.layout = layout
+        self._room = room
+        self._segments: Any = None
+        self._events: EventArrays | None = None
+        self._handle: Any = None
+
+    def match(self, segments: Any, version: int, event: OneEvent, now: int) -> NDArray[np.uint32]:
+        """What the event finds that the layout wrote: see `match_point`."""
+        if segments is not self._segments or self.layout.events is not self._events:
+            self._segments, self._events = segments, self.layout.events
+            events = handle(self._events)
+            self._handle = handle(Desk(segments, self._room.handle, events))
+        call: Any = match_point if len(event) == 2 else match_one
+        found: NDArray[np.uint32] = call(self._handle, *event, now, version)
+        return found
+
+
 class Runner:
-    """Matches events against segments, from any number of threads."""
+    """Matches events against segments, from any number of threads.
+
+    Attributes
+    ----------
+    spent : list of int
+        Nanoseconds so far: for laying events out, and for matching them.
+    """
 
     def __init__(self) -> None:
+        self.spent = [0, 0]
         self._idle: list[_Room] = []
         self._rooms: list[_Room] = []
-        self._last: tuple[tuple[Segment, ...], Any] = (), None
-        self._before_last: tuple[tuple[Segment, ...], Any] = (), None
+        self._desks: list[_Desk] = []
 
     def counts(self) -> NDArray[np.int64]:
         """How many events, candidates, matches and uncertain ones there were."""
@@ -47,27 +79,28 @@ class Runner:
             total += room.counts
         return total
 
-    def match(
-        self, segments: Sequence[Segment], events: Any, now: int, version: int
-    ) -> list[Found]:
-        """For each segment the rows that each event matches, ascending; and where each's end.
+    def match(self, shelves: Snapshot, events: Any, now: int) -> list[Found]:
+        """For each shelf the rows that each event matches, ascending; and where each's end.
 
-        Rows that expire by `now`, or are removed by a version, do not match.
+        Rows that expire by `now`, or are removed by the snapshot's version, do not match.
 
         Parameters
         ----------
         events : handle of EventArrays
         """
-        if not segments:
+        if not shelves:
             return []
-        handles = self._listed(segments)
+        begin = perf_counter_ns()
         room = self._idle.pop() if self._idle else self._new_room()
-        rows, stops, uncertain = match_events(handles, events, room.handle, now, np.uint32(version))
+        rows, stops, uncertain = match_events(
+            shelves.handles, events, room.handle, now, np.uint32(shelves.version)
+        )
         self._idle.append(room)
-        if len(segments) == 1:
+        self.spend(0, perf_counter_ns() - begin)
+        if len(shelves) == 1:
             found = [(rows, stops[0])]
         else:
-            ends = stops[:, -1].tolist() if stops.shape[1] else [0] * len(segments)
+            ends = stops[:, -1].tolist() if stops.shape[1] else [0] * len(shelves)
             found = [
                 (rows[low:high], own - low)
                 for low, high, own in zip([0, *ends], ends, stops, strict=False)
@@ -75,35 +108,41 @@ class Runner:
         if len(uncertain):
             for number in np.unique(uncertain[:, 0]).tolist():
                 pairs = uncertain[uncertain[:, 0] == number, 1:]
-                decided = _decide(segments[number], arrays_of(events), pairs)
+                decided = _decide(shelves[number].segment, arrays_of(events), pairs)
                 found[number] = _with_decided(found[number], decided)
         return found
+
+    def match_one(
+        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
+    ) -> NDArray[np.uint32] | None:
+        """Where the rows of each shelf end that an event matches, and these, ascending.
+
+        None where the event must go the way of many. There must be a shelf.
+        """
+        size = columns.size  # before the columns are looked at: they may grow meanwhile
+        desk = self._desks.pop() if self._desks else None
+        if desk is None or desk.size != size:
+            desk = _Desk(size, EventLayout(columns), self._new_room())
+        begin = perf_counter_ns()
+        given = desk.layout.write(event)
+        laid_out = perf_counter_ns()
+        found = None
+        if given is not None:
+            found = desk.match(shelves.handles, shelves.version, given, now)
+        self._desks.append(desk)
+        self.spend(laid_out - begin, perf_counter_ns() - laid_out)
+        return found if found is not None and len(found) else None
+
+    def spend(self, layout: int, match: int) -> None:
+        """Count nanoseconds; of threads that do so at one moment one may be lost: it is a mean."""
+        self.spent[0] += layout
+        self.spent[1] += match
 
     def _new_room(self) -> _Room:
         given = no_room()
         room = _Room(handle(given), given.counts)
         self._rooms.append(room)
         return room
-
-    def _listed(self, segments: Sequence[Segment]) -> Any:
-        """The segments as kernels take them; mostly the same as the last time, or but for one."""
-        known, handles = self._last
-        if not _same(known, segments):
-            start, before = self._before_last
-            if not start or not _same(start, segments[:-1]):
-                start, before = tuple(segments[:-1]), None
-                for segment in start:
-                    own = segment.handle
-                    before = listed(own) if before is None else followed_by(before, own)
-                self._before_last = start, before
-            last = segments[-1].handle
-            handles = listed(last) if before is None else followed_by(before, last)
-            self._last = tuple(segments), handles
-        return handles
-
-
-def _same(some: Sequence[Segment], others: Sequence[Segment]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _with_decided(found: Found, decided: NDArray[np.uint32]) -> Found:

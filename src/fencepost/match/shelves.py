@@ -30,14 +30,14 @@ from fencepost.index.merge import merge
 from fencepost.index.segment import NEVER_GONE, build
 from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import (
+    FiledShelf,
     Shelf,
     Snapshot,
     Subscription,
-    TableNames,
     joined,
     names_table,
 )
-from fencepost.match.recent import Recent
+from fencepost.match.recent import Recent, RecentShelf
 
 RECENT = 1024  # so many subscriptions are looked at one by one
 _ALIKE_BITS = 2
@@ -87,25 +87,26 @@ class Shelves:
         """Add subscriptions; with `replace` in place of those with the same ids."""
         with self.lock:
             given = {one.id: one for one in subscriptions}
-            taken = next((id for id in given if id in self), None)
-            if taken is not None and not replace:
-                raise ModelError(in_use(taken))
+            places = []
+            for id in given:
+                place = self._place(id)
+                if place is None:
+                    continue
+                if not replace and self._is_there(*place):
+                    raise ModelError(in_use(id))
+                places.append(place)
             version = self._next_version()
-            places = [place for id in given if (place := self._place(id)) is not None]
             if len(given) > _MANY:
                 self._file_recent()
                 self._filed.append(self._numbered(self._filed_at_once(list(given.values()))))
             else:
-                for one in given.values():
-                    self._recent.add(one)
+                self._recent.add(given.values(), version)
             for shelf, row in places:
-                # What is new may have moved to a larger array.
-                new = shelf.serial == self._recent.serial
-                (self._recent.delta if new else shelf.segment).remove(row, version)
+                shelf.remove(row, version)
             self._publish(version)
             if len(self._recent) >= self.most_recent:
                 self._file_recent()
-            self._merge_beside()
+                self._merge_beside()
 
     def remove(self, id: object) -> bool:
         """Remove a subscription; whether there was one."""
@@ -118,7 +119,7 @@ class Shelves:
             shelf, row = place
             was_there = self._is_there(shelf, row)
             version = self._next_version()
-            shelf.segment.remove(row, version)
+            shelf.remove(row, version)
             self._publish(version)
             return was_there
 
@@ -164,7 +165,7 @@ class Shelves:
             merger.join()
 
     def _is_there(self, shelf: Shelf, row: int) -> bool:
-        return bool(shelf.segment.arrays.expires[row] > self._clock())
+        return bool(shelf.expires[row] > self._clock())
 
     def _numbered(self, shelf: Shelf) -> Shelf:
         self._serial += 1
@@ -186,25 +187,25 @@ class Shelves:
         """
         if self._snapshot.version == LAST_VERSION:
             for shelf in self._snapshot:
-                shelf.gone[shelf.gone != NEVER_GONE] = 0
+                shelf.renew()
             self._publish(0)
         return self._snapshot.version + 1
 
     def _publish(self, version: int) -> None:
-        recent = [self._recent.shelf()] if len(self._recent) else []
-        self._snapshot = Snapshot([*self._filed, *recent], version)
+        shelves = [*self._filed, RecentShelf(self._recent)] if len(self._recent) else self._filed
+        self._snapshot = Snapshot(shelves, version, self._snapshot)
 
     def _filed_at_once(self, subscriptions: list[Subscription]) -> Shelf:
         table = FilterTable(self.columns)
         for number, subscription in enumerate(subscriptions):
             table.add(number, subscription.filters)
         expires = np.array([s.expires for s in subscriptions], np.int64)
-        return Shelf(build(table.arrays(), expires), TableNames(names_table(subscriptions)))
+        return FiledShelf(build(table.arrays(), expires), names_table(subscriptions))
 
     def _file_recent(self) -> None:
         """Let what came last be a shelf like the others; the thread beside will index it."""
         if len(self._recent):
-            self._filed.append(self._recent.shelf())
+            self._filed.append(RecentShelf(self._recent))
             self._serial += 1
             self._recent = Recent(self.columns, self._serial)
 
@@ -237,7 +238,7 @@ class Shelves:
         """Neighbouring shelves to be merged, newest last; or one alone that is worth it."""
         run: list[Shelf] = []
         for shelf in reversed(self._filed):
-            if shelf.listed is not None or 2 * shelf.segment.gone_count > len(shelf.segment):
+            if shelf.listed is not None or 2 * shelf.segment.gone_count > len(shelf):
                 return [shelf]
             if len(run) < _ALIKE:
                 if run and _size_class(shelf) > max(map(_size_class, run)):
@@ -256,8 +257,8 @@ class Shelves:
         rows = [shelf.living(now, version) for shelf in shelves]
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
         expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
-        names = joined(s.names.table.take(r) for s, r in zip(shelves, rows, strict=True))
-        return Shelf(build(merge(parts), expires), TableNames(names)), rows
+        names = joined(s.table.take(r) for s, r in zip(shelves, rows, strict=True))
+        return FiledShelf(build(merge(parts), expires), names), rows
 
     def _take_place(self, shelves: list[Shelf], merged: Shelf, rows: list[Rows]) -> None:
         """Put a merged shelf where the others were, without what is gone since."""
@@ -271,7 +272,7 @@ class Shelves:
 
 
 def _size_class(shelf: Shelf) -> int:
-    living = len(shelf.segment) - shelf.segment.gone_count
+    living = len(shelf) - shelf.segment.gone_count
     return max(living // RECENT, 1).bit_length() // _ALIKE_BITS
 
 

@@ -36,7 +36,7 @@ from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
-from fencepost.match.catalogue import Shelf, Snapshot, TableNames
+from fencepost.match.catalogue import FiledShelf, Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.model.tokens import Tokeniser
@@ -95,9 +95,9 @@ def _save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
 def _write_shelf(path: Path, shelf: Shelf, version: int) -> str:
     folder = Path(tempfile.mkdtemp(prefix="segment-", dir=path))
     folder.chmod(0o755)
-    names = shelf.names.table
+    names = shelf.table
     # Whoever opens it begins with version 0.
-    gone = np.where(shelf.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
+    gone = np.where(shelf.segment.arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
     state = shelf.segment.arrays.state.copy()
     state[REMOVED] = np.count_nonzero(gone == 0)
     arrays = shelf.segment.arrays._replace(gone=gone, state=state)
@@ -211,7 +211,7 @@ def _open_shelf(folder: Path, forms: dict[str, list[object]]) -> Shelf:
         names = pa.ipc.open_file(source).read_all()
     if names.num_rows != len(arrays.gone):
         raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.gone)}")
-    return Shelf(Segment(arrays), TableNames(names))
+    return FiledShelf(Segment(arrays), names)
 
 
 _STORAGES = {

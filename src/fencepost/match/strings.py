@@ -29,6 +29,7 @@ class Strings(Sequence[str]):
         ends = np.frombuffer(offsets or bytes(8), np.int64 if wide else np.int32)
         self._ends = ends[self.array.offset : self.array.offset + len(self.array) + 1]
         self._text = memoryview(data) if data is not None else memoryview(b"")
+        self._end = self._ends.data  # whose items are had sooner
 
     def __len__(self) -> int:
         return len(self.array)
@@ -41,7 +42,7 @@ class Strings(Sequence[str]):
         """One string, or some."""
         if len(self) <= _FEW or isinstance(row, slice):
             return self._list()[row]
-        return str(self._text[self._ends[row] : self._ends[row + 1]], "utf-8")
+        return str(self._text[self._end[row] : self._end[row + 1]], "utf-8")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._list() if len(self) <= _FEW else self.array.to_pylist())

@@ -1,15 +1,39 @@
-"""The coordinates of one geometry, in whatever form, at the least cost: for events one by one."""
+"""The coordinates of one geometry, in whatever form, at the least cost."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import shapely
 
 from fencepost.model.geometry_geojson import read_mapping
 from fencepost.model.geometry_shapely import plain_shapely, wkb_geometry, wkt_geometry
-from fencepost.model.raw_shapes import ONE_CHAIN, POINTS, Plain
+from fencepost.model.raw_shapes import POINTS, Plain
 
 _ONE_POINT = np.array((0, 1))
+_DIMENSIONS = tuple(np.array((dimension,), np.int8) for dimension in range(3))
+_NOTHING = (
+    np.empty((0, 2)),
+    np.zeros(1, np.int64),
+    np.empty(0, np.int64),
+    np.zeros(1, np.int64),
+    np.empty(0, np.int8),
+)
+
+
+def point_of(value: object) -> tuple[float, float] | None:
+    """The coordinates of a point whose form is the plainest; None of all else, points too."""
+    if type(value) is dict:
+        coordinates = value.get("coordinates")
+        if type(coordinates) is list and len(coordinates) == 2 and value.get("type") == "Point":
+            x, y = coordinates
+            if type(x) is type(y) is float:
+                return x, y
+    elif isinstance(value, shapely.Point) and not value.is_empty:
+        return value.x, value.y
+    return None
 
 
 def plain(value: object) -> Plain | None:
@@ -27,11 +51,6 @@ def plain(value: object) -> Plain | None:
 
 
 def _of_mapping(value: dict[object, object]) -> Plain | None:
-    coordinates = value.get("coordinates")
-    if type(coordinates) is list and len(coordinates) == 2 and value.get("type") == "Point":
-        x, y = coordinates
-        if type(x) is type(y) is float:
-            return Plain(np.array((coordinates,)), _ONE_POINT, ONE_CHAIN, POINTS)
     dimension, chains = read_mapping(value)
     if dimension == POINTS and len(chains[0][1]) > 1:
         return None  # several points must be sorted first
@@ -42,4 +61,24 @@ def _of_mapping(value: dict[object, object]) -> Plain | None:
         np.cumsum((0, *(len(own) for _, own, _ in chains))),
         np.array([part for part, _, _ in chains]),
         dimension,
+    )
+
+
+def joined(shapes: Sequence[Plain]) -> tuple[Any, ...]:
+    """Geometries as `kernels.layout.lay_out_plain` takes them."""
+    if not shapes:
+        return _NOTHING
+    if len(shapes) == 1:
+        xy, starts, parts, dimension = shapes[0]
+        chains = _ONE_POINT if len(parts) == 1 else np.array((0, len(parts)))
+        return xy, starts, parts, chains, _DIMENSIONS[dimension]
+    points = np.cumsum([0, *(len(one.xy) for one in shapes)])
+    return (
+        np.concatenate([one.xy for one in shapes]),
+        np.concatenate(
+            [[0], *(one.chain_start[1:] + p for one, p in zip(shapes, points, strict=False))]
+        ),
+        np.concatenate([one.chain_part for one in shapes]),
+        np.cumsum([0, *(len(one.chain_part) for one in shapes)]),
+        np.array([one.dimension for one in shapes], np.int8),
     )

@@ -1,0 +1,141 @@
+"""Adding subscriptions to a segment that has room behind what is there.
+
+Whoever matches with it meanwhile does so by an older version, and so stops before what is new:
+nothing that is there is written to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.copying import copy_shapes
+from fencepost.kernels.handles import handle
+from fencepost.kernels.layout import lay_out_plain
+from fencepost.kernels.matching import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
+from fencepost.kernels.places import NOWHERE, places
+from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS
+from fencepost.kernels.vocabulary import add
+
+# What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
+SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS, FIRST_SHAPE_SIZE = range(7)
+SIZES = FIRST_SHAPE_SIZE + 5
+
+
+@kernel
+def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
+    """The handle of shapes as `append` takes them, and whether they are that; `lay_out_plain`."""
+    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
+    return handle(shapes), usable
+
+
+@kernel
+def append(
+    segment, shapes, sizes, checks, filter_check, set_start, set_items, text, key_start, expires,
+    version,
+):  # fmt: skip
+    """Add a subscription to a segment, behind those there are; whether there is room for it.
+
+    segment : handle of SegmentArrays. shapes : handle of the ShapeArrays that its checks are about.
+    sizes : (SIZES,) int64, what there is so far. checks, filter_check, set_start, set_items : as in
+    a segment, of this subscription alone; the items of sets, and of checks with a string, are
+    numbers of the keys text[key_start[k]:key_start[k + 1]]. version : from which on it is there.
+    """
+    own = segment.arrays
+    given = shapes.arrays
+    keys = key_start.shape[0] - 1
+    if not _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
+        return False
+    first_shape = sizes[FIRST_SHAPE_SIZE]
+    rows = np.arange(given.shapes.shape[0] - 1)
+    copy_shapes(given, rows, own.shapes, sizes[FIRST_SHAPE_SIZE:])
+    for s in rows:
+        chains = np.int64(given.shapes[s + 1]["chain"]) - np.int64(given.shapes[s]["chain"])
+        own.state[MOST_CHAINS] = max(own.state[MOST_CHAINS], chains)
+    ids = np.empty(keys, np.int64)
+    sizes[WORDS] = add(own.vocabulary, sizes[WORDS], text, key_start, ids)
+    first = sizes[CHECKS]
+    for k in range(checks.shape[0]):
+        own.checks[first + k] = checks[k]
+        kind = checks[k]["kind"]
+        item = np.int64(checks[k]["item"])
+        if kind == RELATE or kind == NEAR:
+            item += first_shape
+        elif kind == ORDER or kind == LIKE:
+            item = ids[item]
+        elif kind == MEMBER or kind == LIST:
+            item += sizes[SETS]
+        own.checks[first + k]["item"] = item
+    sizes[CHECKS] += checks.shape[0]
+    _add_sets(own, sizes, set_start, set_items, ids)
+    subscription = sizes[SUBSCRIPTIONS]
+    _add_filters(own, sizes, first, filter_check, subscription)
+    own.expires[subscription] = expires
+    own.state[FIRST_EXPIRY] = min(own.state[FIRST_EXPIRY], expires)
+    own.born[subscription] = version
+    sizes[SUBSCRIPTIONS] += 1
+    return True
+
+
+@kernel
+def _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
+    """Whether everything fits, with a sentinel behind; of the subscriptions one is kept free."""
+    filters = filter_check.shape[0] - 1
+    words = sizes[WORDS] + keys
+    at = sizes[FIRST_SHAPE_SIZE:]
+    return (
+        sizes[SUBSCRIPTIONS] + 2 <= own.gone.shape[0]
+        and sizes[FILTERS] + filters < own.filter_check.shape[0]
+        and sizes[CHECKS] + checks.shape[0] <= own.checks.shape[0]
+        and sizes[SETS] + set_start.shape[0] <= own.set_start.shape[0]
+        and sizes[SET_ITEMS] + set_items.shape[0] <= own.set_items.shape[0]
+        and words < own.vocabulary.start.shape[0]
+        and 2 * words <= own.vocabulary.slots.shape[0]
+        and own.vocabulary.start[sizes[WORDS]] + text.shape[0] <= own.vocabulary.bytes.shape[0]
+        and at[0] + given.shapes.shape[0] <= own.shapes.shapes.shape[0]
+        and at[1] + given.chains.shape[0] <= own.shapes.chains.shape[0]
+        and at[2] + given.x.shape[0] <= own.shapes.x.shape[0]
+        and at[3] + given.nodes.shape[0] <= own.shapes.nodes.shape[0]
+        and at[4] + given.touches.shape[0] <= own.shapes.touches.shape[0]
+    )
+
+
+@kernel
+def _add_sets(own, sizes, set_start, set_items, ids):
+    """Add sets, whose items are sorted here."""
+    write = sizes[SET_ITEMS]
+    for s in range(set_start.shape[0] - 1):
+        first = write
+        for k in range(set_start[s], set_start[s + 1]):
+            item = ids[set_items[k]]
+            place = write
+            while place > first and own.set_items[place - 1] > item:
+                own.set_items[place] = own.set_items[place - 1]
+                place -= 1
+            own.set_items[place] = item
+            write += 1
+        sizes[SETS] += 1
+        own.set_start[sizes[SETS]] = write
+    sizes[SET_ITEMS] = write
+
+
+@kernel
+def _add_filters(own, sizes, first, filter_check, subscription):
+    """Add filters of the checks from `first` on, each with the smallest box that a check has."""
+    checks = own.checks[first : sizes[CHECKS]]
+    boxes = np.zeros((checks.shape[0], 4))
+    kinds = np.empty(checks.shape[0], np.uint8)
+    places(checks, own.shapes, boxes, kinds)
+    for f in range(filter_check.shape[0] - 1):
+        at = sizes[FILTERS] + f
+        own.scan_column[at] = -1
+        least = np.inf
+        for k in range(filter_check[f], filter_check[f + 1]):
+            size = (boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1])
+            if kinds[k] != NOWHERE and size < least:
+                least = size
+                own.scan_column[at] = checks[k]["column"]
+                own.scan_box[at] = boxes[k]
+        own.filter_check[at + 1] = first + filter_check[f + 1]
+        own.filter_subscription[at] = subscription
+    sizes[FILTERS] += filter_check.shape[0] - 1

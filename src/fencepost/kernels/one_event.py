@@ -1,0 +1,80 @@
+"""One event from its values to what it matches, in one call."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.handles import handle
+from fencepost.kernels.layout import lay_out_plain
+from fencepost.kernels.matching import EventArrays, match_events
+
+
+class Desk(NamedTuple):
+    """What one event after another is matched with, each written where the last one was."""
+
+    segments: Any  # list of handles of SegmentArrays
+    room: Any  # handle of Room
+    events: Any  # handle of EventArrays: of one event, without lists, and its shape a point
+
+
+@kernel
+def match_point(desk, x, y, now, version):
+    """Match the event on a desk, a handle of it, whose only geometry, if it has any, is a point.
+
+    now, version : as in `match_events`. Returns where the subscriptions of each segment end, and
+    these, as uint32; nothing at all where the event cannot be decided so.
+    """
+    if not (np.isfinite(x) and np.isfinite(y)):
+        return np.empty(0, np.uint32)
+    own = desk.arrays
+    shapes = own.events.arrays.shapes
+    x += 0.0  # which makes -0.0 a 0.0
+    y += 0.0
+    shapes.x[0] = x
+    shapes.y[0] = y
+    shapes.shapes[0]["x0"] = x
+    shapes.shapes[0]["y0"] = y
+    shapes.shapes[0]["x1"] = x
+    shapes.shapes[0]["y1"] = y
+    return _matched(own.segments, own.events, own.room, now, version)
+
+
+@kernel
+def match_one(
+    desk, list_kind, list_start, list_stop, item_start, text, xy, chain_start, chain_part,
+    shape_chain, dimension, now, version,
+):  # fmt: skip
+    """The same for any event, whose lists, text and shapes are given.
+
+    From `xy` on they are as in `lay_out_plain` and `match_events`, before as in `EventArrays`.
+    """
+    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
+    if not usable:
+        return np.empty(0, np.uint32)
+    own = desk.arrays
+    values = own.events.arrays
+    events = EventArrays(
+        values.number, values.number_rest, values.truth, values.missing, values.string_start,
+        values.string_stop, values.geometry, list_kind, list_start, list_stop, item_start, text,
+        shapes,
+    )  # fmt: skip
+    return _matched(own.segments, handle(events), own.room, now, version)
+
+
+@kernel
+def _matched(segments, events, room, now, version):
+    counts = room.arrays.counts
+    before = counts.copy()
+    rows, stops, uncertain = match_events(segments, events, room, now, np.uint32(version))
+    if uncertain.shape[0] > 0:
+        counts[:] = before  # whoever decides it begins anew
+        return np.empty(0, np.uint32)
+    first = stops.shape[0]
+    found = np.empty(first + rows.shape[0], np.uint32)
+    for k in range(first):
+        found[k] = stops[k, 0]
+    found[first:] = rows
+    return found

@@ -89,14 +89,14 @@ def written(layout: EventLayout, event: dict[str, Any]) -> EventArrays | None:
     rest = layout.write(EventValues(event))
     if rest is None:
         return None
-    if len(rest) == 2:
-        if not np.isfinite(rest).all():
+    if len(rest) in (2, 4):
+        if not np.isfinite(rest[:2]).all():
             return None
-        return layout.events._replace(shapes=Shapes.read_one(shapely.Point(*rest)).arrays)
-    kind, start, stop, item_start, text, *plain = rest
-    shapes, usable = lay_out_plain(*plain)
-    lists = {"list_kind": kind, "list_start": start, "list_stop": stop}
-    whole = layout.events._replace(item_start=item_start, text=text, shapes=shapes, **lists)
+        shapes, usable = Shapes.read_one(shapely.Point(*rest[:2])).arrays, True
+    else:
+        shapes, usable = lay_out_plain(*rest[:5])
+    item_start, text = rest[-2:] if len(rest) > 2 else layout.events[-3:-1]
+    whole = layout.events._replace(item_start=item_start, text=text, shapes=shapes)
     return whole if usable else None
 
 

@@ -1,4 +1,4 @@
-"""One event as `match_point` or `match_one` take it, at the least cost."""
+"""One event as the kernels of `one_event` take it, at the least cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fencepost.kernels.matching import EventArrays
 from fencepost.language.ast import Property
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of
-from fencepost.model.raw_shapes import POINTS, Plain
+from fencepost.model.raw_shapes import Plain
 from fencepost.plan import evaluate
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.evaluate import EventValues
@@ -22,12 +22,13 @@ from fencepost.plan.evaluate import EventValues
 _EXACT = 2**53  # every whole number up to it is a double
 _NO_NUMBER = np.nan, 0.0
 _NOWHERE = 0.0, 0.0
-_ONE_POINT, _ONE_CHAIN = np.array((0, 1)), np.zeros(1, np.int64)
+_NO_ITEMS = np.zeros(1, np.int64)
 _FIRST_TEXT = 256
 
 
-# What is not in the arrays: coordinates for `match_point`, or arrays for `match_one`.
-OneEvent: TypeAlias = tuple[float, float] | tuple[Any, ...]
+# What is not in the arrays: the coordinates of a point or the arrays of shapes, and the items of
+# lists and the text that they are in, if any list is asked for.
+OneEvent: TypeAlias = tuple[Any, ...]
 
 
 class EventLayout:
@@ -72,7 +73,7 @@ class EventLayout:
             np.zeros((len(self._lists), 1), np.uint8),
             np.zeros((len(self._lists), 1), np.int64),
             np.zeros((len(self._lists), 1), np.int64),
-            np.zeros(1, np.int64),
+            _NO_ITEMS,
             np.zeros(_FIRST_TEXT, np.uint8),
             Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
@@ -88,12 +89,9 @@ class EventLayout:
             return None
         self._write_numbers(event)
         size = self._write_strings(event)
-        if len(shapes) == 2 and not self._lists:
-            return shapes
-        words = self._words(event, size)
-        if len(shapes) == 2:
-            shapes = joined([Plain(np.array((shapes,)), _ONE_POINT, _ONE_CHAIN, POINTS)])
-        return *words, self.events.text, *shapes
+        if self._lists:
+            return *shapes, *self._items(event, size)
+        return shapes if len(shapes) == 2 else (*shapes, _NO_ITEMS, self.events.text)
 
     def _write_numbers(self, event: EventValues) -> None:
         attributes = event.attributes
@@ -136,14 +134,16 @@ class EventLayout:
             self.events = self.events._replace(text=grown)
             self._text = grown.data
 
-    def _words(self, event: EventValues, size: int) -> tuple[Any, ...]:
-        """The lists, whose items are added to a text of some size."""
+    def _items(self, event: EventValues, size: int) -> tuple[Any, ...]:
+        """Write the lists; the items, and the text to whose first `size` bytes theirs are added."""
         lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokeniser)
         stop = size + len(lists.text)
         self._fit(stop)
         self._text[size:stop] = lists.text.data
-        columns = (lists.kind, lists.start, lists.stop)
-        return *(column.reshape(-1, 1) for column in columns), lists.item_start + size
+        self.events.list_kind[:, 0] = lists.kind
+        self.events.list_start[:, 0] = lists.start
+        self.events.list_stop[:, 0] = lists.stop
+        return lists.item_start + size, self.events.text
 
     def _shapes(self, event: EventValues) -> OneEvent | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""

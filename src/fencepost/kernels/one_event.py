@@ -17,7 +17,7 @@ class Desk(NamedTuple):
 
     segments: Any  # list of handles of SegmentArrays
     room: Any  # handle of Room
-    events: Any  # handle of EventArrays: of one event, without lists, and its shape a point
+    events: Any  # handle of EventArrays: of one event without items, and its shape a point
 
 
 @kernel
@@ -27,10 +27,40 @@ def match_point(desk, x, y, now, version):
     now, version : as in `match_events`. Returns where the subscriptions of each segment end, and
     these, as uint32; nothing at all where the event cannot be decided so.
     """
-    if not (np.isfinite(x) and np.isfinite(y)):
-        return np.empty(0, np.uint32)
     own = desk.arrays
-    shapes = own.events.arrays.shapes
+    if not _written(own.events.arrays.shapes, x, y):
+        return np.empty(0, np.uint32)
+    return _matched(own.segments, own.events, own.room, now, version)
+
+
+@kernel
+def match_words(desk, x, y, item_start, text, now, version):
+    """The same for an event with items, which are given as in `EventArrays`."""
+    own = desk.arrays
+    if not _written(own.events.arrays.shapes, x, y):
+        return np.empty(0, np.uint32)
+    events = _with_items(own.events.arrays, item_start, text, own.events.arrays.shapes)
+    return _matched(own.segments, events, own.room, now, version)
+
+
+@kernel
+def match_one(
+    desk, xy, chain_start, chain_part, shape_chain, dimension, item_start, text, now, version
+):
+    """The same for an event with any shapes, which are given as in `lay_out_plain`."""
+    own = desk.arrays
+    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
+    if not usable:
+        return np.empty(0, np.uint32)
+    events = _with_items(own.events.arrays, item_start, text, shapes)
+    return _matched(own.segments, events, own.room, now, version)
+
+
+@kernel
+def _written(shapes, x, y):
+    """Whether a point is one; it is written as the only shape."""
+    if not (np.isfinite(x) and np.isfinite(y)):
+        return False
     x += 0.0  # which makes -0.0 a 0.0
     y += 0.0
     shapes.x[0] = x
@@ -39,29 +69,18 @@ def match_point(desk, x, y, now, version):
     shapes.shapes[0]["y0"] = y
     shapes.shapes[0]["x1"] = x
     shapes.shapes[0]["y1"] = y
-    return _matched(own.segments, own.events, own.room, now, version)
+    return True
 
 
 @kernel
-def match_one(
-    desk, list_kind, list_start, list_stop, item_start, text, xy, chain_start, chain_part,
-    shape_chain, dimension, now, version,
-):  # fmt: skip
-    """The same for any event, whose lists, text and shapes are given.
-
-    From `xy` on they are as in `lay_out_plain` and `match_events`, before as in `EventArrays`.
-    """
-    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
-    if not usable:
-        return np.empty(0, np.uint32)
-    own = desk.arrays
-    values = own.events.arrays
-    events = EventArrays(
-        values.number, values.number_rest, values.truth, values.missing, values.string_start,
-        values.string_stop, values.geometry, list_kind, list_start, list_stop, item_start, text,
-        shapes,
+def _with_items(event, item_start, text, shapes):
+    return handle(
+        EventArrays(
+            event.number, event.number_rest, event.truth, event.missing, event.string_start,
+            event.string_stop, event.geometry, event.list_kind, event.list_start, event.list_stop,
+            item_start, text, shapes,
+        )
     )  # fmt: skip
-    return _matched(own.segments, handle(events), own.room, now, version)
 
 
 @kernel

@@ -14,7 +14,7 @@ from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.one_event import Desk, match_one, match_point
+from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
 from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
@@ -240,7 +240,8 @@ def _match() -> None:
     )  # fmt: skip
     desk = handle(Desk(segments, room, events))
     match_point(desk, 0.0, 0.0, 0, 0)
-    match_one(desk, *values[7:], *point, 0, 0)
+    match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
+    match_one(desk, *point, item_start, text, 0, 0)
     shapes, _ = growing.laid_out(*point)
     numbers = np.zeros(growing.SIZES, np.int64)
     start = np.zeros(1, np.int64)

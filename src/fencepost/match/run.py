@@ -14,7 +14,7 @@ from fencepost.index.segment import Segment
 from fencepost.kernels import matching
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
-from fencepost.kernels.one_event import Desk, match_one, match_point
+from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
 from fencepost.kernels.rooms import no_room
 from fencepost.language.ast import Near
 from fencepost.match.catalogue import Snapshot
@@ -26,6 +26,7 @@ from fencepost.plan.near import near
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 _NEAR = tuple(Near)
+_CALLS: dict[int, Any] = {2: match_point, 4: match_words, 7: match_one}  # by what an event has
 
 
 class _Room(NamedTuple):
@@ -52,7 +53,7 @@ class _Desk:
             self._segments, self._events = segments, self.layout.events
             events = handle(self._events)
             self._handle = handle(Desk(segments, self._room.handle, events))
-        call: Any = match_point if len(event) == 2 else match_one
+        call = _CALLS[len(event)]
         found: NDArray[np.uint32] = call(self._handle, *event, now, version)
         return found
 

@@ -1,0 +1,271 @@
+"""Building an index of subscriptions on Spark: validated, divided into parts, written by workers.
+
+Two passes over the subscriptions. The first reads each row, says what is wrong with it or where it
+lies, and which columns of events it asks for; what it says is kept beside the index for the second,
+in which each part becomes a segment, written by the worker that built it. Then the manifest names
+them, in one step.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from fencepost.errors import IndexingError, ModelError
+from fencepost.index.columns import Columns
+from fencepost.match import storage
+from fencepost.match.matcher import Matcher
+from fencepost.spark import placing
+from fencepost.spark.needs import summary
+from fencepost.spark.placing import Division, Places, divide
+from fencepost.spark.reading import Form, columns_with, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MODES = ("create", "replace", "update")
+REASON = "reason"
+_DELETED = "deleted"
+_SAMPLE = 100_000
+_PART_SIZE = 500_000  # subscriptions that a worker holds at once
+_SMALL_PART = 20_000  # fewer are not worth a part
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """What `build_index` made.
+
+    Attributes
+    ----------
+    path : str
+    version : int
+    subscriptions : int
+        In all parts, those that are gone left out.
+    added, removed : int
+        By this call.
+    parts : int
+    bytes : int
+    dead_letters : int
+        Rows that could not be used; they are in `dead_letters_path`, Parquet, with a `reason`.
+    dead_letters_path : str, optional
+    """
+
+    path: str
+    version: int
+    subscriptions: int
+    added: int
+    removed: int
+    parts: int
+    bytes: int
+    dead_letters: int
+    dead_letters_path: str | None
+
+
+def build_index(
+    spark: SparkSession,
+    subscriptions: DataFrame,
+    path: str | Path,
+    *,
+    mode: str = "create",
+    regions: Mapping[str, tuple[str, str]] | None = None,
+    within: Mapping[str, tuple[str, float | str]] | None = None,
+    keywords: Mapping[str, str] | None = None,
+    equals: Mapping[str, str] | None = None,
+    space: str = "planar",
+    stop_words: Iterable[str] = (),
+    parts: int | None = None,
+) -> BuiltIndex:
+    """Build an index of subscriptions, or bring one up to date, as a Spark job.
+
+    Parameters
+    ----------
+    subscriptions : DataFrame
+        A row is a subscription: `id` and `expression` (CQL2, text or JSON), and where given
+        `subscriber` and `expires`; or, in place of an expression, columns that the next
+        arguments name.
+    path : str or Path
+        A folder that all workers share. `Matcher.open` opens what is built there, too.
+    mode : {"create", "replace", "update"}
+        Whether there must be no index yet, or it is replaced, or changed: with "update" a row takes
+        the place of the subscription with its id, and one whose column `deleted` is true
+        removes it. Only new segments are written then, and which rows of the others are gone.
+    regions, within, keywords, equals : mapping, optional
+        As in `Matcher.subscribe_columns`, with the names of columns in place of arrays.
+    space, stop_words
+        As of a `Matcher`; with "update" those of the index.
+    parts : int, optional
+        Into how many parts to divide them; by their number if left out.
+
+    Returns
+    -------
+    BuiltIndex
+        Rows that cannot be used are no error: it says how many there are, and where.
+    """
+    if mode not in MODES:
+        raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
+    form = Form(regions or {}, within or {}, keywords or {}, equals or {})
+    where = Path(path).absolute()
+    before = storage.manifest(where) if storage.exists(where) else None
+    if before is None and mode == "update":
+        raise IndexingError(f"there is no index in {where} to update; leave mode out")
+    if before is not None and mode == "create":
+        raise IndexingError(
+            f"there is an index in {where} already; give mode='replace' or mode='update'"
+        )
+    if mode == "update" and before is not None:
+        space, stop_words = before["space"], before["stop_words"]
+    job = _Job(spark, where, form, space, tuple(stop_words), before, mode)
+    with tempfile.TemporaryDirectory(prefix=".staging-", dir=_made(where)) as staging:
+        return job.run(subscriptions, Path(staging), parts)
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+class _Job:
+    """One call of `build_index`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: Path,
+        form: Form,
+        space: str,
+        stop_words: tuple[str, ...],
+        before: dict[str, Any] | None,
+        mode: str,
+    ) -> None:
+        Matcher(space, stop_words=stop_words)  # says what is wrong with them
+        self._spark = spark
+        self._path = path
+        self._form = form
+        self._space = space
+        self._stop_words = stop_words
+        self._before = before
+        self._mode = mode
+        self._version = 1 if before is None else before.get("version", 0) + 1
+
+    def run(self, given: DataFrame, staging: Path, parts: int | None) -> BuiltIndex:
+        from pyspark.sql import functions as F
+
+        used = self._form.used(given.columns)
+        deleting = self._mode == "update" and _DELETED in given.columns
+        plain = given.select(*(F.col(_quoted(name)) for name in used))
+        if deleting:
+            flag = F.coalesce(F.col(_DELETED).cast("boolean"), F.lit(False))
+            plain = given.select(*(F.col(_quoted(name)) for name in used), flag.alias(_DELETED))
+        staged = self._staged(plain, used, deleting, staging / "rows")
+        good = staged.where(F.col(REASON).isNull())
+        bad = staged.where(F.col(REASON).isNotNull()).select(*used, REASON)
+        dead = self._dead_letters(bad)
+        kept = good.where(~F.col(_DELETED)) if deleting else good
+        columns = self._columns(kept)
+        added = kept.count()
+        division = self._division(kept, added, parts)
+        entries = self._built(kept, used, division, columns, staging / "parts") if added else []
+        old, removed = [], 0
+        if self._mode == "update" and self._before is not None:
+            old, removed = self._without(good.select("id"), self._before["segments"])
+        return self._published([*old, *entries], columns, added, removed, dead)
+
+    def _staged(self, rows: DataFrame, used: list[str], deleting: bool, path: Path) -> DataFrame:
+        """The rows with what is wrong with them or where they lie, kept for the second pass."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import (
+            DoubleType,
+            IntegerType,
+            StringType,
+            StructField,
+            StructType,
+        )
+
+        kinds = {"kind": IntegerType(), "asks": StringType(), REASON: StringType()}
+        added = (*placing.FIELDS, "asks", REASON)
+        schema = StructType(
+            [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
+        )
+        clash = [name for name in added if name in rows.columns]
+        if clash:
+            raise ModelError(f"the column {clash[0]!r} has a meaning here; give it another name")
+        first = _First(used, self._form, self._space, self._stop_words, deleting)
+        twice = rows.groupBy("id").count().where("count > 1 AND id IS NOT NULL")
+        told = rows.mapInArrow(first, schema).join(
+            F.broadcast(twice.withColumnRenamed("count", "times")), "id", "left"
+        )
+        told = told.withColumn(
+            REASON,
+            F.when(
+                F.col("times").isNotNull(),
+                F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times")),
+            ).otherwise(F.col(REASON)),
+        ).drop("times")
+        # Where many lie at one place, chance divides them.
+        chance = F.pmod(F.xxhash64("id"), F.lit(2**32)) / F.lit(float(2**32))
+        told.withColumn("chance", chance).write.parquet(str(path))
+        return self._spark.read.parquet(str(path))
+
+    def _dead_letters(self, bad: DataFrame) -> tuple[int, str | None]:
+        """Write rows that cannot be used; how many, and where."""
+        count = bad.count()
+        if not count:
+            return 0, None
+        path = self._path / "dead-letters" / f"version-{self._version}-{uuid.uuid4().hex[:8]}"
+        bad.write.parquet(str(path))
+        return count, str(path)
+
+    def _columns(self, kept: DataFrame) -> Columns:
+        """What the subscriptions ask of events, numbered for all parts alike."""
+        columns = columns_with(self._stop_words)
+        if self._mode == "update" and self._before is not None:
+            columns.adopt(storage.columns_of(self._before))
+        asked = sorted(row[0] for row in kept.select("asks").distinct().collect())
+        for text in asked:
+            for row in json.loads(text):
+                columns.number(storage.column_of(row))
+        return columns
+
+    def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
+        fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
+        sample = kept if fraction == 1.0 else kept.sample(fraction, seed=0)
+        table = sample.select(*placing.FIELDS, "chance").toArrow()
+        if parts is None:
+            cores = self._spark.sparkContext.defaultParallelism
+            parts = max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
+        return divide(_places(table), parts)
+
+    def _built(
+        self, kept: DataFrame, used: list[str], division: Division, columns: Columns, staging: Path
+    ) -> list[dict[str, Any]]:
+        """Build the parts on the workers; what the manifest says of each."""
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        names = [*used, *placing.FIELDS, "chance"]
+        rows = kept.select(*names)
+        part = StructField("part", IntegerType(), False)
+        schema = StructType([*(rows.schema[name] for name in used), part])
+        placed = rows.mapInArrow(_Divide(names, used, division), schema)
+        build = _Build(
+            str(self._path),
+            used,
+            self._form,
+            self._space,
+            self._stop_words,
+            storage.columns_json(columns),
+            f"segment-{self._version}-",
+        )
+        told = placed.repartitionById(division.parts, "part").mapInArrow(
+            build, "part int, entry string"
+        )
+        found = sorted((row["part"], row["entry"]) for row in told.collect())
+        return [json.loads(entry) for _, entry in found]

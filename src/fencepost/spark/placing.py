@@ -1,0 +1,146 @@
+"""Which part each subscription belongs to: where it lies, and the cuts that a sample made."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.match.catalogue import Shelf
+from fencepost.spark.needs import NOTHING, PLACE, needs_of
+from fencepost.spark.splitting import Cuts, cut
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LARGE = 4  # a kind besides those of needs: a place that reaches across many others
+_LARGE_SHARE = 1 / 8  # of the whole map
+_AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
+
+FIELDS = ("kind", "x", "y", "size")  # of a subscription, as `lie` tells
+
+
+def lie(shelf: Shelf) -> dict[str, pa.Array]:
+    """Where the subscriptions of a shelf lie: `FIELDS`, row by row."""
+    needs = needs_of(shelf.segment)
+    count = len(shelf)
+    kind = np.full(count, NOTHING, np.int32)
+    x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
+    # Of several needs the first of the lowest kind tells; but who needs nothing is of that kind.
+    order = np.lexsort((np.arange(len(needs.kind)), needs.kind))[::-1]
+    owner = needs.subscription[order]
+    kind[owner] = needs.kind[order]
+    centre = (needs.boxes[:, :2] + needs.boxes[:, 2:]) / 2
+    extent = (needs.boxes[:, 2:] - needs.boxes[:, :2]).max(axis=1, initial=0.0)
+    hashed = np.zeros(len(needs.kind))
+    hashed[needs.key_row[::-1]] = _hashes(shelf, needs.keys[::-1])
+    placed = needs.kind == PLACE
+    x[owner] = np.where(placed, centre[:, 0], hashed)[order]
+    y[owner] = np.where(placed, centre[:, 1], 0.0)[order]
+    size[owner] = np.where(placed, extent, 0.0)[order]
+    kind[needs.subscription[needs.kind == NOTHING]] = NOTHING
+    return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
+
+
+def _hashes(shelf: Shelf, keys: Ints) -> Floats:
+    """Numbers between 0 and 1 that stand for words."""
+    words = shelf.segment.arrays.vocabulary
+    distinct, place = np.unique(keys, return_inverse=True)
+    found = [
+        _fraction(words.bytes[words.start[k] : words.start[k + 1]].tobytes()) for k in distinct
+    ]
+    return np.array(found, np.float64)[place] if len(keys) else np.empty(0)
+
+
+def _fraction(given: bytes) -> float:
+    """A number between 0 and 1, the same for the same bytes everywhere."""
+    return zlib.crc32(given) / 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where subscriptions of a sample lie.
+
+    Attributes
+    ----------
+    kind : array
+    points : (n, 3) array
+        Place and chance.
+    size : array
+    """
+
+    kind: NDArray[np.int32]
+    points: Floats
+    size: Floats
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[np.generic]]) -> Places:
+        """Those of columns named as `FIELDS`, and `chance`."""
+        points = np.column_stack([columns[name] for name in ("x", "y", "chance")])
+        return cls(
+            columns["kind"].astype(np.int32),
+            points.astype(np.float64),
+            columns["size"].astype(np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How subscriptions are divided into parts.
+
+    Attributes
+    ----------
+    large : float
+        From which size on a place is large.
+    cuts : mapping of kind to (number of its first part, cuts)
+    """
+
+    large: float
+    cuts: Mapping[int, tuple[int, Cuts]]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return max((first + cuts.parts for first, cuts in self.cuts.values()), default=0)
+
+    def part_of(self, places: Places) -> Ints:
+        """The part of each subscription."""
+        part = np.zeros(len(places.kind), np.int64)
+        kinds = _kinds(places, self.large)
+        for kind in np.unique(kinds).tolist():
+            own = np.flatnonzero(kinds == kind)
+            # A kind that the sample had not goes where any event may come.
+            first, cuts = self.cuts.get(kind) or self.cuts[max(self.cuts)]
+            part[own] = first + cuts.part_of(places.points[own])
+        return part
+
+
+def divide(sample: Places, parts: int) -> Division:
+    """Divide subscriptions into about so many parts of the same work, as a sample suggests."""
+    placed = sample.kind == PLACE
+    low, high = (
+        np.quantile(sample.points[placed, :2], (0.01, 0.99), axis=0)
+        if placed.any()
+        else np.zeros((2, 2))
+    )
+    whole = float((high - low).max())
+    large = _LARGE_SHARE * whole if whole > 0 else np.inf
+    kinds = _kinds(sample, large)
+    share = (sample.size / whole) ** 2 if whole > 0 else np.zeros(len(kinds))
+    weight = 1.0 + np.where(placed, _AREA_WEIGHT * np.minimum(share, 1.0), 0.0)
+    cuts: dict[int, tuple[int, Cuts]] = {}
+    first = 0
+    for kind in np.unique(kinds).tolist() or [NOTHING]:
+        own = np.flatnonzero(kinds == kind)
+        count = max(round(parts * weight[own].sum() / max(weight.sum(), 1.0)), 1)
+        cuts[kind] = first, cut(sample.points[own], weight[own], count)
+        first += cuts[kind][1].parts
+    return Division(large, cuts)
+
+
+def _kinds(places: Places, large: float) -> NDArray[np.int32]:
+    return np.where((places.kind == PLACE) & (places.size > large), np.int32(LARGE), places.kind)

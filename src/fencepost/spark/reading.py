@@ -1,0 +1,145 @@
+"""Rows of a table of subscriptions to a matcher of them; bad rows get a reason.
+
+A row has an `id` and, where given, a `subscriber`. What it asks for is an `expression`, beside
+which it may have an `expires`; or it is in columns, as `Matcher.subscribe_columns` takes them,
+which a `Form` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from fencepost.errors import FencepostError, ModelError
+from fencepost.index.columns import Columns
+from fencepost.language.ast import Spatial
+from fencepost.match.matcher import Matcher
+from fencepost.model.tokens import Tokeniser
+
+BadRows = list[tuple[int, str]]
+_RELATIONS = {function.name for function in Spatial}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which columns hold what: as `Matcher.subscribe_columns`, with names in place of arrays.
+
+    Attributes
+    ----------
+    regions : mapping of attribute to (column of geometries, relation or column of relations)
+    within : mapping of attribute to (column of geometries, distance or column of distances)
+    keywords, equals : mapping of attribute to column
+    """
+
+    regions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    within: Mapping[str, tuple[str, float | str]] = field(default_factory=dict)
+    keywords: Mapping[str, str] = field(default_factory=dict)
+    equals: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether conditions are in columns, and not in an expression."""
+        return bool(self.regions or self.within or self.keywords or self.equals)
+
+    def used(self, given: Sequence[str]) -> list[str]:
+        """The columns that are needed of those that there are.
+
+        Raises
+        ------
+        ModelError
+            Where one is missing.
+        """
+        named = ["id"]
+        if not self.in_columns:
+            named.append("expression")
+        for place, relation in self.regions.values():
+            named += [place] if relation.upper() in _RELATIONS else [place, relation]
+        for place, distance in self.within.values():
+            named += [place, distance] if isinstance(distance, str) else [place]
+        named += [*self.keywords.values(), *self.equals.values()]
+        missing = [name for name in named if name not in given]
+        if missing:
+            raise ModelError(
+                f"the subscriptions have no column {missing[0]!r}; they have: {', '.join(given)}"
+            )
+        optional = ["subscriber"] if self.in_columns else ["subscriber", "expires"]
+        return list(dict.fromkeys([*named, *(name for name in optional if name in given)]))
+
+
+def read(
+    table: pa.Table, form: Form, space: str, stop_words: Sequence[str], columns: Columns | None
+) -> tuple[Matcher, BadRows]:
+    """A matcher of the rows that can be read, and why the others cannot.
+
+    columns : what the matcher asks for from the beginning, so that others number them alike.
+    """
+    matcher = Matcher(space, stop_words=stop_words)
+    if columns is not None:
+        matcher._columns.adopt(columns)
+    bad: BadRows = []
+    if form.in_columns:
+        _subscribe_columns(matcher, table, form, 0, bad)
+    else:
+        matcher.subscribe_many(table, bad)
+    return matcher, bad
+
+
+def _subscribe_columns(
+    matcher: Matcher, table: pa.Table, form: Form, first: int, bad: BadRows
+) -> None:
+    """Add rows; where one is bad, the halves, until it is alone."""
+    if not table.num_rows:
+        return
+    try:
+        matcher.subscribe_columns(**_arguments(table, form))
+    except FencepostError as error:
+        if table.num_rows == 1:
+            bad.append((first, str(error)))
+            return
+        half = table.num_rows // 2
+        _subscribe_columns(matcher, table.slice(0, half), form, first, bad)
+        _subscribe_columns(matcher, table.slice(half), form, first + half, bad)
+
+
+def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
+    def column(name: str) -> pa.Array:
+        found: pa.Array = table.column(name).combine_chunks()
+        return found
+
+    def or_value(given: Any) -> Any:
+        return column(given) if isinstance(given, str) and given in table.column_names else given
+
+    ids = column("id")
+    found: dict[str, Any] = {
+        "ids": ids,
+        "regions": {
+            own: (column(place), _listed(or_value(relation)))
+            for own, (place, relation) in form.regions.items()
+        },
+        "within": {
+            own: (column(place), _numbers(or_value(distance)))
+            for own, (place, distance) in form.within.items()
+        },
+        "keywords": {own: column(name) for own, name in form.keywords.items()},
+        "equals": {own: column(name).to_pylist() for own, name in form.equals.items()},
+    }
+    if "subscriber" in table.column_names:
+        owners = column("subscriber")
+        found["subscribers"] = owners.fill_null(ids) if owners.null_count else owners
+    return found
+
+
+def _listed(given: Any) -> Any:
+    return given.to_pylist() if isinstance(given, pa.Array) else given
+
+
+def _numbers(given: Any) -> Any:
+    return given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array) else given
+
+
+def columns_with(stop_words: Sequence[str]) -> Columns:
+    """No columns yet, beside some stop words."""
+    return Columns(Tokeniser.without(stop_words))

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
 from fencepost.index.merge import GEOMETRIC, TEXTUAL, WITH_SETS
+from fencepost.index.places import places_of
 from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
 from fencepost.index.table import FilterTable, encode_keys
 from fencepost.kernels import vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.places import places
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS, REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
@@ -110,8 +110,8 @@ class Delta:
         sets = self._set_start.count - 1
         checks = np.array(table.checks, CHECK)
         self._renumber(checks, shapes, words, sets)
-        boxes, kinds = np.zeros((len(checks), 4)), np.empty(len(checks), np.uint8)
-        places(checks, self._shapes, boxes, kinds)
+        found = places_of(checks, self._shapes)
+        boxes, kinds = found.joined(), found.kinds
         for own in table.sets:
             self._set_items.add(np.sort(words[own]))
             self._set_start.add([self._set_items.count])

@@ -50,6 +50,7 @@ class EventLayout:
         self._nowhere = np.full((len(self._geometries), 1), -1)
         self._kind = np.zeros((len(self._lists), 1), np.uint8)
         self._items = np.zeros((len(self._lists), 1), np.int64)
+        self._most = columns.space.limits
 
     def __call__(self, event: EventValues) -> Any:
         """The handle of an event's arrays."""
@@ -60,7 +61,7 @@ class EventLayout:
             words = self._words(event, text)
             bytes_of_text = np.frombuffer(text, np.uint8) if text else _NO_TEXT
             place, *points = shapes
-            arrays = (*values, place, *words, bytes_of_text, *points)
+            arrays = (*values, place, *words, bytes_of_text, *points, *self._most)
             laid, usable = lay_out_event(*arrays)
             if usable:
                 return laid

@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.segment import Segment
+from fencepost.index.table import near_of_code
 from fencepost.kernels import matching
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.matching import EventArrays, match_events
 from fencepost.kernels.rooms import no_room
-from fencepost.language.ast import Near
 from fencepost.model.geometry import Shapes
-from fencepost.plan.near import near
+from fencepost.plan.distances import near_in
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
-
-_NEAR = tuple(Near)
 
 
 class _Room(NamedTuple):
@@ -125,7 +123,9 @@ def events_of(stops: NDArray[np.int64]) -> NDArray[np.int64]:
 def _decide(
     segment: Segment, events: EventArrays, uncertain: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """The pairs whose distances hold by exact arithmetic; their other checks are true."""
+    """The pairs whose distances hold by exact arithmetic, or by the finest value; their other
+    checks are true.
+    """
     arrays = segment.arrays
     own, given = Shapes(events.shapes), Shapes(arrays.shapes)
     decided = []
@@ -135,10 +135,10 @@ def _decide(
             if check["kind"] != matching.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
-            function, distance = _NEAR[check["function"]], float(check["low"])
+            function, space = near_of_code(int(check["function"]))
             negated = bool(check["flags"] & matching.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
-            if near(function, *pair, distance) == negated:
+            if near_in(space, function, *pair, float(check["low"])) == negated:
                 break
         else:
             decided.append((event, int(arrays.filter_subscription[number])))

@@ -527,7 +527,7 @@ class TestSpace:
     def test_an_index_keeps_it(self) -> None:
         done = run("index", "near.csv", "--out", "near.index", "--space", "wgs84")
         assert done.exit_code == 3
-        assert "row 1" in done.stderr
+        assert "line 3" in done.stderr
         assert "antimeridian" in done.stderr
         assert json.loads(run("stats", "near.index", "--json").stdout)["space"] == "wgs84"
         rows = lines(run("match", "at.ndjson", "--index", "near.index").stdout)

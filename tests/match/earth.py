@@ -137,7 +137,7 @@ def event(rng: random.Random, geometry: BaseGeometry) -> Event:
 def apart(a: BaseGeometry, b: BaseGeometry) -> tuple[float, float]:
     """How far two geometries are apart, and how far their centroids are, by pyproj."""
     (x, y), (u, v) = ((one.centroid.x, one.centroid.y) for one in (a, b))
-    return distance(a, b), float(metres(x, y, u, v))  # type: ignore[arg-type]
+    return distance(a, b), float(metres(x, y, u, v))
 
 
 def wkt(geometry: BaseGeometry) -> str:

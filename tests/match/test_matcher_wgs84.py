@@ -190,6 +190,48 @@ def test_relations_are_those_of_the_plane() -> None:
     assert matcher.match({"g": "POINT(-180 5)"}) == []
 
 
+NEAR_IN_TEXT = "S_DWITHIN(g, {0}, 120000) AND NOT S_INTERSECTS(g, {0})"
+SIDES = [{"property": "g"}, {"bbox": [170, -10, -170, 10]}]
+NEAR_IN_JSON = {
+    "op": "and",
+    "args": [
+        {"op": "s_dwithin", "args": [*SIDES, 120000]},
+        {"op": "not", "args": [{"op": "s_intersects", "args": SIDES}]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "near",
+    [
+        NEAR_IN_TEXT.format("BBOX(170, -10, -170, 10)"),
+        NEAR_IN_TEXT.format("BBOX(170, -10, 0, -170, 10, 5)"),
+        NEAR_IN_JSON,
+    ],
+)
+def test_a_box_across_the_antimeridian(near: Any, tmp_path: Path) -> None:
+    matcher = Matcher("wgs84")
+    matcher.subscribe("near", near)
+    matcher.save(tmp_path)
+    for one in (matcher, Matcher.open(tmp_path), Matcher.open(tmp_path, "reference")):
+        for x, wanted in ((169, ["near"]), (-169, ["near"]), (171, []), (180, []), (0, [])):
+            assert one.match({"g": f"POINT({x} 0)"}) == wanted
+            assert one.explain({"g": f"POINT({x} 0)"}, "near").matches == bool(wanted)
+    with pytest.raises(LanguageError, match="unless the space is wgs84"):
+        Matcher().subscribe("near", near)
+
+
+def test_a_box_that_ends_at_the_antimeridian() -> None:
+    matcher = Matcher("wgs84")
+    matcher.subscribe("west", "S_INTERSECTS(g, BBOX(170, 0, -180, 1))")
+    matcher.subscribe("east", "S_INTERSECTS(g, BBOX(180, 0, -170, 1))")
+    assert matcher.match({"g": "POINT(175 0.5)"}) == ["west"]
+    assert matcher.match({"g": "POINT(-175 0.5)"}) == ["east"]
+    for box in ("BBOX(180, 0, -180, 1)", "BBOX(170, 1, -170, 1)", "BBOX(190, 0, -170, 1)"):
+        with pytest.raises(LanguageError):
+            matcher.subscribe("bad", f"S_INTERSECTS(g, {box})")
+
+
 @pytest.mark.parametrize("bad", ["POINT(180.5 0)", "LINESTRING(0 0, 0 -91)", "POINT(-360 0)"])
 def test_coordinates_that_are_no_lon_lat(bad: str) -> None:
     matcher = Matcher("wgs84")
@@ -198,7 +240,7 @@ def test_coordinates_that_are_no_lon_lat(bad: str) -> None:
             matcher.subscribe("x", expression)
     for columns in ({"within": {"g": ([bad], 5)}}, {"regions": {"g": ([bad], "S_INTERSECTS")}}):
         with pytest.raises(ModelError, match="row 0: a longitude beyond"):
-            matcher.subscribe_columns(["x"], **columns)  # type: ignore[arg-type]
+            matcher.subscribe_columns(["x"], **columns)
     matcher.subscribe("near", "S_DWITHIN(g, POINT(0 0), 1e9)")
     with pytest.raises(LanguageError, match="longitude"):
         matcher.move("near", "g", bad)

@@ -178,7 +178,7 @@ def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     given = shelf.names.given(row)
     if given is None:
         return condition_of(shelf.segment, row, columns)
-    return parse(given) if isinstance(given, str) else given
+    return parse(given, columns.space) if isinstance(given, str) else given
 
 
 def python_rows(

@@ -348,7 +348,7 @@ class Matcher:
             raise ModelError(
                 f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
             )
-        condition = parse(expression)
+        condition = parse(expression, self._columns.space)
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
         return Subscription(name, text, owner, expiry(expires), self._filters(condition))
 
@@ -453,7 +453,7 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id)), self._values(event))
+        return explain(parse(self.expression(id), self._columns.space), self._values(event))
 
     def plan(self, id: str) -> tuple[PlannedFilter, ...]:
         """How events find a subscription: the access path of each of its alternatives.

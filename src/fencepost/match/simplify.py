@@ -162,8 +162,9 @@ def simplify(
     rule 2 drops wind <> 0: wind > 10 implies it
     rule 3 drops wind > 20: wind > 10 covers it
     """
-    condition = parse(expression)
-    given = _with_stop_words(filters(condition, space_of(space)), Tokeniser.without(stop_words))
+    meaning = space_of(space)
+    condition = parse(expression, meaning)
+    given = _with_stop_words(filters(condition, meaning), Tokeniser.without(stop_words))
     result = plan.simplify(given)
     if not result.filters:
         text = NEVER

@@ -55,7 +55,7 @@ def _geometry(rng: random.Random, at: tuple[float, float], size: float) -> BaseG
             x = rng.choice((-180.0, 180.0))
         if rng.random() < 0.1:
             y = rng.choice((0.0, 90.0, -90.0, round(y)))
-        return x, max(min(y, 90.0), -90.0)
+        return _within(x, y)
 
     kind = rng.choice(("point", "point", "points", "line", "line", "triangle", "box"))
     if kind == "point":
@@ -63,16 +63,18 @@ def _geometry(rng: random.Random, at: tuple[float, float], size: float) -> BaseG
     if kind == "points":
         return shapely.MultiPoint([point() for _ in range(3)])
     x, y = point()
-    near = [
-        (max(min(x + rng.gauss(0, size), 180.0), -180.0), max(min(y + rng.gauss(0, size), 90), -90))
-        for _ in range(2)
-    ]
+    near = [_within(x + rng.gauss(0, size), y + rng.gauss(0, size)) for _ in range(2)]
     if kind == "line":
         return shapely.LineString([(x, y), *near])
     if kind == "triangle":
         return shapely.Polygon([(x, y), *near])
     u, v = near[0]
     return shapely.box(min(x, u), min(y, v), max(x, u), max(y, v))
+
+
+def _within(x: float, y: float) -> tuple[float, float]:
+    """A point moved to where there is one, with few enough digits to be written."""
+    return round(max(min(x, 180.0), -180.0), 9), round(max(min(y, 90.0), -90.0), 9)
 
 
 def bound(rng: random.Random, apart: float) -> float:
@@ -127,11 +129,21 @@ FORMS = (
 def event(rng: random.Random, geometry: BaseGeometry) -> Event:
     """An event at a place."""
     return {
-        "g": geometry.wkt,
+        "g": wkt(geometry),
         "s": rng.choice("ab"),
         "n": rng.randrange(6),
         "t": rng.sample(["hail", "rain", "snow", "fog"], 2),
     }
+
+
+def is_sure(a: BaseGeometry, b: BaseGeometry, distances: tuple[float, float], d: float) -> bool:
+    """Whether it is promised how two geometries, and their centroids, compare with a bound.
+
+    What touches across the antimeridian, or at a pole, need not be within 0 metres.
+    """
+    far, centroids = distances
+    known = abs(far - d) > CLOSE or shapely.intersects(a, b)
+    return bool(known and (abs(centroids - d) > CLOSE or d == 0))
 
 
 def apart(a: BaseGeometry, b: BaseGeometry) -> tuple[float, float]:
@@ -141,5 +153,5 @@ def apart(a: BaseGeometry, b: BaseGeometry) -> tuple[float, float]:
 
 
 def wkt(geometry: BaseGeometry) -> str:
-    """A geometry to the last bit."""
-    return str(shapely.to_wkt(geometry, rounding_precision=-1))
+    """A geometry to the last digit."""
+    return str(shapely.to_wkt(geometry, rounding_precision=9))

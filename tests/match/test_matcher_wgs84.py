@@ -21,7 +21,18 @@ from fencepost.match.matcher import Matcher
 from fencepost.model.geometry import Shapes
 from fencepost.plan.near_wgs84 import metres_between, near_wgs84
 from tests.kernels.ellipsoid import WGS84, metres
-from tests.match.earth import CLOSE, FORMS, PLACES, Event, apart, bound, event, scene, wkt
+from tests.match.earth import (
+    CLOSE,
+    FORMS,
+    PLACES,
+    Event,
+    apart,
+    bound,
+    event,
+    is_sure,
+    scene,
+    wkt,
+)
 
 Distances = tuple[float, float]  # of two geometries, and of their centroids
 
@@ -42,19 +53,19 @@ class Asked:
 
     def __init__(self, rng: random.Random, place: str) -> None:
         geometries = scene(rng, place, 7)
-        self.events = [event(rng, one) | {"g": wkt(one)} for one in geometries]
+        self.events = [event(rng, one) for one in geometries]
         self.expressions: dict[str, str] = {}
         self.within: dict[str, tuple[Any, float]] = {}
         self.wanted: list[tuple[int, str]] = []
         for number, given in enumerate(geometries[:4]):
             far = [apart(one, given) for one in geometries]
+            all_far = list(zip(geometries, far, strict=True))
             for k, form in enumerate(rng.sample(FORMS, 7)):
                 d = bound(rng, rng.choice(far)[rng.random() < 0.3])
-                if any(0 < abs(one - d) < CLOSE for pair in far for one in pair):
-                    continue
-                self._ask(f"{number}-{k}", form.text.format(wkt(given), d), d, form.holds, far)
+                if all(is_sure(one, given, pair, d) for one, pair in all_far):
+                    self._ask(f"{number}-{k}", form.text.format(wkt(given), d), d, form.holds, far)
             d = bound(rng, rng.choice(far)[0])
-            if all(abs(one - d) > CLOSE or one == d == 0 for one, _ in far):
+            if all(is_sure(one, given, pair, d) for one, pair in all_far):
                 self.within[f"column-{number}"] = given, d
                 self.wanted += [(e, f"column-{number}") for e, one in enumerate(far) if one[0] <= d]
         self.wanted.sort()
@@ -67,9 +78,9 @@ class Asked:
 
     def filled(self) -> Matcher:
         matcher = Matcher("wgs84")
-        ids = list(self.within)
-        given, distances = zip(*self.within.values(), strict=True)
-        matcher.subscribe_columns(ids, within={"g": (list(given), list(distances))})
+        given = [one for one, _ in self.within.values()]
+        distances = [d for _, d in self.within.values()]
+        matcher.subscribe_columns(list(self.within), within={"g": (given, distances)})
         for id, text in self.expressions.items():
             matcher.subscribe(id, text)
         return matcher
@@ -175,10 +186,10 @@ def test_what_is_too_close_to_call_is_decided_by_one_value() -> None:
         assert pairs(matcher.match_batch(events)) == wanted
         matcher.settle()
     assert matcher.stats()["distances_too_close_to_call"] >= 18
-    for row, one in enumerate(events):
+    for row, seen in enumerate(events):
         for id in matcher.ids():
             if id.startswith(str(row)):
-                assert matcher.explain(one, id).matches == ((row, id) in wanted)
+                assert matcher.explain(seen, id).matches == ((row, id) in wanted)
 
 
 def test_relations_are_those_of_the_plane() -> None:

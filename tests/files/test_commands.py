@@ -514,6 +514,54 @@ class TestStopWords:
             assert "keeps the stop words" in result.stderr
 
 
+class TestSpace:
+    @pytest.fixture(autouse=True)
+    def _near(self) -> None:
+        Path("near.csv").write_text(
+            'id,expression\nnear,"S_DWITHIN(geometry, POINT(-179.95 1), 12000)"\n'
+            'bad,"S_DWITHIN(geometry, POINT(181 1), 12000)"\n'
+        )
+        rows = [feature("a", 179.95, 1), feature("b", 179.5, 1), feature("c", 180.5, 1)]
+        Path("at.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def test_an_index_keeps_it(self) -> None:
+        done = run("index", "near.csv", "--out", "near.index", "--space", "wgs84")
+        assert done.exit_code == 3
+        assert "line 3" in done.stderr
+        assert "antimeridian" in done.stderr
+        assert json.loads(run("stats", "near.index", "--json").stdout)["space"] == "wgs84"
+        rows = lines(run("match", "at.ndjson", "--index", "near.index").stdout)
+        assert [row["event_id"] for row in rows] == ["a"]
+        found = run("explain", "at.ndjson", "near", "--row", 1, "--index", "near.index", "--json")
+        assert found.exit_code == 4
+        explained = json.loads(found.stdout)["explanation"]["found"]
+        assert explained["unit"] == "m"
+        assert explained["off_by"] == pytest.approx(explained["distance"] - 12000)
+
+    def test_without_an_index(self) -> None:
+        match = ["match", "at.ndjson", "--subscriptions", "near.csv"]
+        rows = lines(run(*match, "--space", "wgs84").stdout)
+        assert [row["event_id"] for row in rows] == ["a"]
+        assert len(lines(run(*match).stdout)) == 6  # degrees: everything is near both
+        expression = ["--expression", "S_DWITHIN(geometry, POINT(-179.95 1), 12000)"]
+        explain = ["explain", "at.ndjson", "--row", 1, *expression]
+        assert run(*explain).exit_code == 0
+        assert run(*explain, "--space", "wgs84").exit_code == 4
+        [planned] = json.loads(
+            run("explain", "--plan", *expression, "--space", "wgs84", "--json").stdout
+        )["filters"]
+        assert planned["path"] == "place"
+        constant = ["explain", "--simplify", "-e", "S_DWITHIN(POINT(0 0), POINT(1 0), 5)", "--json"]
+        assert json.loads(run(*constant).stdout)["never_matches"] is False
+        assert json.loads(run(*constant, "--space", "wgs84").stdout)["never_matches"] is True
+
+    def test_not_beside_an_index(self, index: Path) -> None:
+        for command in (["match", "events.ndjson"], ["explain", "{}", "storm"]):
+            result = run(*command, "--index", index, "--space", "wgs84")
+            assert result.exit_code == 2
+            assert "keeps the space" in result.stderr
+
+
 class TestRefusals:
     def test_2_for_wrong_usage(self, index: Path) -> None:
         usages: list[list[object]] = [

@@ -249,6 +249,16 @@ def test_an_index_written_again_is_used_by_the_next_batch_of_a_running_stream(
         query.stop()
 
 
+def test_metres_of_the_index(spark: SparkSession, tmp_path: Path) -> None:
+    made = Matcher("wgs84")
+    made.subscribe("near", "S_DWITHIN(g, POINT(-179.95 0), 12000)", subscriber="owner of near")
+    made.save(tmp_path / "metres")
+    places = ("POINT (179.95 0)", "POINT (179.8 0)", "POINT (180.05 0)", "POINT (-180 0.05)")
+    rows = [(k, None, None, wkb(place), None, None, None) for k, place in enumerate(places)]
+    assert found(fps.match(frame(spark, rows), tmp_path / "metres")) == wanted(made, rows)
+    assert [row[0] for row in wanted(made, rows)] == [0, 3]
+
+
 # ------------------------------------------------------------------------------------- the session
 
 _NOISE = """

@@ -19,7 +19,9 @@ from rich.console import Console
 
 from fencepost.errors import FencepostError
 from fencepost.files.formats import STDIN, Format, OutFormat, out_format_of
+from fencepost.files.source import Source
 from fencepost.files.terminal import bytes_text, complain, flat, print_json, print_line, progress
+from fencepost.model.space import Space
 
 if TYPE_CHECKING:
     from fencepost.files.letters import LetterBox
@@ -57,6 +59,14 @@ StopWords = Annotated[
     ),
 ]
 
+SpaceOption = Annotated[
+    Space,
+    typer.Option(
+        "--space",
+        help="What coordinates mean: planar, or wgs84 with distances in metres; part of an index.",
+    ),
+]
+
 
 def index(
     subscriptions: Annotated[
@@ -67,6 +77,7 @@ def index(
         bool, typer.Option("--replace", help="Put it in the place of an index that is there.")
     ] = False,
     stop_words: StopWords = None,
+    space: SpaceOption = Space.PLANAR,
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
@@ -76,13 +87,14 @@ def index(
 
     A row has an id, an expression in CQL2 (text or JSON) and, where wanted,
     a subscriber and the time when it expires. Rows that cannot be used are
-    set aside, and the others are compiled. Stop words are kept in the folder:
-    whoever matches with it need not name them again.
+    set aside, and the others are compiled. Stop words and the space are kept in
+    the folder: whoever matches with it need not name them again.
 
     [bold]Examples[/bold]
       fencepost index subscriptions.csv --out hail.index
       fencepost index new.ndjson --out hail.index --replace --dead-letters bad.ndjson
       fencepost index subscriptions.csv --out hail.index --stop-words english.txt
+      fencepost index subscriptions.csv --out hail.index --space wgs84
 
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
@@ -95,7 +107,7 @@ def index(
     from fencepost.files.stop_words import read_stop_words
     from fencepost.match.matcher import Matcher
 
-    matcher = Matcher(stop_words=read_stop_words(stop_words))
+    matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     with LetterBox(dead_letters, strict) as letters:
         count = _subscribe(matcher, subscriptions, format, letters)
     if letters.count and not count:
@@ -135,6 +147,7 @@ def match(
     index: Index = None,
     subscriptions: Subscriptions = None,
     stop_words: StopWords = None,
+    space: SpaceOption = Space.PLANAR,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -201,7 +214,7 @@ def match(
       keep them
     """
     _one_of({"--index": index, "--subscriptions": subscriptions})
-    _check_stop_words(stop_words, index)
+    _check_kept(stop_words, space, index)
     out = None if str(out) == "-" else out
     if count and out is not None:
         raise typer.BadParameter("--count writes no matches; leave --out or --count away")
@@ -218,7 +231,7 @@ def match(
     limits = None if top_k is None and min_score is None else Limits(top_k, min_score)
     with ExitStack() as stack:
         letters = stack.enter_context(LetterBox(dead_letters, strict))
-        matcher = _matcher(index, subscriptions, stop_words, letters)
+        matcher = _matcher(index, subscriptions, stop_words, space, letters)
         whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
         columns = None if whole else matcher.attributes_asked() | {"id"}
         file = read_events(events, letters, format=format, columns=columns)
@@ -262,6 +275,7 @@ def explain(
         str | None, typer.Option("--expression", "-e", help="CQL2 instead of a subscription.")
     ] = None,
     stop_words: StopWords = None,
+    space: SpaceOption = Space.PLANAR,
     row: Annotated[
         int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
     ] = None,
@@ -296,6 +310,7 @@ def explain(
       fencepost explain '{"wind": 20}' storm-7 --subscriptions hail.csv
       fencepost explain '{"wind": 20}' --expression "wind > 30"
       fencepost explain '{"t": "The cat"}' -e "A_CONTAINS(t, ('a cat'))" --stop-words en.txt
+      fencepost explain '{"g": "POINT(5 60)"}' -e "S_DWITHIN(g, POINT(6 60), 900)" --space wgs84
       fencepost explain --simplify storm-7 --index hail.index
       fencepost explain --simplify --expression "wind > 30 AND wind > 20"
       fencepost explain --plan storm-7 --index hail.index
@@ -305,7 +320,7 @@ def explain(
       2 wrong usage
     """
     _one_of({"--index": index, "--subscriptions": subscriptions, "--expression": expression})
-    _check_stop_words(stop_words, index)
+    _check_kept(stop_words, space, index)
     if simplify and plan:
         raise typer.BadParameter("give --simplify or --plan, not both")
     if simplify or plan:
@@ -317,16 +332,17 @@ def explain(
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
+    source = Source(id, index, subscriptions, expression, stop_words, space)
     if plan:
-        _show_plan(id, index, subscriptions, expression, stop_words, as_json)
+        _show_plan(source, as_json)
         return
     if event is None:
-        _show_simplified(id, index, subscriptions, expression, stop_words, as_json)
+        _show_simplified(source, as_json)
         return
     from fencepost.files.single import explained, one_event
 
     given = one_event(event, row)
-    explanation, expired = explained(given, id, index, subscriptions, expression, stop_words)
+    explanation, expired = explained(given, source)
     matches = explanation.matches and not expired
     if as_json:
         print_json(matches=matches, expired=expired, explanation=explanation.as_dict())
@@ -338,34 +354,20 @@ def explain(
     raise typer.Exit(0 if matches else NO_MATCH)
 
 
-def _show_plan(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-    as_json: bool,
-) -> None:
+def _show_plan(source: Source, as_json: bool) -> None:
     from fencepost.files.single import planned
 
-    filters = planned(id, index, subscriptions, expression, stop_words)
+    filters = planned(source)
     if as_json:
         print_json(filters=[one.as_dict() for one in filters])
     else:
         print_line("\n".join(map(str, filters)) or "nothing: no event can match")
 
 
-def _show_simplified(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-    as_json: bool,
-) -> None:
+def _show_simplified(source: Source, as_json: bool) -> None:
     from fencepost.files.single import simplified
 
-    simplification = simplified(id, index, subscriptions, expression, stop_words)
+    simplification = simplified(source)
     if as_json:
         print_json(**simplification.as_dict())
     else:
@@ -401,14 +403,18 @@ def stats(
 
 
 def _matcher(
-    index: Path | None, subscriptions: str | None, stop_words: Path | None, letters: LetterBox
+    index: Path | None,
+    subscriptions: str | None,
+    stop_words: Path | None,
+    space: Space,
+    letters: LetterBox,
 ) -> Matcher:
     from fencepost.files.stop_words import read_stop_words
     from fencepost.match.matcher import Matcher
 
     if index is not None:
         return Matcher.open(index)
-    matcher = Matcher(stop_words=read_stop_words(stop_words))
+    matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     if subscriptions is not None:
         _subscribe(matcher, subscriptions, None, letters)
     return matcher
@@ -428,11 +434,18 @@ def _one_of(options: dict[str, object]) -> None:
         raise typer.BadParameter(f"give one of {', '.join(options)}")
 
 
-def _check_stop_words(stop_words: Path | None, index: Path | None) -> None:
-    if stop_words is not None and index is not None:
+def _check_kept(stop_words: Path | None, space: Space, index: Path | None) -> None:
+    if index is None:
+        return
+    if stop_words is not None:
         raise typer.BadParameter(
             "an index keeps the stop words it was built with; leave --stop-words away, or build it "
             "again: fencepost index SUBSCRIPTIONS --out FOLDER --replace --stop-words FILE"
+        )
+    if space is not Space.PLANAR:
+        raise typer.BadParameter(
+            "an index keeps the space it was built with; leave --space away, or build it again: "
+            f"fencepost index SUBSCRIPTIONS --out FOLDER --replace --space {space}"
         )
 
 

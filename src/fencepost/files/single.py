@@ -10,6 +10,7 @@ from fencepost.files.events import read_events
 from fencepost.files.formats import STDIN, Format
 from fencepost.files.json_values import NotUsable, object_of_text
 from fencepost.files.letters import DeadLetter
+from fencepost.files.source import Source
 from fencepost.files.stop_words import read_stop_words
 from fencepost.files.subscriptions import read_subscriptions
 from fencepost.match.explain import Explanation
@@ -59,68 +60,48 @@ def one_event(given: str, row: int | None = None) -> dict[str, Any]:
     return found
 
 
-def explained(
-    event: dict[str, Any],
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[Explanation, bool]:
+def explained(event: dict[str, Any], source: Source) -> tuple[Explanation, bool]:
     """Why an event matches, and whether the subscription has expired."""
-    matcher, name = _found(id, index, subscriptions, expression, stop_words)
+    matcher, name = _found(source)
     return matcher.explain(event, name), name not in matcher
 
 
-def simplified(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> Simplification:
+def simplified(source: Source) -> Simplification:
     """What a subscription or an expression can do without."""
-    if expression is not None:
-        return simplify(expression, stop_words=read_stop_words(stop_words))
-    matcher, name = _found(id, index, subscriptions, expression, stop_words)
-    return simplify(matcher.expression(name), stop_words=matcher.stop_words)
+    if source.expression is not None:
+        words = read_stop_words(source.stop_words)
+        return simplify(source.expression, stop_words=words, space=source.space)
+    matcher, name = _found(source)
+    return simplify(matcher.expression(name), stop_words=matcher.stop_words, space=matcher.space)
 
 
-def planned(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[PlannedFilter, ...]:
+def planned(source: Source) -> tuple[PlannedFilter, ...]:
     """How events find a subscription among all that it was given with."""
-    if subscriptions is None or id is None:
-        matcher, name = _found(id, index, subscriptions, expression, stop_words)
+    if source.subscriptions is None or source.id is None:
+        matcher, name = _found(source)
         return matcher.plan(name)
-    matcher = Matcher(stop_words=read_stop_words(stop_words))
+    matcher = _empty(source)
     bad: list[DeadLetter] = []
-    for rows, _ in read_subscriptions(subscriptions, bad.append):
+    for rows, _ in read_subscriptions(source.subscriptions, bad.append):
         matcher.subscribe_many([row.values for row in rows], [])
-    return matcher.plan(id)
+    return matcher.plan(source.id)
 
 
-def _found(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[Matcher, str]:
+def _found(source: Source) -> tuple[Matcher, str]:
     """A matcher that holds the subscription, and its id."""
-    if index is not None:
-        matcher = Matcher.open(index)
+    if source.index is not None:
+        matcher = Matcher.open(source.index)
     else:
-        matcher = Matcher(stop_words=read_stop_words(stop_words))
-        if expression is not None:
-            matcher.subscribe(_OWN, expression)
-        elif subscriptions is not None and id is not None:
-            _subscribe_one(matcher, subscriptions, id)
-    return matcher, _OWN if id is None else id
+        matcher = _empty(source)
+        if source.expression is not None:
+            matcher.subscribe(_OWN, source.expression)
+        elif source.subscriptions is not None and source.id is not None:
+            _subscribe_one(matcher, source.subscriptions, source.id)
+    return matcher, _OWN if source.id is None else source.id
+
+
+def _empty(source: Source) -> Matcher:
+    return Matcher(source.space, stop_words=read_stop_words(source.stop_words))
 
 
 def _subscribe_one(matcher: Matcher, path: str, id: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Column, Kind
 
@@ -41,12 +42,15 @@ class Columns:
     ----------
     tokeniser : Tokeniser
         How the texts of events, and the keywords beside them, become words.
+    space : Space
+        What the coordinates of geometries mean.
     size : int
         How many columns there are.
     """
 
-    def __init__(self, tokeniser: Tokeniser = EVERY_WORD) -> None:
+    def __init__(self, tokeniser: Tokeniser = EVERY_WORD, space: Space = Space.PLANAR) -> None:
         self.tokeniser = tokeniser
+        self.space = space
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
         self._numbers: dict[Column, int] = {}
         self.size = 0
@@ -67,7 +71,7 @@ class Columns:
 
     def frozen(self) -> Columns:
         """The columns as they are now, whatever is asked for later."""
-        copy = Columns(self.tokeniser)
+        copy = Columns(self.tokeniser, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
         copy.size = self.size

@@ -17,17 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
+from fencepost.index.places import places_of
 from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
 from fencepost.index.table import FilterTable, encode_keys
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import CHECK, SegmentArrays
+from fencepost.kernels.places import NOWHERE
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain
+from fencepost.model.space import Space
 from fencepost.plan.checks import Filter
 
 _FIRST_ROOM = 64
@@ -128,8 +131,26 @@ class Delta:
             expires,
             np.uint32(version),
         )
+        first = int(self._sizes[growing.FILTERS])
         while not growing.append(self.handle, *given):
             self._grow()
+        if self._columns.space is Space.WGS84:
+            self._widen(first)
+
+    def _widen(self, first: int) -> None:
+        """Let filters from one on have the boxes that distances on the ellipsoid reach."""
+        own = self._arrays
+        for number in range(first, int(self._sizes[growing.FILTERS])):
+            low, high = own.filter_check[number], own.filter_check[number + 1]
+            places = places_of(own.checks[low:high], own.shapes)
+            boxes = places.joined()
+            sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+            sizes[places.kinds == NOWHERE] = np.inf
+            best = int(np.argmin(sizes)) if len(sizes) else -1
+            own.scan_column[number] = -1
+            if best >= 0 and np.isfinite(sizes[best]):
+                own.scan_column[number] = own.checks["column"][low + best]
+                own.scan_box[number] = boxes[best]
 
     def remove(self, row: int, version: int) -> None:
         """Let a subscription match no longer, from a version on."""

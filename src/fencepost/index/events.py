@@ -43,6 +43,7 @@ class _Block:
                 array.fill(fill)
             return array
 
+        self.space = columns.space
         self.number = rows(Storage.NUMBER, np.nan, np.float64)
         self.number_rest = rows(Storage.NUMBER, 0, np.float64)
         self.truth = rows(Storage.TRUTH, -1, np.int8)
@@ -70,6 +71,7 @@ class _Block:
     def add_shapes(self, row: int, shapes: Shapes, events: NDArray[np.int64]) -> None:
         """Give the usable shapes to geometry column `row` of these events."""
         usable = shapes.arrays.shapes["dimension"][:-1] >= 0
+        usable[shapes.rows_outside(self.space)] = False
         rows = np.arange(len(shapes)) + self.shape_count
         self.geometry[row, events] = np.where(usable, rows, -1)
         self.shapes.append(shapes)
@@ -254,7 +256,10 @@ def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
     for name in chosen:
         with _naming(table, [name]):
             listed.append(table.column(name).to_pylist())
-    return [EventValues(dict(zip(chosen, row, strict=True))) for row in zip(*listed, strict=True)]
+    return [
+        EventValues(dict(zip(chosen, row, strict=True)), columns.tokeniser, columns.space)
+        for row in zip(*listed, strict=True)
+    ]
 
 
 def _fill_from_arrow(

@@ -120,7 +120,9 @@ def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
     function = checks["function"]
     apart = (function == S_DISJOINT) | (function == _EH_DISJOINT)
     contact = (checks["kind"] == matching.RELATE) & (apart == negated)
-    near = (checks["kind"] == matching.NEAR) & ((function == matching.BEYOND) == negated)
+    near = (checks["kind"] == matching.NEAR) & (
+        (function % matching.ON_WGS84 == matching.BEYOND) == negated
+    )
     chosen = np.flatnonzero(contact | near)
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)

@@ -40,6 +40,8 @@ class EventLayout:
     ----------
     events : EventArrays
         Where they are written; the shape is a point.
+    limits : pair of float
+        How far from 0 coordinates may be.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -78,6 +80,7 @@ class EventLayout:
             Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
         self._text = self.events.text.data
+        self.limits = columns.space.limits
 
     def write(self, event: EventValues) -> OneEvent | None:
         """Write what the arrays hold of an event; what else there is of it.

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index.places import Places, places_of
 from fencepost.index.posts import ranges
 from fencepost.kernels import matching
 from fencepost.kernels.like import ANY_RUN, ONE
-from fencepost.kernels.places import AREA, places
+from fencepost.kernels.places import AREA
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 
@@ -58,8 +59,8 @@ class Plan:
         Of each filter, the check that finds it, or -1.
     share : float32 array
         Of each filter: of the events, how many are expected to find it.
-    boxes : (checks, 4) array
-        Where an event must be for a check to be true: infinite where that is nearly everywhere.
+    places : Places
+        Where an event must be for each check to be true.
     place : array
         Of each filter, the check with the smallest box, or -1.
     intervals : (checks, 2) array
@@ -71,7 +72,7 @@ class Plan:
     path: NDArray[np.uint8]
     check: Ints
     share: NDArray[np.float32]
-    boxes: Floats
+    places: Places
     place: Ints
     intervals: Floats
     source: Ints
@@ -98,16 +99,17 @@ def plan(
 ) -> Plan:
     """The path of each of so many filters; `owner` is the filter of each check."""
     asked = (checks["flags"] & matching.NEGATED) == 0
-    boxes = np.zeros((len(checks), 4))
-    kinds = np.empty(len(checks), np.uint8)
-    places(checks, shapes, boxes, kinds)
-    spatial = np.flatnonzero(kinds)
+    found = places_of(checks, shapes)
+    spatial = np.flatnonzero(found.kinds)
     intervals, source = _intervals(checks, owner, asked, words)
     share = np.ones(len(checks))
     path = np.full(len(checks), Path.SCAN, np.int64)
     for rows in _by_column(checks, spatial):
-        share[rows] = _Density(boxes[rows]).share(boxes[rows])
-    path[spatial] = np.where(kinds[spatial] == AREA, Path.REGION, Path.PLACE)
+        density = _Density(found.boxes[rows])
+        share[rows] = density.share(found.boxes[rows])
+        split, beyond = found.beyond_of(rows)
+        share[rows[split]] = np.minimum(share[rows[split]] + density.share(beyond), 1.0)
+    path[spatial] = np.where(found.kinds[spatial] == AREA, Path.REGION, Path.PLACE)
     members = np.flatnonzero(asked & (checks["kind"] == matching.MEMBER))
     members = members[np.diff(set_start)[checks["item"][members]] <= _MOST_POSTINGS]
     for rows in _by_column(checks, members):
@@ -140,7 +142,7 @@ def plan(
         np.append(path, Path.SCAN)[check].astype(np.uint8),
         check,
         np.append(share, 1.0)[check].astype(np.float32),
-        boxes,
+        found,
         place,
         intervals,
         source,

@@ -181,9 +181,13 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
 def _trees(checks: NDArray[np.void], chosen: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
     """The trees of boxes that an event must meet, and the geometry column of each."""
     found = chosen.found_by(Path.PLACE)
-    columns, tree = np.unique(checks["column"][chosen.check[found]], return_inverse=True)
-    boxes = np.ascontiguousarray(chosen.boxes[chosen.check[found]])
-    trees = rtree.build(boxes, tree.astype(np.int64), found.astype(np.uint32), len(columns))
+    own = chosen.check[found]
+    columns, tree = np.unique(checks["column"][own], return_inverse=True)
+    split, beyond = chosen.places.beyond_of(own)
+    boxes = np.concatenate((chosen.places.boxes[own], beyond))
+    tree = np.concatenate((tree, tree[split])).astype(np.int64)
+    filters = np.concatenate((found, found[split])).astype(np.uint32)
+    trees = rtree.build(boxes, tree, filters, len(columns))
     return columns.astype(np.uint32), trees
 
 
@@ -236,7 +240,7 @@ def _posted(
     marked = best[filters[chosen["function"] != matching.EQUAL]]
     checks["flags"][marked] |= matching.FOUND
     spatial = chosen_plan.place[filters]
-    boxes = np.where((spatial >= 0)[:, None], chosen_plan.boxes[spatial], EVERYWHERE)
+    boxes = np.where((spatial >= 0)[:, None], chosen_plan.places.boxes[spatial], EVERYWHERE)
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     first_set = chosen["item"].astype(np.int64)
     same = _equal_sets(set_items, set_start, first_set, first_set + 1)
@@ -261,9 +265,25 @@ def _posted(
                 set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
             )
         )
-    posted = posts.join(parts)
+    posted = _on_both_sides(posts.join(parts), chosen_plan)
     chosen_plan.with_words(filters, _word_shares(posted)[filters])
     return posted
+
+
+def _on_both_sides(posted: PostRows, chosen_plan: Plan) -> PostRows:
+    """The rows, and those that have another box beyond the antimeridian once more, with that."""
+    split, beyond = chosen_plan.places.beyond_of(chosen_plan.place[posted.owner])
+    first = posted.token_start[split]
+    sizes = posted.token_start[split + 1] - first
+    again = PostRows(
+        posted.forms,
+        posted.form[split],
+        posted.owner[split],
+        beyond,
+        np.cumsum(np.append(0, sizes)),
+        posted.tokens[ranges(first, sizes)],
+    )
+    return posts.join([posted, again])
 
 
 def _word_shares(posted: PostRows) -> NDArray[np.float32]:

@@ -16,6 +16,7 @@ from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Array, Compare, Near, Spatial, String
 from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan import relate
 from fencepost.plan.checks import (
@@ -49,6 +50,17 @@ _ORDER = {
 _NEAR = {function: code for code, function in enumerate(Near)}
 _ARRAY = {function: code for code, function in enumerate(Array)}
 ITEMS, TEXT = 1 << matching.ITEMS, 1 << matching.TEXT  # kinds of list attributes, as bits
+
+
+def near_code(function: Near, space: Space) -> int:
+    """What stands for a bound on a distance in a check: which one, and how it is measured."""
+    return _NEAR[function] + (matching.ON_WGS84 if space is Space.WGS84 else 0)
+
+
+def near_of_code(code: int) -> tuple[Near, Space]:
+    """The bound again, and how it is measured."""
+    function = tuple(Near)[code % matching.ON_WGS84]
+    return function, Space.WGS84 if code >= matching.ON_WGS84 else Space.PLANAR
 
 
 def string_key(text: str) -> bytes:
@@ -157,7 +169,7 @@ class FilterTable:
             case NearCheck():
                 kind = matching.NEAR
                 item = self._geometry(check.geometry.value)
-                function = _NEAR[check.function]
+                function = near_code(check.function, self.columns.space)
                 low = (check.distance, 0.0)
             case ListCheck():
                 kind = matching.LIST

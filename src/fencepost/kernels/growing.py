@@ -20,12 +20,15 @@ from fencepost.kernels.vocabulary import add
 # What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
 SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS, FIRST_SHAPE_SIZE = range(7)
 SIZES = FIRST_SHAPE_SIZE + 5
+_MOST = float(np.finfo(np.float64).max)
 
 
 @kernel
 def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
     """The handle of shapes as `append` takes them, and whether they are that; `lay_out_plain`."""
-    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
+    shapes, usable = lay_out_plain(
+        xy, chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
+    )
     return handle(shapes), usable
 
 

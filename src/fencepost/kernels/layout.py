@@ -82,19 +82,20 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
 
 
 @kernel
-def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension):
+def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
     """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
 
-    It is not where one of them has a defect, or touches itself.
+    It is not where one of them has a defect, or touches itself. most_x, most_y : how far from 0
+    coordinates may be, which is finite.
     """
     x = np.empty(xy.shape[0])
     y = np.empty(xy.shape[0])
-    finite = True
+    inside = True
     for k in range(xy.shape[0]):
         x[k] = xy[k, 0] + 0.0  # which makes -0.0 a 0.0
         y[k] = xy[k, 1] + 0.0
-        finite &= np.isfinite(x[k]) and np.isfinite(y[k])
+        inside &= abs(x[k]) <= most_x and abs(y[k]) <= most_y
     shapes, defect, _, _, contacts = lay_out(
         x, y, chain_start, chain_part, shape_chain, dimension, _CONTACTS
     )
-    return shapes, finite and contacts == 0 and not defect.any()
+    return shapes, inside and contacts == 0 and not defect.any()

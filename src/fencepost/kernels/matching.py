@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.distance import same_place, within
+from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
@@ -73,6 +74,7 @@ CHECK = np.dtype(
 
 # Functions of NEAR, in the order of `fencepost.language.ast.Near`.
 DWITHIN, BEYOND, SAMEPLACE = range(3)
+ON_WGS84 = 3  # added to these: coordinates are lon/lat, and distances metres
 # Functions of LIST, in the order of `fencepost.language.ast.Array`.
 CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
@@ -647,10 +649,15 @@ def _near(segment, check, events, e, room):
     if a < 0:
         return UNKNOWN
     b = np.int64(check["item"])
-    if check["function"] == SAMEPLACE:
+    function = check["function"]
+    if function == SAMEPLACE:
         answer = same_place(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-    else:
+    elif function < ON_WGS84:
         answer = within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
+    elif function == ON_WGS84 + SAMEPLACE:
+        answer = same_place_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
+    else:
+        answer = within_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
     if answer == 2:
         return CLOSE
-    return YES if (answer == 1) != (check["function"] == BEYOND) else NO
+    return YES if (answer == 1) != (function % ON_WGS84 == BEYOND) else NO

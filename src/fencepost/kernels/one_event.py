@@ -18,6 +18,8 @@ class Desk(NamedTuple):
     segments: Any  # list of handles of SegmentArrays
     room: Any  # handle of Room
     events: Any  # handle of EventArrays: of one event without items, and its shape a point
+    most_x: float  # how far from 0 coordinates may be, which is finite
+    most_y: float
 
 
 @kernel
@@ -28,8 +30,9 @@ def match_point(desk, x, y, now, version):
     these, as uint32; nothing at all where the event cannot be decided so.
     """
     own = desk.arrays
-    if not _written(own.events.arrays.shapes, x, y):
+    if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
         return np.empty(0, np.uint32)
+    _write(own.events.arrays.shapes, x, y)
     return _matched(own.segments, own.events, own.room, now, version)
 
 
@@ -37,8 +40,9 @@ def match_point(desk, x, y, now, version):
 def match_words(desk, x, y, item_start, text, now, version):
     """The same for an event with items, which are given as in `EventArrays`."""
     own = desk.arrays
-    if not _written(own.events.arrays.shapes, x, y):
+    if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
         return np.empty(0, np.uint32)
+    _write(own.events.arrays.shapes, x, y)
     events = _with_items(own.events.arrays, item_start, text, own.events.arrays.shapes)
     return _matched(own.segments, events, own.room, now, version)
 
@@ -49,7 +53,9 @@ def match_one(
 ):
     """The same for an event with any shapes, which are given as in `lay_out_plain`."""
     own = desk.arrays
-    shapes, usable = lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension)
+    shapes, usable = lay_out_plain(
+        xy, chain_start, chain_part, shape_chain, dimension, own.most_x, own.most_y
+    )
     if not usable:
         return np.empty(0, np.uint32)
     events = _with_items(own.events.arrays, item_start, text, shapes)
@@ -57,10 +63,8 @@ def match_one(
 
 
 @kernel
-def _written(shapes, x, y):
-    """Whether a point is one; it is written as the only shape."""
-    if not (np.isfinite(x) and np.isfinite(y)):
-        return False
+def _write(shapes, x, y):
+    """Write a point as the only shape."""
     x += 0.0  # which makes -0.0 a 0.0
     y += 0.0
     shapes.x[0] = x
@@ -69,7 +73,6 @@ def _written(shapes, x, y):
     shapes.shapes[0]["y0"] = y
     shapes.shapes[0]["x1"] = x
     shapes.shapes[0]["y1"] = y
-    return True
 
 
 @kernel

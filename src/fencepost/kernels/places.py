@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import kernel
-from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, RELATE
+from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE
 from fencepost.kernels.shapes import AREAS
 from fencepost.kernels.spatial import DISJOINT, FIRST_EH
 
@@ -18,7 +18,8 @@ NOWHERE, SOMEWHERE, AREA = range(3)  # whether a check has a box, and is about a
 def places(checks, shapes, boxes, kinds):
     """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
 
-    A box is infinite where that is nearly everywhere. kinds : (n,) uint8.
+    A box is infinite where that is nearly everywhere. Of a distance on the ellipsoid it is the
+    geometry's own: `geodesic_box` widens it. kinds : (n,) uint8.
     """
     for k in range(checks.shape[0]):
         kinds[k] = NOWHERE
@@ -30,9 +31,9 @@ def places(checks, shapes, boxes, kinds):
         shape = shapes.shapes[checks[k]["item"]]
         reach = 0.0
         if kind == NEAR:
-            if negated != (function == BEYOND):
+            if negated != (function % ON_WGS84 == BEYOND):
                 continue
-            reach = checks[k]["low"]
+            reach = checks[k]["low"] if function < ON_WGS84 else 0.0
             kinds[k] = SOMEWHERE
         else:
             apart = (function == DISJOINT or function == _EH_DISJOINT) != negated

@@ -9,7 +9,12 @@ import numpy as np
 from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
-from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84_pairs
+from fencepost.kernels.geodesic import geodesic
+from fencepost.kernels.geodesic_shapes import (
+    distance_wgs84,
+    same_place_wgs84,
+    within_wgs84_pairs,
+)
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
@@ -104,6 +109,8 @@ def _geodesics() -> None:
     rows, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
     within_wgs84_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
     same_place_wgs84(g, 0, g, 0, 1.0)
+    distance_wgs84(g, 0, g, 0, 0.0, 1.0, scratch(1))
+    geodesic(0.0, 0.0, 1.0, 1.0)
 
 
 def _copies() -> None:
@@ -238,7 +245,7 @@ def _match() -> None:
     point = (
         np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]), np.zeros(1, np.int8),
     )  # fmt: skip
-    desk = handle(Desk(segments, room, events))
+    desk = handle(Desk(segments, room, events, 1.0, 1.0))
     match_point(desk, 0.0, 0.0, 0, 0)
     match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
     match_one(desk, *point, item_start, text, 0, 0)

@@ -211,7 +211,7 @@ def _near(part: Part) -> NearCondition:
 
 
 def _distance(part: Part, function: str) -> float:
-    advice = "give a distance of 0 or more in the units of the coordinates"
+    advice = "give a distance of 0 or more: in the units of the coordinates, or metres on wgs84"
     if part.kind is not Kind.NUMBER or part.value < 0:
         raise Refused(part, f"the third argument of {function.upper()} is a distance", advice)
     try:

@@ -61,7 +61,7 @@ def compile_bbox(part: Part) -> Geometry:
             part,
             "the minimum of a BBOX is above its maximum",
             "write BBOX(xmin, ymin, xmax, ymax); a box across the antimeridian is two boxes, "
-            "joined with OR",
+            "joined with OR, unless the space is wgs84",
         )
     if xmin == xmax or ymin == ymax:
         raise Refused(part, "the BBOX has no area", "write a POINT or a LINESTRING")

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fencepost.errors import LanguageError
+from fencepost.language.antimeridian import with_boxes_cut
 from fencepost.language.ast import Boolean, Condition
 from fencepost.language.conditions import compile_condition
 from fencepost.language.limits import check_text, too_deep
-from fencepost.language.parts import Refused
+from fencepost.language.parts import Part, Refused
 from fencepost.language.read_json import decode_json, read_json
 from fencepost.language.read_text import read_text
 from fencepost.model.raw_shapes import shown
+from fencepost.model.space import Space
 
 
-def parse(expression: str | Mapping[str, object] | bool) -> Condition:
+def parse(expression: str | Mapping[str, object] | bool, space: Space = Space.PLANAR) -> Condition:
     """The tree of an expression.
 
     Parameters
@@ -22,6 +24,8 @@ def parse(expression: str | Mapping[str, object] | bool) -> Condition:
     expression : str, mapping or bool
         CQL2 text; CQL2 JSON as text, which begins with a brace; or CQL2 JSON as mappings and
         lists. What is supported, and how large it may be, is in ``docs/language.md``.
+    space : Space
+        What coordinates mean: on WGS84 a BBOX may go across the antimeridian.
 
     Returns
     -------
@@ -38,11 +42,11 @@ def parse(expression: str | Mapping[str, object] | bool) -> Condition:
     try:
         if isinstance(expression, str):
             check_text(expression)
-            return _parse_string(expression)
+            return _parse_string(expression, space)
         if isinstance(expression, bool):
             return Boolean(expression)
         if isinstance(expression, Mapping):
-            return _parse_json(expression)
+            return _parse_json(expression, space)
     except RecursionError:  # the caller has used up most of the stack
         raise LanguageError(too_deep()) from None
     raise LanguageError(
@@ -51,19 +55,23 @@ def parse(expression: str | Mapping[str, object] | bool) -> Condition:
     )
 
 
-def _parse_string(text: str) -> Condition:
+def _parse_string(text: str, space: Space) -> Condition:
     if text.lstrip().startswith("{"):
-        return _parse_json(decode_json(text))
+        return _parse_json(decode_json(text), space)
     part, tokens = read_text(text)
     try:
-        return compile_condition(part)
+        return _compiled(part, space)
     except Refused as refused:
         start, end = tokens.start(refused.part.first), tokens.end(refused.part.last)
         raise refused.error_in_text(text, start, end) from None
 
 
-def _parse_json(value: object) -> Condition:
+def _parse_json(value: object, space: Space) -> Condition:
     try:
-        return compile_condition(read_json(value))
+        return _compiled(read_json(value), space)
     except Refused as refused:
         raise refused.error_in_json() from None
+
+
+def _compiled(part: Part, space: Space) -> Condition:
+    return compile_condition(with_boxes_cut(part) if space is Space.WGS84 else part)

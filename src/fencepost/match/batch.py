@@ -19,7 +19,6 @@ from fencepost.match.engines import Events, Pairs
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes
-from fencepost.model.tokens import Tokeniser
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import properties
 
@@ -84,7 +83,7 @@ def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -
             part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
             yield rows[first : first + part.num_rows], part
         return
-    events, bad = _events(table, columns.tokeniser)
+    events, bad = _events(table, columns)
     _set_aside(bad, dead_letters)
     for first in range(0, len(events), ROWS):
         chosen = events[first : first + ROWS]
@@ -103,9 +102,7 @@ def _read_as_text(columns: Columns) -> set[str]:
     }
 
 
-def _events(
-    table: object, tokeniser: Tokeniser
-) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
+def _events(table: object, columns: Columns) -> tuple[list[tuple[int, EventValues]], DeadLetters]:
     """Events that can be read, with their rows; and why the others cannot."""
     if isinstance(table, dict) and table.get("type") == "FeatureCollection":
         table = table.get("features")
@@ -120,9 +117,11 @@ def _events(
     bad: DeadLetters = []
     for number, event in enumerate(table):
         try:
-            good.append((number, EventValues(attributes(event), tokeniser)))
+            values = EventValues(attributes(event), columns.tokeniser, columns.space)
         except FencepostError as error:
             bad.append((number, str(error)))
+        else:
+            good.append((number, values))
     return good, bad
 
 

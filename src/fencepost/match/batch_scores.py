@@ -44,9 +44,9 @@ def _values(
     matcher: Matcher, events: pa.Table | Sequence[object], rows: NDArray[np.int64]
 ) -> Sequence[EventValues]:
     """The chosen events, with what scores depend on."""
-    tokeniser = matcher._columns.tokeniser
+    tokeniser, space = matcher._columns.tokeniser, matcher._columns.space
     if not isinstance(events, pa.Table):
-        return [EventValues(attributes(events[row]), tokeniser) for row in rows.tolist()]
+        return [EventValues(attributes(events[row]), tokeniser, space) for row in rows.tolist()]
     # Of a table only words and places: other columns may hold what Python has no value for.
     asked = {
         p.name
@@ -55,5 +55,5 @@ def _values(
         for p in properties(column.source)
     }
     chosen = events.select([name for name in events.column_names if name in asked])
-    everything = python_rows(chosen, tokeniser)
+    everything = python_rows(chosen, tokeniser, space)
     return [everything[row] for row in rows.tolist()]

@@ -12,20 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.errors import ModelError
+from fencepost.errors import GeometryError, ModelError
 from fencepost.index import posts
 from fencepost.index.columns import Columns
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, Tell
 from fencepost.index.segment import NEVER, build
-from fencepost.index.table import ITEMS, TEXT, TableArrays, encode_keys, string_key, word_key
+from fencepost.index.table import (
+    ITEMS,
+    TEXT,
+    TableArrays,
+    encode_keys,
+    near_code,
+    string_key,
+    word_key,
+)
 from fencepost.kernels import matching
 from fencepost.kernels.matching import CHECK
-from fencepost.language.ast import Property, Spatial
+from fencepost.language.ast import Near, Property, Spatial
 from fencepost.match.catalogue import FiledShelf, Shelf
 from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
 from fencepost.match.keyword_columns import Ragged, joined, read_lists
 from fencepost.match.value_columns import read_values
 from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
 from fencepost.plan import relate
 from fencepost.plan.checks import Column, Kind
 
@@ -126,6 +135,9 @@ class ColumnSubscriptions:
     def _add_shapes(self, what: str, geometries: object) -> NDArray[np.int64]:
         shapes = Shapes.read_all(geometries)
         self._rows(what, shapes)
+        outside = shapes.problems_outside(self._columns.space)
+        if outside:
+            raise GeometryError(outside)
         base = sum(map(len, self._shapes))
         self._shapes.append(shapes)
         return np.arange(len(shapes)) + base
@@ -170,7 +182,7 @@ class ColumnSubscriptions:
         )
         checks["item"] = rows
         checks["low"] = reach
-        checks["function"] = matching.DWITHIN
+        checks["function"] = near_code(Near.S_DWITHIN, self._columns.space)
 
     def _add_equals(self, attribute: str, given: Sequence[object]) -> None:
         what = f"equals[{attribute!r}]"
@@ -236,7 +248,7 @@ class ColumnSubscriptions:
         geometry_column = -1
         boxes = np.broadcast_to(np.array(EVERYWHERE), (self._count, 4))
         for where, given, _ in asked:
-            boxes = _checked_boxes(given)
+            boxes = _checked_boxes(given, self._columns.space)
             self._rows(f"regions[{where!r}]", boxes)
             geometry_column = self._columns.number(Column(Kind.GEOMETRY, Property(where)))
         without = np.flatnonzero(np.diff(items.start) == 0)
@@ -280,7 +292,7 @@ def _are_contacts(asked: list[tuple[str, object, object]]) -> bool:
     )
 
 
-def _checked_boxes(given: Any) -> NDArray[np.float64]:
+def _checked_boxes(given: Any, space: Space) -> NDArray[np.float64]:
     """Boxes as an (n, 4) array; raises the error of geometries where one is bad."""
     if given.shape[1] == 4 and not np.ma.isMaskedArray(given):
         boxes = given.astype(np.float64)
@@ -288,9 +300,12 @@ def _checked_boxes(given: Any) -> NDArray[np.float64]:
             np.isfinite(boxes).all()
             and (boxes[:, 0] < boxes[:, 2]).all()
             and (boxes[:, 1] < boxes[:, 3]).all()
+            and (np.abs(boxes) <= space.limits * 2).all()
         ):
             return np.ascontiguousarray(boxes)
-    Shapes.read_all(given)
+    outside = Shapes.read_all(given).problems_outside(space)
+    if outside:
+        raise GeometryError(outside)
     raise AssertionError("boxes that cannot be used were read as geometries")
 
 

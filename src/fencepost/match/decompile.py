@@ -13,6 +13,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
 from fencepost.index.segment import Segment
+from fencepost.index.table import near_of_code
 from fencepost.kernels import matching
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
@@ -21,7 +22,6 @@ from fencepost.language.ast import Compare
 from fencepost.plan.conditions import number_of_pair
 from fencepost.plan.relate import FUNCTIONS
 
-_NEAR = tuple(ast.Near)
 _ARRAY = tuple(ast.Array)
 
 
@@ -75,7 +75,8 @@ def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
     if kind == matching.NEAR:
         own = _property(columns, Storage.GEOMETRY, column)
         geometry = ast.Geometry(geometry_of(arrays.shapes, item))
-        return ast.NearCondition(_NEAR[check["function"]], own, geometry, float(check["low"]))
+        function, _ = near_of_code(int(check["function"]))
+        return ast.NearCondition(function, own, geometry, float(check["low"]))
     if kind == matching.MEMBER:
         own = _property(columns, Storage.STRING, column)
         return ast.Comparison(Compare.EQ, own, ast.String(_strings(segment, item)[0].decode()))

@@ -30,6 +30,7 @@ from fencepost.match.run import Found, Runner, events_of
 from fencepost.match.shelves import Shelves
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
@@ -166,12 +167,13 @@ class ReferenceEngine(_OfShelves):
     def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         rows = [Row(event.attributes) for event in python_rows(events)]
         stop_words = self._shelves.columns.tokeniser.stop_words
+        space = self._shelves.columns.space
         now = self._clock()
         for shelf in shelves:
             living = shelf.living(now, shelves.version).tolist()
             asked = [(row, condition_on(shelf, row, self._shelves.columns)) for row in living]
             found = [
-                [row for row, condition in asked if matches(condition, event, stop_words)]
+                [row for row, condition in asked if matches(condition, event, stop_words, space)]
                 for event in rows
             ]
             flat = np.array([row for own in found for row in own], np.uint32)
@@ -183,10 +185,12 @@ def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     given = shelf.given(row)
     if given is None:
         return condition_of(shelf.segment, row, columns)
-    return parse(given) if isinstance(given, str) else given
+    return parse(given, columns.space) if isinstance(given, str) else given
 
 
-def python_rows(events: Events, tokeniser: Tokeniser = EVERY_WORD) -> Sequence[EventValues]:
+def python_rows(
+    events: Events, tokeniser: Tokeniser = EVERY_WORD, space: Space = Space.PLANAR
+) -> Sequence[EventValues]:
     """Events one by one, for engines that look at them so."""
     if not isinstance(events, pa.Table):
         return events
@@ -198,7 +202,7 @@ def python_rows(events: Events, tokeniser: Tokeniser = EVERY_WORD) -> Sequence[E
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(f"the table cannot be read: {error}") from error
     rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
-    return [EventValues(Row(zip(names, row, strict=True)), tokeniser) for row in rows]
+    return [EventValues(Row(zip(names, row, strict=True)), tokeniser, space) for row in rows]
 
 
 def _python_values(column: pa.ChunkedArray) -> list[object]:

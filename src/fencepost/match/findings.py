@@ -16,8 +16,8 @@ from fencepost.model.raw_shapes import shown
 from fencepost.model.relation import Relation
 from fencepost.model.times import SECOND, format_instant
 from fencepost.plan import evaluate, values
+from fencepost.plan.distances import distance_in
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.near import distance_between
 from fencepost.plan.relate import relation_between
 from fencepost.plan.values import Pair
 
@@ -48,6 +48,8 @@ class Finding:
     distance : float or None
         Between the two geometries where they are apart or a distance is asked; of S_SAMEPLACE,
         between their centroids. Good to about 15 digits of the coordinates.
+    unit : str or None
+        Of the distance, and of what it is off by: "m" where coordinates are lon/lat.
     off_by : int, float or None
         How far the number, or the distance, is from the nearest that would do, or from the bound
         that must be passed.
@@ -67,6 +69,7 @@ class Finding:
 
     relation: str | None = None
     distance: float | None = None
+    unit: str | None = None
     off_by: int | float | None = None
     off_by_s: float | None = None
     nearest: str | None = None
@@ -88,12 +91,13 @@ class Finding:
 
     def phrases(self) -> Iterator[str]:
         """What applies, in words."""
+        unit = "" if self.unit is None else f" {self.unit}"
         if self.relation is not None:
             yield f"the relation is {self.relation}"
         if self.distance is not None:
-            yield f"the distance is {_rounded(self.distance)}"
+            yield f"the distance is {_rounded(self.distance)}{unit}"
         if self.off_by is not None:
-            yield f"off by {_rounded(self.off_by)}"
+            yield f"off by {_rounded(self.off_by)}{unit}"
         if self.off_by_s is not None:
             yield f"off by {_duration(self.off_by_s)}"
         if self.nearest is not None:
@@ -167,15 +171,16 @@ def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
     relation = relation_between(a, b)
     if relation is not Relation.DISJOINT:
         return Finding(relation=relation.value)
-    return Finding(relation.value, _finite(distance_between(Near.S_DWITHIN, a, b)))
+    distance = _finite(distance_in(event.space, Near.S_DWITHIN, a, b))
+    return Finding(relation.value, distance, event.space.unit)
 
 
 def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Finding:
     a, b = _read(evaluate.geometry, condition.left, condition.right, event)
-    distance = _finite(distance_between(condition.function, a, b))
+    distance, unit = _finite(distance_in(event.space, condition.function, a, b)), event.space.unit
     if distance is None or not failed:
-        return Finding(distance=distance)
-    return Finding(distance=distance, off_by=_gap(distance, condition.distance))
+        return Finding(distance=distance, unit=unit)
+    return Finding(distance=distance, unit=unit, off_by=_gap(distance, condition.distance))
 
 
 # -------------------------------------------------------------------------------- numbers, strings

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.planner import Path as AccessPath
+from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match import storage
@@ -28,6 +29,7 @@ from fencepost.match.engines import (
 )
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.moving import moved
+from fencepost.match.outside import refuse_outside
 from fencepost.match.paper_index import Table, TableEngine
 from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
@@ -44,14 +46,16 @@ from fencepost.match.shelves import Shelves, in_use
 from fencepost.match.spatiotextual_index import SpatioTextualTable
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import attributes
+from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
+from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters, properties
 from fencepost.plan.values import is_missing
 
 INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")
-SPACES = ("planar",)
+EVERYWHERE = ("auto", "reference")  # the indexes for any space
 DeadLetters = list[tuple[int, str]]
 
 
@@ -60,8 +64,11 @@ class Matcher:
 
     Parameters
     ----------
-    space : {"planar"}
-        What coordinates mean: points of a plane.
+    space : {"planar", "wgs84"}
+        What coordinates mean. "planar": points of a plane, and distances are in their unit.
+        "wgs84": longitude and latitude in degrees, and distances are metres on the ellipsoid;
+        edges are straight in lon/lat, as in GeoJSON. It is saved with the subscriptions, and for
+        the indexes "auto" and "reference".
     index : {"auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"}
         How subscriptions are found. "sff" is Siena Fast Forwarding, a published system, with
         regions in a list; "cr-tree" is the same with regions in its CR-tree. "rt", "rt+" and
@@ -100,19 +107,22 @@ class Matcher:
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
-        if space not in SPACES:
-            raise ModelError(f"space must be one of {', '.join(SPACES)}; saw {space!r:.40}")
+        meaning = space_of(space)
         if index not in INDEXES:
             raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
+        if meaning is not Space.PLANAR and index not in EVERYWHERE:
+            raise ModelError(
+                f"index={index!r} is a published system of the plane, and the space is "
+                f"{meaning.value!r}; leave the index out"
+            )
         if density is not None and index != "cr-tree":
             raise ModelError(
                 f"a density is for index='cr-tree', but the index is {index!r}; leave one out"
             )
-        self.space = space
         self._index = index
         self._density = None if density is None else checked_density(density)
         self._clock = clock
-        self._load(Columns(Tokeniser.without(stop_words)), ())
+        self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
         """Begin with these shelves, and an engine that knows them."""
@@ -138,6 +148,11 @@ class Matcher:
         else:
             table = ForwardingTable("cr-tree", "sampled", self._density)
         return TableEngine(self._shelves, self._clock, table)
+
+    @property
+    def space(self) -> str:
+        """What coordinates mean."""
+        return self._columns.space.value
 
     @property
     def index(self) -> str:
@@ -249,7 +264,7 @@ class Matcher:
         regions : mapping of attribute to (geometries, relations)
             A relation is an `EH_*` or `S_*` name: one for all, or one a row.
         within : mapping of attribute to (geometries, distances)
-            At most that distance away.
+            At most that distance away: in the unit of the coordinates, or in metres.
         keywords : mapping of attribute to lists of keywords
             All of a row's must be there; an empty list is no condition.
         equals : mapping of attribute to values
@@ -313,9 +328,10 @@ class Matcher:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
             shelf, row = self._shelves.find(id)
             condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
+            compiled = self._filters(condition)
             expires = int(shelf.expires[row])
             owner = shelf.subscribers[row]
-            new = Subscription(id, condition, owner, expires, tuple(filters(condition)))
+            new = Subscription(id, condition, owner, expires, compiled)
             self._add([new], replace=True)
 
     def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
@@ -332,9 +348,15 @@ class Matcher:
             raise ModelError(
                 f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
             )
-        condition = parse(expression)
+        condition = parse(expression, self._columns.space)
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-        return Subscription(name, text, owner, expiry(expires), tuple(filters(condition)))
+        return Subscription(name, text, owner, expiry(expires), self._filters(condition))
+
+    def _filters(self, condition: Condition) -> tuple[Filter, ...]:
+        space = self._columns.space
+        if space is not Space.PLANAR:
+            refuse_outside(condition, space)
+        return tuple(filters(condition, space))
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and id in self._shelves
@@ -431,7 +453,7 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id)), self._values(event))
+        return explain(parse(self.expression(id), self._columns.space), self._values(event))
 
     def plan(self, id: str) -> tuple[PlannedFilter, ...]:
         """How events find a subscription: the access path of each of its alternatives.
@@ -445,7 +467,7 @@ class Matcher:
             return planned(shelf.segment, row, condition, self._columns)
 
     def _values(self, event: object) -> EventValues:
-        return EventValues(attributes(event), self._columns.tokeniser)
+        return EventValues(attributes(event), self._columns.tokeniser, self._columns.space)
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
@@ -459,6 +481,7 @@ class Matcher:
             for name, count in shelf.segment.paths().items():
                 paths[name] += count
         return {
+            "space": self.space,
             "subscriptions": len(self),
             "segments": len(shelves),
             "filters_by_path": paths,
@@ -490,7 +513,7 @@ class Matcher:
         Which index this matcher has is not written: whoever opens the folder chooses.
         """
         with self._shelves.lock:
-            storage.save(Path(path), self.snapshot(), self._columns, self.space)
+            storage.save(Path(path), self.snapshot(), self._columns)
 
     @classmethod
     def open(
@@ -505,8 +528,8 @@ class Matcher:
 
         With the index of a published system, the first match reads them all, and builds it.
         """
-        shelves, columns, space = storage.open(Path(path))
-        matcher = cls(space, index, density=density, clock=clock)
+        shelves, columns = storage.open(Path(path))
+        matcher = cls(columns.space, index, density=density, clock=clock)
         matcher._load(columns, shelves)
         return matcher
 

@@ -59,7 +59,7 @@ def planned(
     arrays = segment.arrays
     rows = iter(np.flatnonzero(arrays.filter_subscription == row).tolist())
     found = []
-    for terms in filters(condition):
+    for terms in filters(condition, columns.space):
         table = FilterTable(columns.frozen())
         table.add(0, [terms])
         if table.posts and not table.checks:

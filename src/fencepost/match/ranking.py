@@ -20,18 +20,21 @@ from fencepost.errors import ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.named import places_wanted, use_of, use_of_key, word_key, words_named
-from fencepost.index.posts import ranges
+from fencepost.index.posts import Box, ranges
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment
+from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.matching import look_up
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.engines import Clock, condition_on
 from fencepost.match.reference import ranking as reference
+from fencepost.model.space import Space
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
 
 _BLOCK = 2**18  # subscriptions whose words are counted at once
 
 Matches: TypeAlias = Sequence[tuple[Shelf, NDArray[np.int64]]]  # of a shelf the rows that match
+Floats: TypeAlias = NDArray[np.float64]
 Ranked: TypeAlias = list[tuple[str, float]]
 
 
@@ -226,17 +229,40 @@ def _place(
         x0, y0, x1, y1 = (float(shape.arrays.shapes[name][0]) for name in ("x0", "y0", "x1", "y1"))
         mine = wanted.column == column
         boxes = wanted.boxes[mine]
-        # Eighths of all lengths, so that no sum of coordinates overflows.
-        away = _lengths(
-            boxes[:, 0] / 16 + boxes[:, 2] / 16 - (x0 / 16 + x1 / 16),
-            boxes[:, 1] / 16 + boxes[:, 3] / 16 - (y0 / 16 + y1 / 16),
-        )
-        across = _lengths(boxes[:, 2] / 8 - boxes[:, 0] / 8, boxes[:, 3] / 8 - boxes[:, 1] / 8)
-        radius = across / 2 + wanted.reach[mine] / 8
+        measure = _on_ellipsoid if columns.space is Space.WGS84 else _in_plane
+        away, radius = measure(boxes, wanted.reach[mine], (x0, y0, x1, y1))
         # Where both are 0 the event is right there.
         near = np.divide(radius, radius + away, out=np.ones(len(away)), where=away > 0)
         np.maximum.at(nearest, wanted.number[mine], near)
     return nearest
+
+
+def _in_plane(boxes: Floats, reach: Floats, own: Box) -> tuple[Floats, Floats]:
+    """How far middles of boxes are from that of the event's, and how large places are.
+
+    Eighths of all lengths, so that no sum of coordinates overflows.
+    """
+    x0, y0, x1, y1 = own
+    away = _lengths(
+        boxes[:, 0] / 16 + boxes[:, 2] / 16 - (x0 / 16 + x1 / 16),
+        boxes[:, 1] / 16 + boxes[:, 3] / 16 - (y0 / 16 + y1 / 16),
+    )
+    across = _lengths(boxes[:, 2] / 8 - boxes[:, 0] / 8, boxes[:, 3] / 8 - boxes[:, 1] / 8)
+    return away, across / 2 + reach / 8
+
+
+def _on_ellipsoid(boxes: Floats, reach: Floats, own: Box) -> tuple[Floats, Floats]:
+    """The same in metres; half of a box's diagonal is the way from its middle to a far corner."""
+    x, y = (own[0] + own[2]) / 2, (own[1] + own[3]) / 2
+    u, v = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+    here = np.full(len(u), x), np.full(len(u), y)
+    low, high = (_metres(u, v, boxes[:, 0], corner) for corner in (boxes[:, 1], boxes[:, 3]))
+    return _metres(*here, u, v), np.maximum(low, high) + reach
+
+
+def _metres(x: Floats, y: Floats, u: Floats, v: Floats) -> Floats:
+    ways = zip(x.tolist(), y.tolist(), u.tolist(), v.tolist(), strict=True)
+    return np.fromiter((geodesic(*way)[0] for way in ways), np.float64, len(x))
 
 
 def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -256,12 +282,16 @@ class ReferenceScores:
         now = self._clock()
         living = self._filters((shelf, shelf.living(now, shelves.version)) for shelf in shelves)
         return reference.scores(
-            self._filters(found), living, event.attributes, self._columns.tokeniser.stop_words
+            self._filters(found),
+            living,
+            event.attributes,
+            self._columns.tokeniser.stop_words,
+            self._columns.space,
         )
 
     def _filters(self, rows: Any) -> list[list[Any]]:
         return [
-            filters(condition_on(shelf, row, self._columns))
+            filters(condition_on(shelf, row, self._columns), self._columns.space)
             for shelf, own in rows
             for row in own.tolist()
         ]

@@ -11,21 +11,20 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
+from fencepost.index.table import near_of_code
 from fencepost.kernels import matching
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
 from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
 from fencepost.kernels.rooms import no_room
-from fencepost.language.ast import Near
 from fencepost.match.catalogue import Snapshot
 from fencepost.model.geometry import Shapes
+from fencepost.plan.distances import near_in
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.near import near
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
-_NEAR = tuple(Near)
 _CALLS: dict[int, Any] = {2: match_point, 4: match_words, 7: match_one}  # by what an event has
 
 
@@ -52,7 +51,7 @@ class _Desk:
         if segments is not self._segments or self.layout.events is not self._events:
             self._segments, self._events = segments, self.layout.events
             events = handle(self._events)
-            self._handle = handle(Desk(segments, self._room.handle, events))
+            self._handle = handle(Desk(segments, self._room.handle, events, *self.layout.limits))
         call = _CALLS[len(event)]
         found: NDArray[np.uint32] = call(self._handle, *event, now, version)
         return found
@@ -165,7 +164,9 @@ def events_of(stops: NDArray[np.int64]) -> NDArray[np.int64]:
 def _decide(
     segment: Segment, events: EventArrays, uncertain: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """The pairs whose distances hold by exact arithmetic; their other checks are true."""
+    """The pairs whose distances hold by exact arithmetic, or by the finest value; their other
+    checks are true.
+    """
     arrays = segment.arrays
     own, given = Shapes(events.shapes), Shapes(arrays.shapes)
     decided = []
@@ -175,10 +176,10 @@ def _decide(
             if check["kind"] != matching.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
-            function, distance = _NEAR[check["function"]], float(check["low"])
+            function, space = near_of_code(int(check["function"]))
             negated = bool(check["flags"] & matching.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
-            if near(function, *pair, distance) == negated:
+            if near_in(space, function, *pair, float(check["low"])) == negated:
                 break
         else:
             decided.append((event, int(arrays.filter_subscription[number])))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match.explain import shortened, written
+from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan import simplify as plan
 from fencepost.plan.checks import Filter, Kind, ListCheck, Term
@@ -121,7 +122,10 @@ class Simplification:
 
 
 def simplify(
-    expression: str | Mapping[str, object], *, stop_words: Iterable[str] = ()
+    expression: str | Mapping[str, object],
+    *,
+    stop_words: Iterable[str] = (),
+    space: str = Space.PLANAR,
 ) -> Simplification:
     """An expression without what it can do without: it matches the same events.
 
@@ -131,6 +135,8 @@ def simplify(
         CQL2 text or JSON.
     stop_words : iterable of str, optional
         Those of the matcher that the expression is for.
+    space : {"planar", "wgs84"}
+        That of the matcher.
 
     Returns
     -------
@@ -156,8 +162,9 @@ def simplify(
     rule 2 drops wind <> 0: wind > 10 implies it
     rule 3 drops wind > 20: wind > 10 covers it
     """
-    condition = parse(expression)
-    given = _with_stop_words(filters(condition), Tokeniser.without(stop_words))
+    meaning = space_of(space)
+    condition = parse(expression, meaning)
+    given = _with_stop_words(filters(condition, meaning), Tokeniser.without(stop_words))
     result = plan.simplify(given)
     if not result.filters:
         text = NEVER

@@ -39,6 +39,7 @@ from fencepost.language.render import render_json
 from fencepost.match.catalogue import FiledShelf, Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
+from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
@@ -55,15 +56,15 @@ def expression(shelf: Shelf, row: int, columns: Columns) -> str:
     return written(condition_of(shelf.segment, row, columns))
 
 
-def save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
+def save(path: Path, shelves: Snapshot, columns: Columns) -> None:
     """Write an index, in place of one that may be there."""
     try:
-        _save(path, shelves, columns, space)
+        _save(path, shelves, columns)
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"no index can be written to {path!s:.200}: {error}") from error
 
 
-def _save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
+def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
     if path.exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise errors.IndexingError(
             f"{path} is not empty and holds no index; give another folder, or remove it"
@@ -74,7 +75,7 @@ def _save(path: Path, shelves: Snapshot, columns: Columns, space: str) -> None:
         written_segments.extend(_write_shelf(path, shelf, shelves.version) for shelf in shelves)
         manifest = {
             "format": FORMAT,
-            "space": space,
+            "space": columns.space.value,
             "stop_words": sorted(columns.tokeniser.stop_words),
             "columns": [[_column_json(c) for c in rows] for rows in columns.by_storage],
             "segments": [
@@ -138,8 +139,8 @@ def _replace(path: Path, text: str) -> None:
     _sync_folder(path.parent)
 
 
-def open(path: Path) -> tuple[tuple[Shelf, ...], Columns, str]:
-    """What `save` wrote: segments mapped from their files, columns, space."""
+def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
+    """What `save` wrote: segments mapped from their files, and columns."""
     while True:
         text = _read_manifest(path)
         try:
@@ -173,7 +174,7 @@ def _read_manifest(path: Path) -> str:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
 
 
-def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns, str]:
+def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns]:
     manifest = json.loads(text)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         seen = manifest.get("format") if isinstance(manifest, dict) else manifest
@@ -181,7 +182,7 @@ def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns, str]:
             f"the index in {path} has format {seen!r:.40}; this version reads {FORMAT}: "
             "build it again"
         )
-    columns = Columns(Tokeniser.without(manifest["stop_words"]))
+    columns = Columns(Tokeniser.without(manifest["stop_words"]), Space(manifest["space"]))
     for rows in manifest["columns"]:
         for row in rows:
             columns.number(_column(row))
@@ -190,7 +191,7 @@ def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns, str]:
     )
     for shelf in shelves:
         _check_columns(shelf.segment.arrays, columns)
-    return shelves, columns, manifest["space"]
+    return shelves, columns
 
 
 def _forms(arrays: SegmentArrays) -> dict[str, list[object]]:

@@ -10,6 +10,7 @@ from fencepost.errors import ModelError
 from fencepost.language import ast
 from fencepost.language.values import kind_of
 from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
 from fencepost.plan import values
 from fencepost.plan.evaluate import EventValues, read_shape
 from fencepost.plan.normal import properties
@@ -62,16 +63,22 @@ class Unusable:
 
     def __str__(self) -> str:
         problem = f": {self.problem}" if self.problem else ""
-        return f"{self.attribute} is {self.seen}, not {self.asked}{problem}"
+        seen = f"{self.seen}, not {self.asked}"
+        if self.seen == self.asked:
+            seen = f"{self.seen} that cannot be used"
+        return f"{self.attribute} is {seen}{problem}"
 
 
 def unusable(condition: ast.Condition, event: EventValues) -> Iterator[Unusable]:
     """The attributes for which a condition is unknown."""
     for name, kinds in _asked(condition, event):
         value = event.get(name)
-        if all(_READ[kind](value) is None for kind in kinds):
-            problem = _problem(value) if kinds == (_GEOMETRY,) else ""
-            yield Unusable(name, type_of(value), " or ".join(kinds), problem)
+        if kinds == (_GEOMETRY,):
+            if event.shapes(name) is None:
+                problem = _problem(value, event.space)
+                yield Unusable(name, type_of(value), _GEOMETRY, problem)
+        elif all(_READ[kind](value) is None for kind in kinds):
+            yield Unusable(name, type_of(value), " or ".join(kinds))
 
 
 def type_of(value: object) -> str:
@@ -86,15 +93,15 @@ def type_of(value: object) -> str:
     return next(found, f"a {type(value).__name__}")
 
 
-def _problem(value: object) -> str:
+def _problem(value: object, space: Space) -> str:
     """Why a value that should be a geometry is none, where it looks like one."""
     if not isinstance(value, (str, bytes, Mapping)) and not hasattr(value, "__geo_interface__"):
         return ""
     try:
-        Shapes.read_one(value)
+        outside = Shapes.read_one(value).problems_outside(space)
     except ModelError as error:
         return str(error)
-    return ""
+    return str(outside[0]) if outside else ""
 
 
 def _asked(condition: ast.Condition, event: EventValues) -> Iterator[tuple[str, Kinds]]:

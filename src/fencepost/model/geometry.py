@@ -24,6 +24,7 @@ from fencepost.kernels.shapes import (
     empty_box,
 )
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
+from fencepost.model.space import OUTSIDE, Space
 
 _REASONS = {
     layout_codes.TOO_FEW_POINTS: "too few distinct points (a line needs 2, a ring 3)",
@@ -135,6 +136,28 @@ class Shapes:
     def row(self, number: int) -> Shapes:
         """One shape, copied out."""
         return Shapes.gather([(self.arrays, np.array([number]))])
+
+    def rows_outside(self, space: Space) -> NDArray[np.int64]:
+        """The usable shapes that lie where a space has no coordinates."""
+        boxes = self.arrays.shapes[:-1]
+        most_x, most_y = space.limits
+        inside = (boxes["x0"] >= -most_x) & (boxes["x1"] <= most_x)
+        inside &= (boxes["y0"] >= -most_y) & (boxes["y1"] <= most_y)
+        return np.flatnonzero(~inside & (boxes["dimension"] >= 0))
+
+    def problems_outside(self, space: Space) -> list[GeometryProblem]:
+        """What is wrong with those, in row order."""
+        rows = self.rows_outside(space).tolist()
+        return [GeometryProblem(row, OUTSIDE, self._far_point(row)) for row in rows]
+
+    def _far_point(self, row: int) -> tuple[float, float]:
+        """A point of a shape that is farthest out, for degrees."""
+        g = self.arrays
+        first, stop = (int(g.chains["start"][g.shapes["chain"][row + k]]) for k in (0, 1))
+        x, y = g.x[first:stop], g.y[first:stop]
+        most_x, most_y = Space.WGS84.limits
+        worst = int(np.maximum(np.abs(x) / most_x, np.abs(y) / most_y).argmax())
+        return float(x[worst]), float(y[worst])
 
     def __len__(self) -> int:
         return len(self.arrays.shapes) - 1

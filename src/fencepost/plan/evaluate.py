@@ -20,9 +20,10 @@ from fencepost.kernels.like import like as like_bytes
 from fencepost.language import ast
 from fencepost.language.ast import Array, Calculate, Compare, Temporal
 from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan import values
-from fencepost.plan.near import near
+from fencepost.plan.distances import near_in
 from fencepost.plan.relate import holds
 from fencepost.plan.values import Pair
 
@@ -39,9 +40,15 @@ OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
 class EventValues:
     """An event's attributes, with what is costly to read from them kept."""
 
-    def __init__(self, attributes: Mapping[str, object], tokeniser: Tokeniser = EVERY_WORD) -> None:
+    def __init__(
+        self,
+        attributes: Mapping[str, object],
+        tokeniser: Tokeniser = EVERY_WORD,
+        space: Space = Space.PLANAR,
+    ) -> None:
         self.attributes = attributes
         self.tokeniser = tokeniser
+        self.space = space
         self._shapes: dict[str, Shapes | None] = {}
 
     def get(self, name: str) -> object:
@@ -54,18 +61,19 @@ class EventValues:
     def shapes(self, name: str) -> Shapes | None:
         """An attribute as a geometry, or None."""
         if name not in self._shapes:
-            self._shapes[name] = read_shape(self.get(name))
+            self._shapes[name] = read_shape(self.get(name), self.space)
         return self._shapes[name]
 
 
-def read_shape(value: object) -> Shapes | None:
+def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:
     """One geometry laid out, or None where the value is no usable one."""
     if value is None or isinstance(value, (int, float)):
         return None
     try:
-        return Shapes.read_one(value)
+        shape = Shapes.read_one(value)
     except (GeometryError, ModelError):
         return None
+    return None if len(shape.rows_outside(space)) else shape
 
 
 def truth(condition: ast.Condition, event: EventValues) -> bool | None:
@@ -100,7 +108,9 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
             return None if a is None or b is None else holds(function, a, b)
         case ast.NearCondition(function, left, right, distance):
             a, b = geometry(left, event), geometry(right, event)
-            return None if a is None or b is None else near(function, a, b, distance)
+            if a is None or b is None:
+                return None
+            return near_in(event.space, function, a, b, distance)
         case ast.TemporalCondition(function, left, right):
             first, second = span(left, event), span(right, event)
             return None if first is None or second is None else spans(function, first, second)

@@ -7,9 +7,11 @@ here and nowhere else, so that all who ask agree, whichever geometry comes first
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
-from fencepost.kernels.distance import UNSURE
+from fencepost.kernels.distance import UNSURE, centroid
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import (
     ERROR,
@@ -35,6 +37,16 @@ def near_wgs84(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
     if answer == UNSURE:
         return near_by_value(function, a, 0, b, 0, distance)
     return bool(answer) != (function is Near.S_BEYOND)
+
+
+def metres_between(function: Near, a: Shapes, b: Shapes) -> float:
+    """The distance that a function bounds: of two single shapes, or of their centroids."""
+    if function is Near.S_SAMEPLACE:
+        x, y, _ = centroid(a.arrays, 0)
+        u, v, _ = centroid(b.arrays, 0)
+        return float(geodesic(x, y, u, v)[0])
+    room = scratch(max(a.most_chains, b.most_chains))
+    return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
 
 
 def near_by_value(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance: float) -> bool:

@@ -9,11 +9,13 @@ sides of a condition come from the event, its truth is a column of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.ast import Array, Compare, Temporal
+from fencepost.model.space import Space
 from fencepost.plan import evaluate, relate, values
 from fencepost.plan.checks import (
     BooleanCheck,
@@ -63,7 +65,7 @@ _ALWAYS: list[Filter] = [()]
 _NEVER: list[Filter] = []
 
 
-def filters(condition: ast.Condition) -> list[Filter]:
+def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filter]:
     """The filters of which one must hold; none where nothing can match.
 
     Raises
@@ -71,7 +73,24 @@ def filters(condition: ast.Condition) -> list[Filter]:
     LanguageError
         If there are more than `MOST_FILTERS`.
     """
+    if space is not Space.PLANAR:
+        condition = _with_constant_distances(condition, evaluate.EventValues({}, space=space))
     return _normal(condition, negated=False)
+
+
+def _with_constant_distances(
+    condition: ast.Condition, nothing: evaluate.EventValues
+) -> ast.Condition:
+    """The condition with distances of two constants decided, as only their space can tell."""
+    match condition:
+        case ast.And(parts) | ast.Or(parts):
+            decided = tuple(_with_constant_distances(part, nothing) for part in parts)
+            return replace(condition, parts=decided)
+        case ast.Not(part):
+            return ast.Not(_with_constant_distances(part, nothing))
+        case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
+            return ast.Boolean(evaluate.truth(condition, nothing) is True)
+    return condition
 
 
 def _normal(condition: ast.Condition, negated: bool) -> list[Filter]:

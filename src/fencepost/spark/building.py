@@ -9,25 +9,20 @@ them, in one step.
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pyarrow as pa
 
 from fencepost.errors import IndexingError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 from fencepost.spark import placing
-from fencepost.spark.needs import summary
-from fencepost.spark.placing import Division, Places, divide
-from fencepost.spark.reading import Form, columns_with, read
+from fencepost.spark.placing import Division, divide
+from fencepost.spark.reading import Form, columns_with
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,11 +15,12 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns, Storage
+from fencepost.index.places import places_of
 from fencepost.index.posts import PostRows, ranges, rows_of
 from fencepost.index.segment import Segment
 from fencepost.kernels import matching
 from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.places import NOWHERE, places
+from fencepost.kernels.places import NOWHERE
 from fencepost.language.ast import Array, Geometry, Items, Spatial, String
 from fencepost.plan.checks import Filter, ListCheck, MemberCheck, RelateCheck, Term
 
@@ -92,10 +93,10 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     own = np.flatnonzero(positive & (checks["kind"] == matching.LIST))
     own = own[_needs_words(arrays, own)]
     kind[owner[own]], found[owner[own]] = WORD, own
-    boxes, where = np.zeros((len(checks), 4)), np.empty(len(checks), np.uint8)
-    places(checks, arrays.shapes, boxes, where)
+    places = places_of(checks, arrays.shapes)
+    boxes = places.joined()
     extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    own = np.flatnonzero((where != NOWHERE) & np.isfinite(extent))
+    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent))
     own = own[np.argsort(-extent[own], kind="stable")]
     kind[owner[own]], found[owner[own]] = PLACE, own
 

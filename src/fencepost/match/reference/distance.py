@@ -26,7 +26,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.match.reference.relation import matrix
 
-__all__ = ["beyond", "same_place", "within"]
+__all__ = ["beyond", "centroid_in_plane", "in_contact", "same_place", "within"]
 
 _Point: TypeAlias = tuple[Fraction, Fraction]
 _Segment: TypeAlias = tuple[_Point, _Point]
@@ -55,7 +55,7 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     """
     if d < 0:
         return False
-    if d == inf or _intersect(a, b):
+    if d == inf or in_contact(a, b):
         return True
     # Nearest points of segments that do not cross: one of the two is an end.
     limit = Fraction(d) ** 2
@@ -121,7 +121,8 @@ def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 # --- Distance ---------------------------------------------------------------------------------
 
 
-def _intersect(a: BaseGeometry, b: BaseGeometry) -> bool:
+def in_contact(a: BaseGeometry, b: BaseGeometry) -> bool:
+    """Whether two geometries have a point in common."""
     found = matrix(a, b)
     return found[:2] + found[3:5] != "FFFF"
 
@@ -182,6 +183,14 @@ def _centroid(geometry: BaseGeometry) -> _Centroid:
         x, y = (sum(numbers) / len(points) for numbers in zip(*points, strict=True))
         return _rational((x, y))
     return _centroid_of_lines([segment for path in paths for segment in pairwise(path)])
+
+
+def centroid_in_plane(geometry: BaseGeometry) -> tuple[float, float]:
+    """The centroid that `same_place` takes, as doubles."""
+    found = _centroid(geometry)
+    weight = _interval(found.weight, 128)
+    x, y = (_quotient(_interval(roots, 128), weight) for roots in (found.x, found.y))
+    return float(x[0]), float(y[0])
 
 
 def _rational(point: _Point) -> _Centroid:

@@ -34,6 +34,7 @@ from fencepost.match.reference.values import (
     normal,
 )
 from fencepost.model.event import attributes
+from fencepost.model.space import Space
 from fencepost.model.tokens import keywords, tokenise
 
 __all__ = ["evaluate", "matches"]
@@ -43,7 +44,10 @@ _Attributes: TypeAlias = Mapping[str, object]
 
 
 def matches(
-    condition: ast.Condition, event: object, stop_words: Collection[str] = frozenset()
+    condition: ast.Condition,
+    event: object,
+    stop_words: Collection[str] = frozenset(),
+    space: Space = Space.PLANAR,
 ) -> bool:
     """
     Whether an event satisfies a condition: only what is true matches, not what is unknown.
@@ -56,17 +60,22 @@ def matches(
         What `fencepost.model.event.attributes` takes.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
+    space : Space
+        What coordinates mean.
 
     Returns
     -------
     bool
         True just where `evaluate` is.
     """
-    return evaluate(condition, event, stop_words) is True
+    return evaluate(condition, event, stop_words, space) is True
 
 
 def evaluate(
-    condition: ast.Condition, event: object, stop_words: Collection[str] = frozenset()
+    condition: ast.Condition,
+    event: object,
+    stop_words: Collection[str] = frozenset(),
+    space: Space = Space.PLANAR,
 ) -> Truth:
     """
     Whether a condition is true, false or unknown of an event.
@@ -79,6 +88,8 @@ def evaluate(
         What `fencepost.model.event.attributes` takes.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
+    space : Space
+        What coordinates mean.
 
     Returns
     -------
@@ -90,17 +101,19 @@ def evaluate(
     ModelError
         If the event is none.
     """
-    return _evaluate(condition, attributes(event), stop_words)
+    return _evaluate(condition, attributes(event), stop_words, space)
 
 
-def _evaluate(condition: ast.Condition, event: _Attributes, stop_words: Collection[str]) -> Truth:
+def _evaluate(
+    condition: ast.Condition, event: _Attributes, stop_words: Collection[str], space: Space
+) -> Truth:
     match condition:
         case ast.And(parts):
-            return _all([_evaluate(part, event, stop_words) for part in parts])
+            return _all([_evaluate(part, event, stop_words, space) for part in parts])
         case ast.Or(parts):
-            return _any([_evaluate(part, event, stop_words) for part in parts])
+            return _any([_evaluate(part, event, stop_words, space) for part in parts])
         case ast.Not(part):
-            return _not(_evaluate(part, event, stop_words))
+            return _not(_evaluate(part, event, stop_words, space))
         case ast.Boolean(value):
             return value
         case ast.Truth(attribute):
@@ -117,11 +130,11 @@ def _evaluate(condition: ast.Condition, event: _Attributes, stop_words: Collecti
         case ast.Like(value, pattern):
             return _like(_value(value, event), _value(pattern, event))
         case ast.SpatialCondition(function, left, right):
-            a, b = _geometry(left, event), _geometry(right, event)
+            a, b = _geometry(left, event, space), _geometry(right, event, space)
             return None if a is None or b is None else are_related(function, a, b)
         case ast.NearCondition(near, left, right, distance):
-            a, b = _geometry(left, event), _geometry(right, event)
-            return None if a is None or b is None else are_near(near, a, b, distance)
+            a, b = _geometry(left, event, space), _geometry(right, event, space)
+            return None if a is None or b is None else are_near(near, a, b, distance, space)
         case ast.TemporalCondition(temporal, first, second):
             s, t = _span(first, event), _span(second, event)
             return None if s is None or t is None else are_spans_related(temporal, s, t)
@@ -213,9 +226,13 @@ def _like(value: object, pattern: object) -> Truth:
 # --- Space and time ---------------------------------------------------------------------------
 
 
-def _geometry(node: ast.Property | ast.Geometry, event: _Attributes) -> BaseGeometry | None:
+def _geometry(
+    node: ast.Property | ast.Geometry, event: _Attributes, space: Space
+) -> BaseGeometry | None:
     """The geometry, None if it is missing or cannot be used."""
-    return node.value if isinstance(node, ast.Geometry) else geometry_of(event.get(node.name))
+    if isinstance(node, ast.Geometry):
+        return node.value
+    return geometry_of(event.get(node.name), space)
 
 
 def _span(node: ast.Property | ast.Time | ast.Interval, event: _Attributes) -> Span | None:

@@ -1,8 +1,8 @@
 """Geometries of events, in any form that `fencepost.relate` takes, read with Shapely.
 
 A geometry that cannot be used is None: one that cannot be read, is empty or has an empty part,
-has a coordinate that is not finite, is a collection or a curve, or is invalid. Z and M are
-ignored, and so is an SRID.
+has a coordinate that is not finite or that the space has not, is a collection or a curve, or is
+invalid. Z and M are ignored, and so is an SRID.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.match.reference.relation import defect
+from fencepost.model.space import Space
 
 __all__ = ["geometry_of"]
 
@@ -45,7 +46,7 @@ class _UnreadableError(Exception):
     """A value that is no geometry."""
 
 
-def geometry_of(value: object) -> BaseGeometry | None:
+def geometry_of(value: object, space: Space = Space.PLANAR) -> BaseGeometry | None:
     """
     The geometry that a value is, if it can be used.
 
@@ -54,6 +55,8 @@ def geometry_of(value: object) -> BaseGeometry | None:
     value : object
         A Shapely geometry; WKT; WKB or EWKB as bytes; a GeoJSON geometry or Feature as a
         mapping, or an object whose ``__geo_interface__`` is one.
+    space : Space
+        What coordinates mean.
 
     Returns
     -------
@@ -66,16 +69,16 @@ def geometry_of(value: object) -> BaseGeometry | None:
             geometry = _read(value)
     except (_UnreadableError, shapely.errors.ShapelyError, ValueError):
         return None
-    return geometry if _is_usable(geometry) else None
+    return geometry if _is_usable(geometry, space) else None
 
 
-def _is_usable(geometry: BaseGeometry) -> bool:
+def _is_usable(geometry: BaseGeometry, space: Space) -> bool:
     parts = shapely.get_parts(geometry)
     return (
         geometry.geom_type in _DEPTH
         and len(parts) > 0
         and not any(part.is_empty for part in parts)
-        and bool(np.isfinite(shapely.get_coordinates(geometry)).all())
+        and bool((np.abs(shapely.get_coordinates(geometry)) <= space.limits).all())
         and defect(geometry) is None
     )
 

@@ -9,9 +9,13 @@ import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from fencepost.language import ast
+from fencepost.match.reference.ellipsoid import metres
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.values import Instant, items_of, normal
+from fencepost.model.space import Space
 from fencepost.model.tokens import keywords, tokenise
 from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 
@@ -28,6 +32,7 @@ def scores(
     living: Sequence[_Filters],
     event: Mapping[str, object],
     stop_words: Collection[str] = frozenset(),
+    space: Space = Space.PLANAR,
 ) -> list[float]:
     """
     The scores of subscriptions that an event answers.
@@ -42,6 +47,8 @@ def scores(
         Attributes.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
+    space : Space
+        What coordinates mean.
 
     Returns
     -------
@@ -54,7 +61,9 @@ def scores(
         for word in _event_words(event.get(name), stop_words):
             count = sum(word in named.get(name, ()) for named in everything)
             weights[name, word] = math.log(1 + len(living) / (1 + count))
-    return [(_text(one, event, weights, stop_words) + _place(one, event)) / 2 for one in matching]
+    return [
+        (_text(one, event, weights, stop_words) + _place(one, event, space)) / 2 for one in matching
+    ]
 
 
 def _text(
@@ -104,7 +113,7 @@ def _event_words(value: object, stop_words: Collection[str]) -> set[Hashable]:
     return items_of(plain) or set()
 
 
-def _place(own: _Filters, event: Mapping[str, object]) -> float:
+def _place(own: _Filters, event: Mapping[str, object], space: Space) -> float:
     found = [0.0]
     for term in _terms(own):
         check = term.check
@@ -117,9 +126,10 @@ def _place(own: _Filters, event: Mapping[str, object]) -> float:
             continue
         source = check.column.source
         assert isinstance(source, ast.Property)
-        geometry = geometry_of(event.get(source.name)) if wanted else None
+        geometry = geometry_of(event.get(source.name), space) if wanted else None
         if geometry is not None:
-            found.append(_nearness(geometry.bounds, check.geometry.value.bounds, reach))
+            measured = _nearness_on_ellipsoid if space is Space.WGS84 else _nearness
+            found.append(measured(geometry.bounds, check.geometry.value.bounds, reach))
     return max(found)
 
 
@@ -130,6 +140,16 @@ def _nearness(event: _Box, wanted: _Box, reach: float) -> float:
     x0, y0, x1, y1 = wanted
     radius = math.hypot(x1 / 8 - x0 / 8, y1 / 8 - y0 / 8) / 2 + reach / 8
     return radius / (radius + distance) if distance else 1.0
+
+
+def _nearness_on_ellipsoid(event: _Box, wanted: _Box, reach: float) -> float:
+    """The same in metres; the radius is the way from the middle to the corner farthest away."""
+    (x, y), (u, v) = (((x0 + x1) / 2, (y0 + y1) / 2) for x0, y0, x1, y1 in (event, wanted))
+    west, south, _, north = wanted
+    ways = np.array([(x, y, u, v), (u, v, west, south), (u, v, west, north)])
+    distance, *corners = metres(*ways.T).tolist()
+    radius = max(corners) + reach
+    return float(radius / (radius + distance)) if distance else 1.0
 
 
 def _centre(box: _Box) -> tuple[float, float]:

@@ -1,4 +1,6 @@
-"""The spatial functions of two geometries, by the exact DE-9IM matrix and the exact distance."""
+"""The spatial functions of two geometries, by the exact DE-9IM matrix and the distance: exactly in
+the plane, to a micrometre on the ellipsoid.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,10 @@ from typing import Final
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.language.ast import Near, Spatial
-from fencepost.match.reference.distance import beyond, same_place, within
+from fencepost.match.reference import distance, ellipsoid
 from fencepost.match.reference.relation import matrix, relation
 from fencepost.model.relation import Relation
+from fencepost.model.space import Space
 
 __all__ = ["are_near", "are_related"]
 
@@ -51,10 +54,16 @@ def are_related(function: Spatial, a: BaseGeometry, b: BaseGeometry) -> bool:
     return any(_has_pattern(found, pattern) for pattern in patterns)
 
 
-def are_near(function: Near, a: BaseGeometry, b: BaseGeometry, distance: float) -> bool:
+def are_near(
+    function: Near, a: BaseGeometry, b: BaseGeometry, bound: float, space: Space = Space.PLANAR
+) -> bool:
     """Whether a bound on the distance of two usable geometries holds."""
-    decide = {Near.S_DWITHIN: within, Near.S_BEYOND: beyond, Near.S_SAMEPLACE: same_place}
-    return decide[function](a, b, distance)
+    same_place, within = distance.same_place, distance.within
+    if space is Space.WGS84:
+        same_place, within = ellipsoid.same_place, ellipsoid.within
+    if function is Near.S_SAMEPLACE:
+        return same_place(a, b, bound)
+    return within(a, b, bound) is (function is Near.S_DWITHIN)
 
 
 def _patterns(function: Spatial, a: int, b: int) -> tuple[str, ...]:

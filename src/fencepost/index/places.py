@@ -1,0 +1,59 @@
+"""Where an event must be for a check about its geometry to be true: one box or, across the
+antimeridian, two.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels import matching, places
+from fencepost.kernels.geodesic_box import reach
+from fencepost.kernels.shapes import ShapeArrays
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Places(NamedTuple):
+    """What the box of an event's geometry must meet for each of some checks to be true."""
+
+    kinds: NDArray[np.uint8]  # see `fencepost.kernels.places`
+    boxes: Floats  # (n, 4); infinite where that is nearly everywhere
+    split: Ints  # the checks, ascending, of which a box beyond the antimeridian does as well
+    beyond: Floats  # (len(split), 4), those boxes
+
+    def beyond_of(self, checks: Ints) -> tuple[Ints, Floats]:
+        """Which of some checks have a box beyond the antimeridian, and those boxes."""
+        if not len(self.split):
+            return np.empty(0, np.int64), np.empty((0, 4))
+        place = np.minimum(np.searchsorted(self.split, checks), len(self.split) - 1)
+        rows = np.flatnonzero(self.split[place] == checks)
+        return rows, self.beyond[place[rows]]
+
+    def joined(self) -> Floats:
+        """One box for each check; where there are two, one that holds both."""
+        boxes = self.boxes.copy()
+        boxes[self.split, 0] = np.minimum(boxes[self.split, 0], self.beyond[:, 0])
+        boxes[self.split, 2] = np.maximum(boxes[self.split, 2], self.beyond[:, 2])
+        return boxes
+
+
+def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
+    """Where events must be for checks to be true."""
+    boxes = np.zeros((len(checks), 4))
+    kinds = np.empty(len(checks), np.uint8)
+    places.places(checks, shapes, boxes, kinds)
+    geodesic = np.flatnonzero(
+        (checks["kind"] == matching.NEAR)
+        & (checks["function"] >= matching.ON_WGS84)
+        & (kinds != places.NOWHERE)
+    )
+    if not len(geodesic):
+        return Places(kinds, boxes, geodesic, np.empty((0, 4)))
+    near = reach(boxes[geodesic], checks["low"][geodesic])
+    boxes[geodesic] = near[:, 0]
+    split = np.isfinite(near[:, 1, 0])
+    return Places(kinds, boxes, geodesic[split], near[split, 1])

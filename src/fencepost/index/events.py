@@ -246,9 +246,7 @@ def _naming(table: pa.Table, names: Sequence[str]) -> Iterator[None]:
 
 def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
     """Rows as Python objects, of the columns that something asks for."""
-    asked = {
-        p.name for storage in Storage for c in columns.of(storage) for p in properties(c.source)
-    }
+    asked = columns.attributes(*Storage)
     chosen = [name for name in table.column_names if name in asked]
     listed = []
     for name in chosen:

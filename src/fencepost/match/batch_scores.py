@@ -14,8 +14,8 @@ from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Pairs, python_rows
 from fencepost.match.ranking import by_shelf
 from fencepost.model.event import attributes
+from fencepost.model.geoarrow import with_named_geometries
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import properties
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
@@ -48,12 +48,8 @@ def _values(
     if not isinstance(events, pa.Table):
         return [EventValues(attributes(events[row]), tokeniser) for row in rows.tolist()]
     # Of a table only words and places: other columns may hold what Python has no value for.
-    asked = {
-        p.name
-        for storage in (Storage.LIST, Storage.GEOMETRY)
-        for column in matcher._columns.of(storage)
-        for p in properties(column.source)
-    }
+    asked = matcher._columns.attributes(Storage.LIST, Storage.GEOMETRY)
     chosen = events.select([name for name in events.column_names if name in asked])
-    everything = python_rows(chosen, tokeniser)
+    named = with_named_geometries(chosen, matcher._columns.geometric())
+    everything = python_rows(named, tokeniser)
     return [everything[row] for row in rows.tolist()]

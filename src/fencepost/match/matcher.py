@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.index.columns import Columns
+from fencepost.index.columns import Columns, Storage
 from fencepost.index.planner import Path as AccessPath
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
@@ -47,7 +47,7 @@ from fencepost.model.event import attributes
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters, properties
+from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
 
 INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")
@@ -265,6 +265,7 @@ class Matcher:
 
         Columns may be Arrow arrays; geometries may be an (n, 4) array of boxes. Where a row asks
         for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
+        Geometries may be an Arrow table of one column, too, whose metadata say what it holds.
         """
         with self._shelves.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
@@ -470,13 +471,7 @@ class Matcher:
 
     def attributes_asked(self) -> frozenset[str]:
         """The attributes that some subscription asks about."""
-        self.snapshot()
-        return frozenset(
-            p.name
-            for rows in self._columns.by_storage
-            for column in rows
-            for p in properties(column.source)
-        )
+        return frozenset(self._columns.attributes(*Storage))
 
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""

@@ -44,12 +44,13 @@ def _values(
     matcher: Matcher, events: pa.Table | Sequence[object], rows: NDArray[np.int64]
 ) -> Sequence[EventValues]:
     """The chosen events, with what scores depend on."""
-    tokeniser = matcher._columns.tokeniser
+    columns = matcher._columns
     if not isinstance(events, pa.Table):
+        tokeniser = columns.tokeniser
         return [EventValues(attributes(events[row]), tokeniser) for row in rows.tolist()]
     # Of a table only words and places: other columns may hold what Python has no value for.
-    asked = matcher._columns.attributes(Storage.LIST, Storage.GEOMETRY)
+    asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
     chosen = events.select([name for name in events.column_names if name in asked])
-    named = with_named_geometries(chosen, matcher._columns.geometric())
-    everything = python_rows(named, tokeniser)
+    named = with_named_geometries(chosen, columns.geometric())
+    everything = python_rows(named, columns)
     return [everything[row] for row in rows.tolist()]

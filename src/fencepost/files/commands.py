@@ -289,7 +289,8 @@ def explain(
     and for each of these the reason. It matches the same events.
 
     With --plan, show for each alternative of the subscription the access
-    path by which events find it, and of how many events that is expected.
+    path by which events find it, of how many events that is expected, and
+    whether from events seen or from the subscriptions.
 
     [bold]Examples[/bold]
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index

@@ -116,6 +116,7 @@ class SegmentEngine(_OfShelves):
     def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = self._laid_out(events)
+        self._shelves.seen.look(block, len(events))
         laid_out = time.perf_counter_ns()
         segments = [shelf.segment for shelf in shelves]
         found = self._runner.match(segments, block, self._clock(), shelves.version)

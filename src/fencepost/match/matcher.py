@@ -275,7 +275,7 @@ class Matcher:
             taken = self._shelves.first_taken(compiled.ids)
             if taken is not None:
                 raise ModelError(in_use(taken))
-            shelf = compiled.shelf()
+            shelf = compiled.shelf(self._shelves.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
             self._shelves.push(shelf)
@@ -476,6 +476,14 @@ class Matcher:
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
         self._shelves.settle()
+
+    def plan_anew(self) -> None:
+        """Index everything anew, by what the events that went by are like.
+
+        What comes, and what is merged, is planned so anyway. This is for many subscriptions that
+        were there before the events, and stay; it takes what building them took.
+        """
+        self._shelves.plan_anew()
 
     # Keeping
 

@@ -42,7 +42,7 @@ from fencepost.match.explain import written
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 4
+FORMAT = 5
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 

@@ -10,9 +10,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -318,59 +319,34 @@ def explain(
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
+    from fencepost.files.single import Asked, explained, one_event, planned, simplified
+
+    asked_about = Asked(id, index, subscriptions, expression, stop_words)
     if plan:
-        _show_plan(id, index, subscriptions, expression, stop_words, as_json)
+        filters = planned(asked_about)
+        text = "\n".join(map(str, filters)) or "nothing: no event can match"
+        _show({"filters": [one.as_dict() for one in filters]}, text, as_json)
         return
     if event is None:
-        _show_simplified(id, index, subscriptions, expression, stop_words, as_json)
+        simplification = simplified(asked_about)
+        _show(simplification.as_dict(), str(simplification), as_json)
         return
-    from fencepost.files.single import explained, one_event
-
-    given = one_event(event, row)
-    explanation, expired = explained(given, id, index, subscriptions, expression, stop_words)
+    explanation, expired = explained(one_event(event, row), asked_about)
     matches = explanation.matches and not expired
-    if as_json:
-        print_json(matches=matches, expired=expired, explanation=explanation.as_dict())
-    else:
-        note = ", because it has expired" if expired else ""
-        print_line(
-            "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"])
-        )
+    note = ", because it has expired" if expired else ""
+    _show(
+        {"matches": matches, "expired": expired, "explanation": explanation.as_dict()},
+        "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"]),
+        as_json,
+    )
     raise typer.Exit(0 if matches else NO_MATCH)
 
 
-def _show_plan(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-    as_json: bool,
-) -> None:
-    from fencepost.files.single import planned
-
-    filters = planned(id, index, subscriptions, expression, stop_words)
+def _show(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     if as_json:
-        print_json(filters=[one.as_dict() for one in filters])
+        print_json(**values)
     else:
-        print_line("\n".join(map(str, filters)) or "nothing: no event can match")
-
-
-def _show_simplified(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-    as_json: bool,
-) -> None:
-    from fencepost.files.single import simplified
-
-    simplification = simplified(id, index, subscriptions, expression, stop_words)
-    if as_json:
-        print_json(**simplification.as_dict())
-    else:
-        print_line(str(simplification))
+        print_line(text)
 
 
 def stats(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,68 +60,54 @@ def one_event(given: str, row: int | None = None) -> dict[str, Any]:
     return found
 
 
-def explained(
-    event: dict[str, Any],
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[Explanation, bool]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The subscription that is asked about, as the options of the command name it."""
+
+    id: str | None
+    index: Path | None
+    subscriptions: str | None
+    expression: str | None
+    stop_words: Path | None
+
+
+def explained(event: dict[str, Any], asked: Asked) -> tuple[Explanation, bool]:
     """Why an event matches, and whether the subscription has expired."""
-    matcher, name = _found(id, index, subscriptions, expression, stop_words)
+    matcher, name = _found(asked)
     return matcher.explain(event, name), name not in matcher
 
 
-def simplified(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> Simplification:
+def simplified(asked: Asked) -> Simplification:
     """What a subscription or an expression can do without."""
-    if expression is not None:
-        return simplify(expression, stop_words=read_stop_words(stop_words))
-    matcher, name = _found(id, index, subscriptions, expression, stop_words)
+    if asked.expression is not None:
+        return simplify(asked.expression, stop_words=read_stop_words(asked.stop_words))
+    matcher, name = _found(asked)
     return simplify(matcher.expression(name), stop_words=matcher.stop_words)
 
 
-def planned(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[PlannedFilter, ...]:
+def planned(asked: Asked) -> tuple[PlannedFilter, ...]:
     """How events find a subscription among all that it was given with."""
-    if subscriptions is None or id is None:
-        matcher, name = _found(id, index, subscriptions, expression, stop_words)
+    if asked.subscriptions is None or asked.id is None:
+        matcher, name = _found(asked)
         return matcher.plan(name)
-    matcher = Matcher(stop_words=read_stop_words(stop_words))
+    matcher = Matcher(stop_words=read_stop_words(asked.stop_words))
     bad: list[DeadLetter] = []
-    for rows, _ in read_subscriptions(subscriptions, bad.append):
+    for rows, _ in read_subscriptions(asked.subscriptions, bad.append):
         matcher.subscribe_many([row.values for row in rows], [])
-    return matcher.plan(id)
+    return matcher.plan(asked.id)
 
 
-def _found(
-    id: str | None,
-    index: Path | None,
-    subscriptions: str | None,
-    expression: str | None,
-    stop_words: Path | None,
-) -> tuple[Matcher, str]:
+def _found(asked: Asked) -> tuple[Matcher, str]:
     """A matcher that holds the subscription, and its id."""
-    if index is not None:
-        matcher = Matcher.open(index)
+    if asked.index is not None:
+        matcher = Matcher.open(asked.index)
     else:
-        matcher = Matcher(stop_words=read_stop_words(stop_words))
-        if expression is not None:
-            matcher.subscribe(_OWN, expression)
-        elif subscriptions is not None and id is not None:
-            _subscribe_one(matcher, subscriptions, id)
-    return matcher, _OWN if id is None else id
+        matcher = Matcher(stop_words=read_stop_words(asked.stop_words))
+        if asked.expression is not None:
+            matcher.subscribe(_OWN, asked.expression)
+        elif asked.subscriptions is not None and asked.id is not None:
+            _subscribe_one(matcher, asked.subscriptions, asked.id)
+    return matcher, _OWN if asked.id is None else asked.id
 
 
 def _subscribe_one(matcher: Matcher, path: str, id: str) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.peers.contest import SINGLE, Outcome
-from bench.report import Table, log_axis
+from bench.peers import optional, ours
+from bench.peers.contest import SINGLE, Outcome, plain_outcomes, wrong_ids
+from bench.report import Report, Table, log_axis
 from bench.timing import Timing, figure, ratio
 
 OURS, THEIRS = "#0b6e4f", "#e0a100"
@@ -44,6 +45,35 @@ def at_most(what: str, most: float, value: float | None, unit: str) -> Goal:
     return Goal(what, asked, f"{figure(value)} {unit}", value <= most)
 
 
+def report(
+    name: str,
+    title: str,
+    values: Mapping[str, Any],
+    outcomes: Mapping[str, Outcome],
+    goals: Sequence[Goal],
+    absent: Mapping[str, str],
+    *,
+    size: tuple[float, float],
+    notes: Sequence[str],
+) -> Report:
+    """A contest, setting by setting, of those who took part; `values` are for JSON."""
+    return Report(
+        name,
+        title,
+        {
+            **values,
+            "absent": dict(absent),
+            "settings": plain_outcomes(outcomes),
+            "goals": [goal.plain() for goal in goals],
+            "wrong_ids": wrong_ids(outcomes.values()),
+        },
+        [goal_table(goals), _time_table(outcomes), _check_table(outcomes)],
+        lambda picture: _bars(picture, title, outcomes),
+        size=size,
+        notes=[*(optional.absence(peer, why) for peer, why in absent.items()), *notes],
+    )
+
+
 def goal_table(goals: Sequence[Goal]) -> Table:
     """What was asked for."""
     words = {True: "yes", False: "NO", None: "not measured"}
@@ -57,7 +87,7 @@ def microseconds(timing: Timing) -> str:
     return figure(timing.min_ms * 1e3) + (spread if timing.rounds > 1 else "")
 
 
-def time_table(outcomes: Mapping[str, Outcome]) -> Table:
+def _time_table(outcomes: Mapping[str, Outcome]) -> Table:
     """A row for each method, two columns for each setting."""
     names = dict.fromkeys(name for own in outcomes.values() for name in own.times)
     modes = {name: mode for own in outcomes.values() for name, mode in own.modes.items()}
@@ -74,7 +104,7 @@ def time_table(outcomes: Mapping[str, Outcome]) -> Table:
     return Table("Microseconds an event: best round (mean ± deviation)", columns, rows)
 
 
-def check_table(outcomes: Mapping[str, Outcome]) -> Table:
+def _check_table(outcomes: Mapping[str, Outcome]) -> Table:
     """In how many ids each method differs from the judge."""
     rows = [
         [
@@ -94,7 +124,7 @@ def check_table(outcomes: Mapping[str, Outcome]) -> Table:
     )
 
 
-def bars(picture: Any, title: str, outcomes: Mapping[str, Outcome], ours: Sequence[str]) -> None:
+def _bars(picture: Any, title: str, outcomes: Mapping[str, Outcome]) -> None:
     """Bars for each setting, best rounds, on a logarithmic axis."""
     every = picture.subplots(1, len(outcomes), squeeze=False, sharey=True)[0]
     for axes, (label, own) in zip(every, outcomes.items(), strict=True):
@@ -102,7 +132,7 @@ def bars(picture: Any, title: str, outcomes: Mapping[str, Outcome], ours: Sequen
         values = [own.times[name].min_ms * 1e3 for name in names]
         colours = []
         for name in names:
-            dark = OURS if name in ours else THEIRS
+            dark = OURS if name in (*ours.IN_BULK, *ours.ONE_BY_ONE) else THEIRS
             colours.append(dark if own.modes[name] == SINGLE else _SHADES[dark])
         shown = axes.barh(range(len(names)), values, color=colours)
         axes.bar_label(shown, [figure(value) for value in values], padding=3, fontsize=10)

@@ -688,6 +688,22 @@ class TestExplain:
         assert [part["outcome"] for part in answer["explanation"]["parts"]] == ["false", "unknown"]
         assert answer["explanation"]["parts"][0]["found"] == {"off_by": 10}
 
+    def test_a_plan_says_from_what_it_expects(self, index: Path) -> None:
+        for place in (["--subscriptions", "hail.csv"], ["--index", index]):
+            result = run("explain", "--plan", "storm", *place)
+            assert result.exit_code == 0
+            assert "expected from subscriptions)" in result.stdout
+        matcher = Matcher()
+        matcher.subscribe("of k", "kind = 'k' AND n > 1")
+        matcher.match_batch([{"kind": "other", "n": 2}] * 1000)
+        matcher.plan_anew()
+        matcher.save("seen.index")
+        result = run("explain", "--plan", "of k", "--index", "seen.index", "--json")
+        (planned,) = json.loads(result.stdout)["filters"]
+        assert (planned["path"], planned["expected_from"]) == ("equality", "events")
+        assert planned["share"] > 0.4  # alone, it was expected of all; 7 events say otherwise
+        assert planned["share"] < 0.6
+
     def test_text_that_is_no_utf8(self) -> None:
         result = run("explain", '{"a": "\\ud800"}', "-e", "a = 'x'")
         assert result.exit_code == 4

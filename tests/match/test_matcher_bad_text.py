@@ -162,3 +162,37 @@ def test_tables_of_subscriptions() -> None:
     table = pa.table({"id": text(b"d", b"\xff", b""), "expression": ["n > 1"] * 3})
     assert matcher.subscribe_many(table, bad) == 1
     assert [row for row, _ in bad] == [1, 2]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_what_nobody_asks_for_may_be_anything(index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("large", "n > 1")
+    unreadable = pa.array([10**18] * 3).view(pa.timestamp("s"))  # far beyond Python's years
+    table = pa.table({"t": text(LATIN, b"", None), "when": unreadable, "n": [1, 2, 3]})
+    assert matcher.match_batch(table)["event"].to_pylist() == [1, 2]
+    matcher.subscribe("text", "t = ''")
+    with pytest.raises(ModelError, match=f"'t' {REASON}"):
+        matcher.match_batch(table)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("form", ["texts", "large texts", "views", "encoded"])
+def test_bad_bytes_in_wkt_are_no_geometry(index: str, form: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("in", "S_INTERSECTS(g, BBOX(0, 0, 2, 2))")
+    matcher.subscribe("sum", "n + m > 3")  # for which values are looked at one by one
+    rows = (b"POINT (1 1)", b"POINT (1 \xff)", b"POINT (5 5)")
+    column = {
+        "texts": text(*rows),
+        "large texts": text(*rows).cast(pa.large_string()),
+        "views": text(*rows).cast(pa.string_view()),
+        "encoded": encoded(*rows),
+    }[form]
+    table = pa.table({"g": column, "n": [1, 2, 3], "m": [1, 2, 3]})
+    found = matcher.match_batch(table).to_pydict()
+    assert list(zip(found["event"], found["subscription"], strict=True)) == [
+        (0, "in"),
+        (1, "sum"),
+        (2, "sum"),
+    ]

@@ -100,10 +100,10 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     building, go_on = threading.Event(), threading.Event()
 
-    def slow(*args: Any) -> Any:
+    def slow(*args: Any, **options: Any) -> Any:
         building.set()
         assert go_on.wait(20)
-        return segment_module.build(*args)
+        return segment_module.build(*args, **options)
 
     monkeypatch.setattr(shelves_module, "build", slow)
     matcher = Matcher()
@@ -169,10 +169,10 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     building, go_on = threading.Event(), threading.Event()
 
-    def slow(*args: Any) -> Any:
+    def slow(*args: Any, **options: Any) -> Any:
         building.set()
         assert go_on.wait(20)
-        return segment_module.build(*args)
+        return segment_module.build(*args, **options)
 
     monkeypatch.setattr(shelves_module, "build", slow)
     matcher = Matcher()

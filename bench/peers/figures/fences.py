@@ -8,17 +8,9 @@ from functools import partial
 import numpy as np
 
 from bench.peers import optional, ours, packed_rtree, trees
-from bench.peers.contest import Effort, Outcome, measure, plain_outcomes, wrong_ids
+from bench.peers.contest import Effort, Outcome, measure
 from bench.peers.polygons import spread, stars
-from bench.peers.showing import (
-    Goal,
-    at_most,
-    bars,
-    check_table,
-    goal_table,
-    time_table,
-    times_faster,
-)
+from bench.peers.showing import Goal, at_most, report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
@@ -52,23 +44,19 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         outcomes[label], absent = _measure(count, sizes, seed, progress)
     goals = [goal for label, own in outcomes.items() for goal in _goals(label, own)]
     title = f"{sizes.points:,} points in {' and '.join(f'{n:,}' for n in sizes.fences)} polygons"
-    return Report(
+    return report(
         "fences",
         title,
         {
             "seed": seed,
             "points": sizes.points,
             "versions": optional.versions("shapely", "geoindex-rs"),
-            "absent": absent,
-            "settings": plain_outcomes(outcomes),
-            "goals": [goal.plain() for goal in goals],
-            "wrong_ids": wrong_ids(outcomes.values()),
         },
-        [goal_table(goals), time_table(outcomes), check_table(outcomes)],
-        lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
+        outcomes,
+        goals,
+        absent,
         size=(14.0, 6.0),
         notes=[
-            *(optional.absence(name, why) for name, why in absent.items()),
             f"Polygons of {POINTS_OF_A_FENCE[0]} to {POINTS_OF_A_FENCE[1]} points, everywhere in a "
             "square; a point is in "
             + " and ".join(figure(own.answers) for own in outcomes.values())

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 
 from bench.peers import mixed_questions, optional, ours, postgis, trees_by_kind
-from bench.peers.contest import Effort, Method, measure, plain_outcomes, wrong_ids
-from bench.peers.showing import bars, check_table, goal_table, time_table, times_faster
+from bench.peers.contest import Effort, Method, measure
+from bench.peers.showing import report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
@@ -69,24 +69,19 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
     ]
     label = f"{sizes.subscriptions:,} subscriptions"
     title = f"{label} of a region, a kind, a range of prices and keywords"
-    outcomes = {label: outcome}
-    return Report(
+    return report(
         "mixed",
         title,
         {
             "seed": seed,
             "subscriptions": sizes.subscriptions,
             "versions": versions,
-            "absent": absent,
-            "settings": plain_outcomes(outcomes),
-            "goals": [goal.plain() for goal in goals],
-            "wrong_ids": wrong_ids(outcomes.values()),
         },
-        [goal_table(goals), time_table(outcomes), check_table(outcomes)],
-        lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
+        {label: outcome},
+        goals,
+        absent,
         size=(11.0, 4.5),
         notes=[
-            *(optional.absence(name, why) for name, why in absent.items()),
             f"An event has {figure(outcome.answers)} answers. A point is in "
             f"{min(mixed_questions.COVER, sizes.subscriptions / 20):,.0f} regions, there are "
             f"{mixed_questions.KINDS} kinds; a range has a fifth of all prices.",

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from bench.peers import kd_trees, optional, ours
-from bench.peers.contest import Effort, Method, measure, plain_outcomes, wrong_ids
-from bench.peers.showing import bars, check_table, goal_table, time_table, times_faster
+from bench.peers.contest import Effort, Method, measure
+from bench.peers.showing import report, times_faster
 from bench.progress import Progress
 from bench.report import Report
 from bench.timing import figure
@@ -77,24 +77,19 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
         for way in kd_trees.IN_BULK
     ]
     title = f"{sizes.positions:,} positions within {REACH_M / 1e3:g} km of {label}, two strings"
-    outcomes = {label: outcome}
-    return Report(
+    return report(
         "taxi",
         title,
         {
             "seed": seed,
             "positions": sizes.positions,
             "versions": optional.versions("scipy"),
-            "absent": absent,
-            "settings": plain_outcomes(outcomes),
-            "goals": [goal.plain() for goal in goals],
-            "wrong_ids": wrong_ids(outcomes.values()),
         },
-        [goal_table(goals), time_table(outcomes), check_table(outcomes)],
-        lambda picture: bars(picture, title, outcomes, (*ours.IN_BULK, *ours.ONE_BY_ONE)),
+        {label: outcome},
+        goals,
+        absent,
         size=(11.0, 4.5),
         notes=[
-            *(optional.absence(name, why) for name, why in absent.items()),
             f"A subscription: S_DWITHIN({ours.PLACE}, POINT, {REACH_M:g}) AND a = '..' AND b = "
             f"'..', with {len(STATES)} strings for a and {len(KINDS)} for b. {TAXIS} taxis move "
             f"by steps of {STEP_M:g} m in a city of {CITY_M / 1e3:g} km. A position has "

@@ -10,9 +10,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -303,7 +304,8 @@ def explain(
     and for each of these the reason. It matches the same events.
 
     With --plan, show for each alternative of the subscription the access
-    path by which events find it, and of how many events that is expected.
+    path by which events find it, of how many events that is expected, and
+    whether from events seen or from the subscriptions.
 
     [bold]Examples[/bold]
       fencepost explain events.ndjson storm-7 --row 12 --index hail.index
@@ -332,46 +334,34 @@ def explain(
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
+    from fencepost.files.single import explained, one_event, planned, simplified
+
     source = Source(id, index, subscriptions, expression, stop_words, space)
     if plan:
-        _show_plan(source, as_json)
+        filters = planned(source)
+        text = "\n".join(map(str, filters)) or "nothing: no event can match"
+        _show({"filters": [one.as_dict() for one in filters]}, text, as_json)
         return
     if event is None:
-        _show_simplified(source, as_json)
+        simplification = simplified(source)
+        _show(simplification.as_dict(), str(simplification), as_json)
         return
-    from fencepost.files.single import explained, one_event
-
-    given = one_event(event, row)
-    explanation, expired = explained(given, source)
+    explanation, expired = explained(one_event(event, row), source)
     matches = explanation.matches and not expired
-    if as_json:
-        print_json(matches=matches, expired=expired, explanation=explanation.as_dict())
-    else:
-        note = ", because it has expired" if expired else ""
-        print_line(
-            "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"])
-        )
+    note = ", because it has expired" if expired else ""
+    _show(
+        {"matches": matches, "expired": expired, "explanation": explanation.as_dict()},
+        "\n".join([*explanation.lines(), f"matches: {'yes' if matches else 'no' + note}"]),
+        as_json,
+    )
     raise typer.Exit(0 if matches else NO_MATCH)
 
 
-def _show_plan(source: Source, as_json: bool) -> None:
-    from fencepost.files.single import planned
-
-    filters = planned(source)
+def _show(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     if as_json:
-        print_json(filters=[one.as_dict() for one in filters])
+        print_json(**values)
     else:
-        print_line("\n".join(map(str, filters)) or "nothing: no event can match")
-
-
-def _show_simplified(source: Source, as_json: bool) -> None:
-    from fencepost.files.single import simplified
-
-    simplification = simplified(source)
-    if as_json:
-        print_json(**simplification.as_dict())
-    else:
-        print_line(str(simplification))
+        print_line(text)
 
 
 def stats(

@@ -1,9 +1,4 @@
-"""Geometry columns of Parquet files: WKB as bytes, GeoArrow as an Arrow type that names itself.
-
-GeoParquet says in its metadata what its columns hold, and a column of nested lists alone does not
-say whether it holds polygons or several lines. The type below carries the name to the matcher,
-which then reads the column through its offsets; a single value of it is a GeoJSON geometry.
-"""
+"""Geometry columns of Parquet files: WKB as bytes, GeoArrow as an Arrow type that names itself."""
 
 from __future__ import annotations
 
@@ -13,47 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError
-
-_KINDS = {
-    "geoarrow.point": "Point",
-    "geoarrow.linestring": "LineString",
-    "geoarrow.polygon": "Polygon",
-    "geoarrow.multipoint": "MultiPoint",
-    "geoarrow.multilinestring": "MultiLineString",
-    "geoarrow.multipolygon": "MultiPolygon",
-}
-_BOX = "geoarrow.box"
-_OURS = ("geoarrow.", "ogc.wkb")
-_NAME = b"ARROW:extension:name"
-
-
-class _GeometryScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """A geometry in a column: in Python a GeoJSON mapping."""
-
-    def as_py(self, **_: Any) -> dict[str, Any] | None:
-        """The geometry as a GeoJSON mapping."""
-        if self.value is None:
-            return None
-        name, value = self.type.extension_name, self.value.as_py()
-        if name == _BOX:
-            west, south, east, north = (value[k] for k in ("xmin", "ymin", "xmax", "ymax"))
-            ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-            return {"type": "Polygon", "coordinates": [ring]}
-        return {"type": _KINDS[name], "coordinates": _coordinates(value)}
-
-
-class _Geometry(pa.ExtensionType):  # type: ignore[misc]
-    """A native GeoArrow encoding. It is not registered, so PyArrow at large does not know it."""
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return str(self.extension_name).encode()
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage: pa.DataType, name: bytes) -> _Geometry:
-        return cls(storage, name.decode())
-
-    def __arrow_ext_scalar_class__(self) -> type[_GeometryScalar]:
-        return _GeometryScalar
+from fencepost.model.geoarrow import OURS, named
+from fencepost.model.geometry_arrow import extension_name
 
 
 def geo_metadata(schema: pa.Schema, name: str) -> dict[str, Any]:
@@ -80,11 +36,9 @@ def with_geometries(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         name = _extension_name(field, geo)
-        if isinstance(column, pa.ExtensionArray) and str(name).startswith(_OURS):
+        if isinstance(column, pa.ExtensionArray) and str(name).startswith(OURS):
             column = column.storage
-        if name == _BOX or name in _KINDS:
-            column = pa.ExtensionArray.from_storage(_Geometry(column.type, name), column)
-        columns.append(column)
+        columns.append(named(column, name))
     return pa.table(columns, names=batch.schema.names)
 
 
@@ -94,15 +48,4 @@ def _extension_name(field: pa.Field, geo: dict[str, Any]) -> str | None:
         return f"geoarrow.{said.lower()}"
     if isinstance(field.type, pa.BaseExtensionType):
         return str(field.type.extension_name)
-    name = (field.metadata or {}).get(_NAME)
-    return None if name is None else name.decode("utf-8", "replace")
-
-
-def _coordinates(value: Any) -> Any:
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        return [value["x"], value["y"]]
-    if value and isinstance(value[0], (dict, list)):
-        return [_coordinates(item) for item in value]
-    return value
+    return extension_name(field)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from fencepost.language import ast
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Column, Kind
+from fencepost.plan.normal import properties
 
 
 class Storage(IntEnum):
@@ -68,6 +70,20 @@ class Columns:
     def of(self, storage: Storage) -> list[Column]:
         """The columns kept in one array, in order."""
         return self.by_storage[storage]
+
+    def attributes(self, *storages: Storage) -> set[str]:
+        """The attributes of events that the columns in some arrays are made from."""
+        return {p.name for s in storages for c in self.by_storage[s] for p in properties(c.source)}
+
+    def geometric(self) -> set[str]:
+        """The attributes of events that are compared as geometries."""
+        among_events = {
+            p.name
+            for c in self.by_storage[Storage.TRUTH]
+            if isinstance(c.source, (ast.SpatialCondition, ast.NearCondition))
+            for p in properties(c.source)
+        }
+        return self.attributes(Storage.GEOMETRY) | among_events
 
     def frozen(self) -> Columns:
         """The columns as they are now, whatever is asked for later."""

@@ -22,6 +22,7 @@ from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_value
 from fencepost.index.table import string_key
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
+from fencepost.model.arrow_text import python_values
 from fencepost.model.geometry import Shapes
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan import evaluate, values
@@ -248,14 +249,12 @@ def _naming(table: pa.Table, names: Sequence[str]) -> Iterator[None]:
 
 def _python_rows(columns: Columns, table: pa.Table) -> list[EventValues]:
     """Rows as Python objects, of the columns that something asks for."""
-    asked = {
-        p.name for storage in Storage for c in columns.of(storage) for p in properties(c.source)
-    }
+    asked = columns.attributes(*Storage)
     chosen = [name for name in table.column_names if name in asked]
     listed = []
     for name in chosen:
         with _naming(table, [name]):
-            listed.append(table.column(name).to_pylist())
+            listed.append(python_values(table.column(name)))
     return [
         EventValues(dict(zip(chosen, row, strict=True)), columns.tokeniser, columns.space)
         for row in zip(*listed, strict=True)

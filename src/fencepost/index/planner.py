@@ -3,7 +3,8 @@
 A filter must be found by every event that satisfies it, and by few others. Each check that can
 find it has a *share*: of all events, how many are expected to pass. Without events to look at,
 they are expected to be where subscriptions are: strings as often as filters ask for them,
-numbers and places as densely as the middles of intervals and boxes lie. The smallest share wins,
+numbers and places as densely as the middles of intervals and boxes lie. A sample of the events that
+went by, where there is one, corrects that. The smallest share wins,
 but for two things: a relation to an area is decided by finding it, while a filter with a geometry
 that is found otherwise has that still to be compared; and words, which carry the box with them,
 come first.
@@ -11,8 +12,10 @@ come first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,8 @@ from numpy.typing import NDArray
 
 from fencepost.index.places import Places, places_of
 from fencepost.index.posts import ranges
+from fencepost.index.seen import Sample
+from fencepost.index.table import place_of
 from fencepost.kernels import matching
 from fencepost.kernels.like import ANY_RUN, ONE
 from fencepost.kernels.places import AREA
@@ -96,6 +101,7 @@ def plan(
     set_items: NDArray[np.uint32],
     set_start: Ints,
     words: Vocabulary,
+    sample: Sample,
 ) -> Plan:
     """The path of each of so many filters; `owner` is the filter of each check."""
     asked = (checks["flags"] & matching.NEGATED) == 0
@@ -127,6 +133,26 @@ def plan(
     for own in np.unique(source[ranged]):
         for rows in _by_column(checks, ranged[source[ranged] == own]):
             share[rows] = _interval_shares(intervals[rows])
+    if len(sample):
+        kind = checks["kind"][halves]
+        wanted = (flags & matching.ALLOWS_TRUE > 0) | (checks["kind"] == matching.NULL)
+        strings = partial(
+            sample.strings, set_items=set_items, set_start=set_start.astype(np.int64), words=words
+        )
+        ranges_of = source[ranged]
+        learned: tuple[tuple[Ints, Callable[..., Floats], NDArray[Any]], ...] = (
+            (spatial, sample.places, found.joined()),
+            (members, strings, checks["item"].astype(np.int64)),
+            (halves[kind == matching.BOOLEAN], sample.truths, wanted),
+            (halves[kind == matching.NULL], sample.absences, wanted),
+            (ranged[ranges_of == matching.NUMBERS], sample.numbers, intervals),
+            (ranged[ranges_of == matching.BEGINNINGS], sample.beginnings, intervals),
+            (ranged[ranges_of == matching.ENDS], sample.ends, intervals),
+        )
+        for rows, shares, needed in learned:
+            for own in _by_column(checks, rows):
+                column = int(checks["column"][own[0]])
+                share[own] = shares(column, needed[own], share[own])
     place = np.full(filters, -1, np.int64)
     order = spatial[np.argsort(-share[spatial], kind="stable")]
     place[owner[order]] = order  # the smallest is written last, and stays
@@ -259,12 +285,6 @@ def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, flo
     if not chosen:
         return None
     return source, place_of(chosen), place_of(chosen, 0xFF)
-
-
-def place_of(first: bytes, then: int = 0) -> float:
-    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
-    size = matching.PLACE_BYTES
-    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
 
 
 def _interval_shares(intervals: Floats) -> Floats:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fencepost.index import posts, regions
 from fencepost.index.planner import Path, Plan, plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
+from fencepost.index.seen import NOTHING_SEEN, Sample
 from fencepost.index.table import ITEMS, TEXT, TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
@@ -36,6 +37,7 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
+_EVENTS_SEEN = 3  # in the state, after what kernels need
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 
@@ -106,6 +108,11 @@ class Segment:
         return len(self.arrays.gone)
 
     @property
+    def events_seen(self) -> int:
+        """From how many events the planner learned what they are like."""
+        return int(self.arrays.state[_EVENTS_SEEN])
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for _, array in flat_arrays(self.arrays))
@@ -118,9 +125,15 @@ class Segment:
 
 
 def build(
-    table: TableArrays, expires: NDArray[np.int64], tell: posts.Tell = posts.untold
+    table: TableArrays,
+    expires: NDArray[np.int64],
+    tell: posts.Tell = posts.untold,
+    sample: Sample = NOTHING_SEEN,
 ) -> Segment:
-    """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps."""
+    """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
+
+    It is planned for events like those of the sample.
+    """
     words, ids = vocabulary.build(table.text, table.string_start)
     checks = table.checks.copy()
     in_vocabulary = np.isin(checks["kind"], (matching.ORDER, matching.LIKE))
@@ -128,7 +141,9 @@ def build(
     set_items = _sorted_sets(ids[table.set_items], table.set_start)
     filters = len(table.filter_subscription)
     owner = np.repeat(np.arange(filters), np.diff(table.filter_check))
-    chosen = plan(checks, owner, filters, table.shapes.arrays, set_items, table.set_start, words)
+    chosen = plan(
+        checks, owner, filters, table.shapes.arrays, set_items, table.set_start, words, sample
+    )
     posted = _posted(checks, owner, set_items, table.set_start, chosen)
     alone = np.bincount(owner, minlength=filters) == 1
     shapes, region_column, region_direct, walked = _walked(checks, chosen, table, alone)
@@ -138,7 +153,7 @@ def build(
     scan = chosen.found_by(Path.SCAN)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     most_chains = max(table.shapes.most_chains, 1)
-    state = np.array([0, expires.min(initial=NEVER), most_chains], np.int64)
+    state = np.array([0, expires.min(initial=NEVER), most_chains, len(sample)], np.int64)
     return Segment(
         SegmentArrays(
             checks,

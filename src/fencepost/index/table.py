@@ -245,3 +245,9 @@ class TableArrays:
     string_start: NDArray[np.int64]
     shapes: Shapes
     posts: PostRows  # filters besides, whose tokens are strings
+
+
+def place_of(first: bytes, then: int = 0) -> float:
+    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
+    size = matching.PLACE_BYTES
+    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))

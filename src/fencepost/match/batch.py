@@ -19,8 +19,8 @@ from fencepost.match.engines import Events, Pairs
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes
+from fencepost.model.geoarrow import with_named_geometries
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import properties
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import DeadLetters, Matcher
@@ -76,6 +76,7 @@ def match_pairs(
 def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -> Iterable[Block]:
     arrow = as_arrow(table)
     if arrow is not None:
+        arrow = with_named_geometries(arrow, columns.geometric())
         rows, arrow, bad = readable(arrow, _read_as_text(columns))
         _set_aside(bad, dead_letters)
         for first in range(0, arrow.num_rows, ROWS):
@@ -93,13 +94,7 @@ def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -
 
 def _read_as_text(columns: Columns) -> set[str]:
     """The attributes whose text matters; as a geometry it is read, and judged, elsewhere."""
-    return {
-        p.name
-        for storage in Storage
-        if storage != Storage.GEOMETRY
-        for column in columns.of(storage)
-        for p in properties(column.source)
-    }
+    return columns.attributes(*(s for s in Storage if s != Storage.GEOMETRY))
 
 
 def _events(table: object, columns: Columns) -> tuple[list[tuple[int, EventValues]], DeadLetters]:

@@ -14,8 +14,8 @@ from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Pairs, python_rows
 from fencepost.match.ranking import by_shelf
 from fencepost.model.event import attributes
+from fencepost.model.geoarrow import with_named_geometries
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import properties
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
@@ -44,16 +44,13 @@ def _values(
     matcher: Matcher, events: pa.Table | Sequence[object], rows: NDArray[np.int64]
 ) -> Sequence[EventValues]:
     """The chosen events, with what scores depend on."""
-    tokeniser, space = matcher._columns.tokeniser, matcher._columns.space
+    columns = matcher._columns
+    tokeniser, space = columns.tokeniser, columns.space
     if not isinstance(events, pa.Table):
         return [EventValues(attributes(events[row]), tokeniser, space) for row in rows.tolist()]
     # Of a table only words and places: other columns may hold what Python has no value for.
-    asked = {
-        p.name
-        for storage in (Storage.LIST, Storage.GEOMETRY)
-        for column in matcher._columns.of(storage)
-        for p in properties(column.source)
-    }
+    asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
     chosen = events.select([name for name in events.column_names if name in asked])
-    everything = python_rows(chosen, tokeniser, space)
+    named = with_named_geometries(chosen, columns.geometric())
+    everything = python_rows(named, columns)
     return [everything[row] for row in rows.tolist()]

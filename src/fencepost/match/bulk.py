@@ -16,6 +16,7 @@ from fencepost.errors import GeometryError, ModelError
 from fencepost.index import posts
 from fencepost.index.columns import Columns
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, Tell
+from fencepost.index.seen import Sample
 from fencepost.index.segment import NEVER, build
 from fencepost.index.table import (
     ITEMS,
@@ -91,8 +92,8 @@ class ColumnSubscriptions:
         """The ids, row by row."""
         return self._names.column("id").chunk(0)
 
-    def shelf(self) -> Shelf:
-        """The subscriptions as a segment with its names."""
+    def shelf(self, sample: Sample) -> Shelf:
+        """The subscriptions as a segment, for events like those of a sample, with its names."""
         self._tell("numbering words")
         checks = np.concatenate([np.empty(0, CHECK), *self._checks])
         owners = np.concatenate([np.empty(0, np.int64), *self._owners])
@@ -114,7 +115,7 @@ class ColumnSubscriptions:
             posts.join(self._posts) if self._posts else posts.rows([]),
         )
         expires = np.full(self._count, NEVER, np.int64)
-        return FiledShelf(build(table, expires, self._tell), self._names)
+        return FiledShelf(build(table, expires, self._tell, sample), self._names)
 
     def _rows(self, what: str, given: Any) -> None:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):

@@ -18,9 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
-from fencepost.index.columns import Columns
+from fencepost.index.columns import Columns, Storage
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.kernels.handles import handle
+from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf, Snapshot
@@ -28,10 +29,9 @@ from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner, events_of
 from fencepost.match.shelves import Shelves
+from fencepost.model.arrow_text import python_values
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
-from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 
@@ -116,9 +116,12 @@ class SegmentEngine(_OfShelves):
         shelves = self._shelves.snapshot()
         if not shelves:
             return ()
-        array = self._runner.match_one(shelves, self._shelves.columns, event, self._clock())
+        columns = self._shelves.columns
+        array = self._runner.match_one(shelves, columns, event, self._clock())
         if array is None:
             return super().ids(event)
+        if self._shelves.seen.due(1):
+            self._shelves.seen.take(block_of_rows(columns, (event,)), 1)
         found = array.tolist()
         first = len(shelves)
         if len(found) == first:
@@ -136,8 +139,10 @@ class SegmentEngine(_OfShelves):
     def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = self._laid_out(events)
+        if self._shelves.seen.due(len(events)):
+            self._shelves.seen.take(block, len(events))
         self._runner.spend(time.perf_counter_ns() - begin, 0)
-        return iter(self._runner.match(shelves, block, self._clock()))
+        return iter(self._runner.match(shelves, handle(block), self._clock()))
 
     def stats(self) -> Mapping[str, Any]:
         """What events were given to match, and what that took."""
@@ -154,24 +159,24 @@ class SegmentEngine(_OfShelves):
             },
         }
 
-    def _laid_out(self, events: Events) -> Any:
+    def _laid_out(self, events: Events) -> EventArrays:
         columns = self._shelves.columns
         if isinstance(events, pa.Table):
-            return handle(block_of_table(columns, events))
-        return handle(block_of_rows(columns, events))
+            return block_of_table(columns, events)
+        return block_of_rows(columns, events)
 
 
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
     def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
-        rows = [Row(event.attributes) for event in python_rows(events)]
-        stop_words = self._shelves.columns.tokeniser.stop_words
-        space = self._shelves.columns.space
+        columns = self._shelves.columns
+        rows = [Row(event.attributes) for event in python_rows(events, columns)]
+        stop_words, space = columns.tokeniser.stop_words, columns.space
         now = self._clock()
         for shelf in shelves:
             living = shelf.living(now, shelves.version).tolist()
-            asked = [(row, condition_on(shelf, row, self._shelves.columns)) for row in living]
+            asked = [(row, condition_on(shelf, row, columns)) for row in living]
             found = [
                 [row for row, condition in asked if matches(condition, event, stop_words, space)]
                 for event in rows
@@ -188,25 +193,29 @@ def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     return parse(given, columns.space) if isinstance(given, str) else given
 
 
-def python_rows(
-    events: Events, tokeniser: Tokeniser = EVERY_WORD, space: Space = Space.PLANAR
-) -> Sequence[EventValues]:
-    """Events one by one, for engines that look at them so."""
+def python_rows(events: Events, asked: Columns) -> Sequence[EventValues]:
+    """Events one by one, for engines that look at them so; of tables the columns asked for."""
     if not isinstance(events, pa.Table):
         return events
     names = events.column_names
     if len(set(names)) < len(names):
         raise ModelError("two columns of the table have one name; rename one of them")
-    try:
-        columns = [_python_values(column) for column in events.columns]
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ModelError(f"the table cannot be read: {error}") from error
+    wanted = asked.attributes(*Storage)
+    names = [name for name in names if name in wanted]
+    columns = [_python_values(name, events.column(name)) for name in names]
     rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
-    return [EventValues(Row(zip(names, row, strict=True)), tokeniser, space) for row in rows]
+    given = (asked.tokeniser, asked.space)
+    return [EventValues(Row(zip(names, row, strict=True)), *given) for row in rows]
 
 
-def _python_values(column: pa.ChunkedArray) -> list[object]:
-    values: list[object] = column.to_pylist()
+def _python_values(name: str, column: pa.ChunkedArray) -> list[object]:
+    try:
+        values = python_values(column)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ModelError(
+            f"the values of the column {name!r:.60} ({column.type}) cannot be read: {error}; "
+            "convert the column, or leave it out"
+        ) from error
     if _is_geoarrow(column.type):
         # In Python they are coordinates, which do not say what they are coordinates of.
         shapes = Shapes.read(pa.concat_arrays(column.chunks) if column.num_chunks else [])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.index.columns import Columns
+from fencepost.index.columns import Columns, Storage
 from fencepost.index.planner import Path as AccessPath
 from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
@@ -51,7 +51,7 @@ from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters, properties
+from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
 
 INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")
@@ -280,6 +280,7 @@ class Matcher:
 
         Columns may be Arrow arrays; geometries may be an (n, 4) array of boxes. Where a row asks
         for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
+        Geometries may be an Arrow table of one column, too, whose metadata say what it holds.
         """
         with self._shelves.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
@@ -289,7 +290,7 @@ class Matcher:
             taken = self._shelves.first_taken(compiled.ids)
             if taken is not None:
                 raise ModelError(in_use(taken))
-            shelf = compiled.shelf()
+            shelf = compiled.shelf(self._shelves.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
             self._shelves.push(shelf)
@@ -493,17 +494,19 @@ class Matcher:
 
     def attributes_asked(self) -> frozenset[str]:
         """The attributes that some subscription asks about."""
-        self.snapshot()
-        return frozenset(
-            p.name
-            for rows in self._columns.by_storage
-            for column in rows
-            for p in properties(column.source)
-        )
+        return frozenset(self._columns.attributes(*Storage))
 
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
         self._shelves.settle()
+
+    def plan_anew(self) -> None:
+        """Index everything anew, by what the events that went by are like.
+
+        What comes, and what is merged, is planned so anyway. This is for many subscriptions that
+        were there before the events, and stay; it takes what building them took.
+        """
+        self._shelves.plan_anew()
 
     # Keeping
 

@@ -89,7 +89,7 @@ class TableEngine:
 
     def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
         """Pairs of an event and a subscription's row, counted through all shelves."""
-        rows = python_rows(events, self._shelves.columns.tokeniser)
+        rows = python_rows(events, self._shelves.columns)
         with self._shelves.lock:
             self._catch_up()
             row_of = self._rows_on(shelves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -37,19 +37,27 @@ class PlannedFilter:
         "words", "region", "place", "equality", "interval" or "scan".
     share : float
         Of all events, how many are expected to find it, and so to be compared with the rest.
+    expected_from : str
+        "events" where that is learned from a sample of those that went by, else "subscriptions":
+        from how often others ask for the same.
     """
 
     condition: str
     path: str
     share: float
+    expected_from: str
 
     def as_dict(self) -> dict[str, object]:
         """The plan for JSON."""
-        return {"condition": self.condition, "path": self.path, "share": self.share}
+        return asdict(self)
 
     def __str__(self) -> str:
         found_by = _FOUND_BY[Path[self.path.upper()]]
-        return f"{self.path:<9}{self.share:8.2%}  {shortened(self.condition)}  (by {found_by})"
+        condition = shortened(self.condition)
+        return (
+            f"{self.path:<9}{self.share:8.2%}  {condition}  (by {found_by}; expected from "
+            f"{self.expected_from})"
+        )
 
 
 def planned(
@@ -68,7 +76,10 @@ def planned(
             number = next(rows)
             path, share = Path(int(arrays.path[number])), float(arrays.share[number])
         text = written(condition_of_filter(terms))
-        found.append(PlannedFilter(text, path.name.lower(), share))
+        # How often words occur is not in the sample.
+        learned = segment.events_seen > 0 and path != Path.WORDS
+        source = "events" if learned else "subscriptions"
+        found.append(PlannedFilter(text, path.name.lower(), share, source))
     return tuple(found)
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.merge import merge
+from fencepost.index.seen import Seen
 from fencepost.index.segment import NEVER_GONE, build
 from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import (
@@ -56,6 +57,7 @@ class Shelves:
         self.columns = columns
         self.lock = threading.RLock()
         self._clock = clock
+        self.seen = Seen()  # for the planner
         self.most_recent = RECENT
         self._filed: list[Shelf] = []
         self._recent = Recent(columns, 1)
@@ -63,6 +65,7 @@ class Shelves:
         self._snapshot = Snapshot((), 0)
         self._merged = threading.Condition(self.lock)
         self._merger: threading.Thread | None = None
+        self._anew = False
         _all.add(self)
 
     def snapshot(self) -> Snapshot:
@@ -164,6 +167,12 @@ class Shelves:
         if merger is not None:
             merger.join()
 
+    def plan_anew(self) -> None:
+        """Build all segments again, as one, for events like those that were seen."""
+        with self.lock:
+            self._anew = bool(self._filed) or len(self._recent) > 0
+        self.settle()
+
     def _is_there(self, shelf: Shelf, row: int) -> bool:
         return bool(shelf.expires[row] > self._clock())
 
@@ -200,7 +209,8 @@ class Shelves:
         for number, subscription in enumerate(subscriptions):
             table.add(number, subscription.filters)
         expires = np.array([s.expires for s in subscriptions], np.int64)
-        return FiledShelf(build(table.arrays(), expires), names_table(subscriptions))
+        segment = build(table.arrays(), expires, sample=self.seen.sample())
+        return FiledShelf(segment, names_table(subscriptions))
 
     def _file_recent(self) -> None:
         """Let what came last be a shelf like the others; the thread beside will index it."""
@@ -228,6 +238,8 @@ class Shelves:
                 if chosen is None:
                     self._merger = None  # under the lock: whoever files another starts a new one
                     return
+                if len(chosen) == len(self._filed) and chosen[0].listed is None:
+                    self._anew = False
                 version = self._snapshot.version
             merged, taken = self._merge(chosen, version)
             with self.lock:
@@ -245,6 +257,8 @@ class Shelves:
                     run = [shelf]  # too few of the smaller ones
                 else:
                     run.append(shelf)
+        if self._anew and self._filed:
+            return list(self._filed)
         return run[::-1] if len(run) >= _ALIKE else None
 
     def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
@@ -258,7 +272,8 @@ class Shelves:
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
         expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
         names = joined(s.table.take(r) for s, r in zip(shelves, rows, strict=True))
-        return FiledShelf(build(merge(parts), expires), names), rows
+        segment = build(merge(parts), expires, sample=self.seen.sample())
+        return FiledShelf(segment, names), rows
 
     def _take_place(self, shelves: list[Shelf], merged: Shelf, rows: list[Rows]) -> None:
         """Put a merged shelf where the others were, without what is gone since."""

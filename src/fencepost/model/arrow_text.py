@@ -58,6 +58,19 @@ def not_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
     return reasons
 
 
+def python_values(column: pa.ChunkedArray) -> list[object]:
+    """The values of a column; where a text is not UTF-8, with a mark for each bad byte."""
+    try:
+        values: list[object] = column.to_pylist()
+    except UnicodeDecodeError:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise
+        texts = column.cast(kind).cast(pa.large_binary()).to_pylist()
+        values = [None if text is None else text.decode("utf-8", "replace") for text in texts]
+    return values
+
+
 def _has_text(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type

@@ -88,7 +88,7 @@ def read_arrow(values: Any) -> RawShapes:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
         chunks = [chunk.dictionary_decode() for chunk in chunks]
-    encoding = _encoding_name(kind, name)
+    encoding = encoding_name(kind, name)
     return concatenated([_read_chunk(chunk, encoding) for chunk in chunks])
 
 
@@ -121,8 +121,14 @@ def _texts(values: Objects) -> Objects:
 # ------------------------------------------------------------------------- what a column holds
 
 
-def _encoding_name(kind: pa.DataType, name: str | None) -> str:
-    """``"wkb"``, ``"wkt"`` or the GeoArrow name of a native encoding."""
+def encoding_name(kind: pa.DataType, name: str | None) -> str:
+    """``"wkb"``, ``"wkt"`` or the GeoArrow name of a native encoding.
+
+    Raises
+    ------
+    ModelError
+        Where it is none, or without a name might be more than one.
+    """
     if name is not None and name not in (*_NATIVE, *_SERIALISED, "geoarrow.box"):
         raise ModelError(
             f"an Arrow column of extension type {name!r} holds no geometry that can be used; "
@@ -152,14 +158,18 @@ def _guessed_name(kind: pa.DataType, depth: int) -> str:
         return "geoarrow.multipolygon"
     if depth == 0 and not (pa.types.is_fixed_size_list(kind) and kind.list_size == 4):
         return "geoarrow.point"
-    what = {
-        0: "boxes or points with z and m",
-        1: "lines or multi-points",
-        2: "polygons or multi-lines",
+    what, names = {
+        0: (
+            "boxes or points with z and m",
+            "geoarrow.point",
+        ),
+        1: ("lines or multi-points", "geoarrow.linestring or geoarrow.multipoint"),
+        2: ("polygons or multi-lines", "geoarrow.polygon or geoarrow.multilinestring"),
     }[depth]
     raise ModelError(
-        f"an Arrow column of type {kind} without a GeoArrow extension name may hold {what}; "
-        "import geoarrow.pyarrow before the column is made or read, or give WKB"
+        f"an Arrow column of type {kind} without a GeoArrow extension name may hold {what}; set "
+        f"ARROW:extension:name in the metadata of its field to {names} and give it with its "
+        "table, or give WKB"
     )
 
 
@@ -169,15 +179,29 @@ def _depth(kind: pa.DataType) -> int:
     while pa.types.is_list(inner) or pa.types.is_large_list(inner):
         depth, inner = depth + 1, inner.value_type
     if pa.types.is_fixed_size_list(inner):
-        usable = inner.list_size >= 2 and pa.types.is_floating(inner.value_type)
+        usable = _is_interleaved(inner)
     else:
         usable = _has_numbers(inner, ("x", "y"), ("z", "m"))
     if not usable or depth > 3:
         raise ModelError(
             f"an Arrow column of type {kind} holds no geometry; give one column of WKB (binary), "
-            "WKT (string) or GeoArrow, whose coordinates are of type double"
+            "WKT (string) or GeoArrow, whose coordinates are of type double: a struct of x and y, "
+            "with z and m at most, or lists of 2 to 4 numbers"
         )
     return depth
+
+
+def holds_coordinates(kind: pa.DataType) -> bool:
+    """Whether values of a type are, to all appearances, coordinates or boxes."""
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        return {"x", "y"} <= {field.name for field in kind} or _is_box(kind)
+    return pa.types.is_fixed_size_list(kind) and _is_interleaved(kind)
+
+
+def _is_interleaved(kind: pa.DataType) -> bool:
+    return 2 <= kind.list_size <= 4 and bool(pa.types.is_floating(kind.value_type))
 
 
 def _has_numbers(kind: pa.DataType, names: tuple[str, ...], ignored: tuple[str, ...]) -> bool:
@@ -311,24 +335,30 @@ class _Handed:
 
 
 def _named_column(values: Any) -> tuple[Any, str | None]:
-    """A PyArrow column, and the extension name where it is not of a registered type."""
+    """A PyArrow column, and the extension name where it is not of a registered type.
+
+    A table of one column is that column, with the metadata that a column alone lacks.
+    """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values, None
+    if isinstance(values, pa.Table | pa.RecordBatch) and values.num_columns == 1:
+        return values.column(0), extension_name(values.schema.field(0))
     try:
         if hasattr(values, "__arrow_c_array__"):
             schema, array = values.__arrow_c_array__()
             field = pa.field(_Handed(schema))
-            return pa.array(_Handed(field.__arrow_c_schema__(), array)), _name(field)
+            return pa.array(_Handed(field.__arrow_c_schema__(), array)), extension_name(field)
         stream = values.__arrow_c_stream__()
         field = _field_of_stream(stream)
-        return pa.chunked_array(_Handed(None, stream=stream)), _name(field)
+        return pa.chunked_array(_Handed(None, stream=stream)), extension_name(field)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ModelError(
             f"{type(values).__name__} handed over no Arrow column: {error}; give one column"
         ) from error
 
 
-def _name(field: pa.Field) -> str | None:
+def extension_name(field: pa.Field) -> str | None:
+    """What the metadata of a field says that it is."""
     name = (field.metadata or {}).get(_EXTENSION_NAME)
     return None if name is None else name.decode("utf-8", "replace")
 

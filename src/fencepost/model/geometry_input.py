@@ -12,7 +12,7 @@ Many may be
 - a GeoSeries,
 - an (n, 4) array of boxes: xmin, ymin, xmax, ymax,
 - an Arrow array or chunked array, of PyArrow or of anything that speaks the Arrow PyCapsule
-  protocol: binary (WKB), string (WKT) or GeoArrow.
+  protocol: binary (WKB), string (WKT) or GeoArrow; or an Arrow table of one such column.
 
 Points, lines, polygons and their multi-forms are read; collections and curves are refused.
 Fencepost is planar: z and m are ignored, and so is an SRID or CRS. Whether rings are closed,

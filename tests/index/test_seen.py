@@ -1,0 +1,331 @@
+"""A sample of the events that go by, and what the planner makes of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.index import seen
+from fencepost.index.columns import Columns
+from fencepost.index.events import block_of_rows
+from fencepost.index.seen import ROOM, Sample, Seen
+from fencepost.index.segment import Segment, build
+from fencepost.index.table import FilterTable
+from fencepost.kernels.matching import EventArrays
+from fencepost.language.parse import parse
+from fencepost.match.matcher import Matcher
+from fencepost.match.reference.evaluate import matches
+from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import filters
+from tests.match.strategies import EVENTS, EXPRESSIONS, examples
+from tests.match.test_matcher_parity import conditions, wanted
+
+AS_MUCH_AS = 8  # events weigh as much as what is expected without them
+
+
+@contextmanager
+def every_event() -> Iterator[None]:
+    """Take every event into the sample."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(seen, "_FIRST_STRIDE", 1)
+        patch.setattr(seen, "_STRIDE", 1)
+        yield
+
+
+def look(taken: Seen, events: EventArrays, count: int) -> None:
+    if taken.due(count):
+        taken.take(events, count)
+
+
+def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
+    with every_event():
+        taken = Seen()
+        for event in events:
+            look(taken, block_of_rows(columns, [EventValues(event)]), 1)
+    assert len(taken.sample()) == len(events)
+    return taken.sample()
+
+
+def segment_of(columns: Columns, texts: list[str], sample: Sample) -> Segment:
+    table = FilterTable(columns)
+    for number, text in enumerate(texts):
+        table.add(number, filters(parse(text)))
+    return build(table.arrays(), np.full(len(texts), 2**62), sample=sample)
+
+
+# For each of these what finds it is exactly what satisfies it.
+CONDITIONS = [
+    *("s = 'a'", "s IN ('b', 'ab', 'nowhere')", "s = ''", "s LIKE 'a%'", "s LIKE '%b'"),
+    *("s >= 'ab'", "s <= 'ab'", "s = 'bab'", "CASEI(s) = 'a'", "n BETWEEN 2 AND 4", "n = 3"),
+    *("n >= 7", "n <= -2", "b", "b = FALSE", "s IS NULL", "n IS NULL", "g IS NULL"),
+    *("S_INTERSECTS(g, BBOX(0, 0, 2, 2))", "S_INTERSECTS(g, BBOX(1, 1, 9, 2))"),
+    *("S_INTERSECTS(g, BBOX(5, 5, 6, 6))", "S_INTERSECTS(h, BBOX(0, 0, 1, 1))", "t >= 3"),
+]
+POINTS = st.builds("POINT ({} {})".format, st.integers(0, 6), st.integers(0, 6))
+SOME_EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "s": st.sampled_from(["a", "A", "b", "ab", "bab", "", "other", 7]),
+        "n": st.one_of(st.integers(-2, 7), st.just("x")),
+        "b": st.one_of(st.booleans(), st.just("yes")),
+        "g": POINTS,
+        "h": st.one_of(POINTS, st.just("POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))")),
+    },
+)
+
+
+@given(st.lists(SOME_EVENTS, min_size=1, max_size=40))
+@examples(25)
+def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
+    columns = Columns()
+    before = segment_of(columns, CONDITIONS, Sample()).arrays.share
+    sample = sample_of(columns, events)
+    after = segment_of(columns, CONDITIONS, sample)
+    assert after.events_seen == len(events)
+    for text, expected, found in zip(
+        CONDITIONS, before.tolist(), after.arrays.share.tolist(), strict=True
+    ):
+        hits = sum(matches(parse(text), event) for event in events)
+        seen_hits = found * (len(events) + AS_MUCH_AS) - AS_MUCH_AS * expected
+        if "BETWEEN" in text:  # between two numbers that were seen others are expected
+            assert hits - 1e-4 <= seen_hits <= hits + 1 + 1e-4
+        else:
+            assert seen_hits == pytest.approx(hits, abs=1e-4), text
+
+
+def test_numbers_are_expected_between_those_that_were_seen() -> None:
+    columns = Columns()
+    texts = ["n BETWEEN 4 AND 6", "n = 5", "n BETWEEN 10 AND 15", "n BETWEEN 30 AND 31"]
+    expected = segment_of(columns, texts, Sample()).arrays.share
+    sample = sample_of(columns, [{"n": n} for n in (0, 10, 20, 20, 20)])
+    found = segment_of(columns, texts, sample).arrays.share
+    hits = np.array([0.2, 0, 1, 0])
+    assert found.tolist() == pytest.approx(((hits + 8 * expected) / 13).tolist(), rel=1e-6)
+
+
+@given(st.data())
+@examples(60)
+def test_how_many_boxes_meet(data: st.DataObject) -> None:
+    def boxes(least: int) -> Any:
+        corner = st.integers(0, 9)
+        drawn = data.draw(st.lists(st.tuples(*[corner] * 4), min_size=least, max_size=30))
+        a = np.array(drawn, np.float64).reshape(-1, 4)
+        return np.column_stack((np.minimum(a[:, :2], a[:, 2:]), np.maximum(a[:, :2], a[:, 2:])))
+
+    some, asked = boxes(0), boxes(1)
+    asked[0] = -np.inf, -np.inf, np.inf, np.inf
+    brute = [
+        sum(
+            one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+            for other in some
+        )
+        for one in asked
+    ]
+    assert seen._meeting(some, asked).tolist() == brute
+
+
+def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
+    columns = Columns()
+    segment_of(columns, ["a = 'x'"], Sample())
+    with every_event():
+        taken = Seen()
+        for k in range(20):
+            event = EventValues({"a": "x", "b": "y"})
+            look(taken, block_of_rows(columns, [event]), 1)
+            if k == 9:
+                expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.share
+    found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.share
+    wanted = [(20 + AS_MUCH_AS * expected[0]) / 28, (10 + AS_MUCH_AS * expected[1]) / 18]
+    assert found.tolist() == pytest.approx(wanted, rel=1e-6)
+
+
+def test_long_strings_are_known_by_their_ends() -> None:
+    columns = Columns()
+    texts = ["s LIKE 'begin%'", "s LIKE '%end'", "s = 'begin'"]
+    expected = segment_of(columns, texts, Sample()).arrays.share
+    sample = sample_of(columns, [{"s": "begin" + "x" * 10_000 + "end"}] * 8)
+    found = segment_of(columns, texts, sample).arrays.share
+    hits = np.array([8, 8, 0])
+    assert found.tolist() == pytest.approx(((hits + 8 * expected) / 16).tolist(), rel=1e-6)
+    assert all(len(event.string[0] or b"") <= 256 for event in sample._events)
+
+
+# ---------------------------------------------------------------------------------------- sampling
+
+
+def numbered(columns: Columns, first: int, count: int) -> EventArrays:
+    rows = [EventValues({"n": first + k}) for k in range(count)]
+    return block_of_rows(columns, rows)
+
+
+def kept(taken: Seen) -> list[float]:
+    return sorted(float(event.number[0]) for event in taken.sample()._events)
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_it_stays_small_and_forgets(count: int) -> None:
+    columns = Columns()
+    segment_of(columns, ["n = 1"], Sample())
+    taken = Seen()
+    block = numbered(columns, 0, count)
+    while len(taken.sample()) < ROOM:
+        before = len(taken.sample())
+        look(taken, block, count)
+        assert len(taken.sample()) - before <= max(count // 100, 1)
+    later = numbered(columns, 5000, count)
+    for _ in range(ROOM * 1100 // count):
+        look(taken, later, count)
+    assert len(taken.sample()) == ROOM
+    assert min(kept(taken)) >= 5000
+
+
+def test_a_block_is_sampled_from_end_to_end() -> None:
+    columns = Columns()
+    segment_of(columns, ["n = 1"], Sample())
+    taken = Seen()
+    look(taken, numbered(columns, 0, 10_000), 10_000)
+    found = kept(taken)
+    assert 32 <= len(found) <= 64
+    assert np.diff(found).max() < 400
+    assert found[0] < 400
+    assert found[-1] > 9600
+
+
+def test_threads_that_look_together() -> None:
+    columns = Columns()
+    segment_of(columns, ["n = 1"], Sample())
+    taken = Seen()
+    block = numbered(columns, 0, 50)
+
+    def go_by() -> None:
+        for _ in range(2000):
+            look(taken, block, 50)
+
+    threads = [threading.Thread(target=go_by) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert len(taken.sample()) <= ROOM
+    for thread in threads:
+        thread.join()
+    assert len(taken.sample()) > ROOM // 4
+
+
+# ------------------------------------------------------------------------------------------- plans
+
+
+def skewed() -> tuple[list[dict[str, str]], pa.Table]:
+    """Subscriptions of twenty kinds and narrow numbers; and events, all of one kind."""
+    low = np.random.default_rng(1).uniform(0, 100, 1000)
+    subscriptions = [
+        {"id": f"s{k:03}", "expression": f"kind = 'k{k % 20}' AND n BETWEEN {x} AND {x + 3}"}
+        for k, x in enumerate(low.tolist())
+    ]
+    numbers = np.random.default_rng(2).uniform(0, 100, 9000)
+    return subscriptions, pa.table({"kind": ["k3"] * 9000, "n": numbers})
+
+
+def candidates(matcher: Matcher, events: pa.Table) -> tuple[float, pa.Table]:
+    """How many filters an event is compared with, and the matches."""
+    before = matcher.stats()
+    found = matcher.match_batch(events)
+    after = matcher.stats()
+    total = [s["events"] * s["candidates_per_event"] for s in (before, after)]
+    return (total[1] - total[0]) / events.num_rows, found
+
+
+def test_a_plan_for_the_events_there_are() -> None:
+    subscriptions, events = skewed()
+    matcher = Matcher()
+    matcher.subscribe_many(subscriptions)
+    matcher.settle()
+    blind, answers = candidates(matcher, events)
+    assert {one.expected_from for one in matcher.plan("s004")} == {"subscriptions"}
+    assert matcher.plan("s004")[0].path == "interval"
+    matcher.plan_anew()
+    learned, same = candidates(matcher, events)
+    assert same.equals(answers)
+    assert len(answers) > 1000
+    assert learned < blind / 5
+    other, own = matcher.plan("s004")[0], matcher.plan("s003")[0]
+    assert (other.path, other.expected_from) == ("equality", "events")
+    assert (own.path, own.expected_from) == ("interval", "events")
+    assert other.share < 0.02
+    assert "expected from events" in str(other)
+    assert other.as_dict()["expected_from"] == "events"
+
+
+def test_what_is_filed_and_merged_is_planned_by_events_without_being_asked() -> None:
+    subscriptions, events = skewed()
+    matcher = Matcher()
+    matcher.subscribe("first", "kind = 'k0' AND n > 1000")
+    matcher.settle()
+    matcher.match_batch(events)
+    matcher.subscribe_many(subscriptions)  # at once a segment
+    ids = [f"c{k}" for k in range(20)]
+    matcher.subscribe_columns(ids, equals={"kind": [f"k{k}" for k in range(20)], "n": range(20)})
+    matcher.subscribe("last", "kind = 'k5' AND n BETWEEN 1 AND 99")  # one by one
+    for id in ("s004", "c4", "last"):
+        assert matcher.plan(id)[0].expected_from == "events"
+    assert {matcher.plan(id)[0].path for id in ("s004", "last")} == {"equality"}
+
+
+def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
+    subscriptions, events = skewed()
+    matcher = Matcher()
+    matcher.subscribe_many(subscriptions)
+    answers = matcher.match_batch(events)
+    matcher.plan_anew()
+    matcher.save(tmp_path / "index")
+    opened = Matcher.open(tmp_path / "index")
+    assert opened.plan("s004") == matcher.plan("s004")
+    assert not len(opened._shelves.seen.sample())
+    assert opened.match_batch(events).equals(answers)
+    assert not [path for path in (tmp_path / "index").rglob("*") if "sample" in path.name]
+
+
+def test_planning_anew_without_subscriptions_or_events() -> None:
+    matcher = Matcher()
+    matcher.plan_anew()
+    matcher.subscribe("a", "n = 1")
+    matcher.plan_anew()
+    assert matcher.match({"n": 1}) == ["a"]
+    assert matcher.plan("a")[0].expected_from == "subscriptions"
+    matcher.unsubscribe("a")
+    matcher.plan_anew()
+    assert matcher.match({"n": 1}) == []
+    assert matcher.stats()["segments"] == 0
+
+
+@given(
+    st.lists(EXPRESSIONS, min_size=2, max_size=8),
+    st.lists(EVENTS, min_size=2, max_size=10),
+)
+@examples(80)
+def test_answers_are_the_same_whatever_was_seen(
+    expressions: list[Any], events: list[dict[str, Any]]
+) -> None:
+    with every_event():
+        matcher, parsed = Matcher(), conditions(expressions)
+        half = len(expressions) // 2
+        for number, expression in enumerate(expressions[:half]):
+            matcher.subscribe(f"s{number}", expression)
+        for event in events:
+            matcher.match(event)
+        for number, expression in enumerate(expressions[half:]):
+            matcher.subscribe(f"s{half + number}", expression)
+        matcher.settle()
+        for planned_anew in (False, True):
+            if planned_anew:
+                matcher.plan_anew()
+            for event in events:
+                assert matcher.match(event) == wanted(parsed, event)

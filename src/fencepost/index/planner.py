@@ -6,7 +6,7 @@ they are expected to be where subscriptions are: strings as often as filters ask
 numbers and places as densely as the middles of intervals and boxes lie. The smallest share wins,
 but for two things: a relation to an area is decided by finding it, while a filter with a geometry
 that is found otherwise has that still to be compared; and words, which carry the box with them,
-come first.
+come first. Strings can be taken together, and with a box: their shares are multiplied then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fencepost.index.posts import ranges
 from fencepost.kernels import matching
 from fencepost.kernels.like import ANY_RUN, ONE
-from fencepost.kernels.places import AREA, places
+from fencepost.kernels.places import AREA, RECTANGLE, places
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _MOST_POSTINGS = 1024  # strings of one check; more are many places to change for one filter
-_TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
+TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
 _SAMPLE = 2**14
 _CELLS = 64  # of a density, a side
 
@@ -44,6 +44,7 @@ class Path(IntEnum):
     EQUALITY = 3
     INTERVAL = 4
     SCAN = 5
+    COMBINED = 6  # several strings, or strings and a place
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,10 @@ class Plan:
         Between which places a number, or a string, must be.
     source : array
         Of each check: the intervals' source, or -1.
+    shares : array
+        Of each check: of the events, how many are expected to pass it; 1 where nothing is known.
+    kinds : uint8 array
+        Of each check: what it asks about a place, see `fencepost.kernels.places`.
     """
 
     path: NDArray[np.uint8]
@@ -75,14 +80,22 @@ class Plan:
     place: Ints
     intervals: Floats
     source: Ints
+    shares: Floats
+    kinds: NDArray[np.uint8]
 
     def found_by(self, path: Path) -> Ints:
         """The filters under a path."""
         return np.flatnonzero(self.path == path)
 
-    def with_words(self, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
-        """Let filters be found by words."""
-        self.path[filters] = Path.WORDS
+    def costs(self) -> Floats:
+        """What each filter costs: its share, and more where a geometry is still to be compared."""
+        to_compare = (self.place >= 0) & (self.path > Path.PLACE)
+        costs: Floats = self.share * np.where(to_compare, TO_COMPARE, 1.0)
+        return costs
+
+    def put_under(self, path: Path, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
+        """Let filters be found by another path."""
+        self.path[filters] = path
         self.check[filters] = -1
         self.share[filters] = shares
 
@@ -107,7 +120,8 @@ def plan(
     path = np.full(len(checks), Path.SCAN, np.int64)
     for rows in _by_column(checks, spatial):
         share[rows] = _Density(boxes[rows]).share(boxes[rows])
-    path[spatial] = np.where(kinds[spatial] == AREA, Path.REGION, Path.PLACE)
+    areas = (kinds[spatial] == AREA) | (kinds[spatial] == RECTANGLE)
+    path[spatial] = np.where(areas, Path.REGION, Path.PLACE)
     members = np.flatnonzero(asked & (checks["kind"] == matching.MEMBER))
     members = members[np.diff(set_start)[checks["item"][members]] <= _MOST_POSTINGS]
     for rows in _by_column(checks, members):
@@ -130,7 +144,7 @@ def plan(
     place[owner[order]] = order  # the smallest is written last, and stays
     usable = np.flatnonzero(path < Path.SCAN)
     cost = share[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), _TO_COMPARE, 1.0
+        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), TO_COMPARE, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filters, -1, np.int64)
@@ -144,6 +158,8 @@ def plan(
         place,
         intervals,
         source,
+        share,
+        kinds,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fencepost.kernels import names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
 from fencepost.kernels.event_layout import lay_out_event
@@ -165,6 +166,7 @@ def _segment() -> SegmentArrays:
         np.array([0, 2**62, 1]),
         none,
         np.empty(0, np.uint8),
+        CombinedArrays(positions, none, words),
         _posts(),
         regions,
         trees,

@@ -96,7 +96,7 @@ class Delta:
         )
         self._shapes.shapes["dimension"] = -1
         self._sizes = np.zeros(5, np.int64)  # shapes, chains, points, nodes, touches
-        self._state = np.array([0, NEVER, 1], np.int64)
+        self._state = np.array([0, NEVER, 1, 0], np.int64)
 
     def __len__(self) -> int:
         return self._gone.count

@@ -147,7 +147,8 @@ def build(
     all_words = len(words.start) + len(together.arrays.words.start) - 2
     laid_out = posts.build(posts.join([direct, posted, together.rows]), all_words, tell)
     together.give_discs(laid_out)
-    state = np.array([0, expires.min(initial=NEVER), most_chains], np.int64)
+    once = _found_once(table, chosen)
+    state = np.array([0, expires.min(initial=NEVER), most_chains, once], np.int64)
     return Segment(
         SegmentArrays(
             checks,
@@ -180,6 +181,13 @@ def build(
             shapes,
         )
     )
+
+
+def _found_once(table: TableArrays, chosen: Plan) -> bool:
+    """Whether no event can find a subscription twice."""
+    paths = np.isin(chosen.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN))
+    alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
+    return bool(alone and paths.all() and not len(table.posts.form))
 
 
 def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray[np.uint32]:

@@ -111,32 +111,34 @@ def find_combined(
                     posts.boxes, entries, count, posts.nodes, node, a, b, c, d, room.stack, near,
                     _ALL,
                 )  # fmt: skip
-            for k in range(count):
-                entry = entries + (np.int64(near[k]) if column >= 0 else k)
-                certain = False
-                if decides == DISC and point:
+            # Without branches where it is a matter of luck which way they go.
+            if decides == DISC and point:
+                for k in range(count):
+                    entry = entries + np.int64(near[k])
                     x, y = posts.exact[entry, 0] - x0, posts.exact[entry, 1] - y0
                     square = x * x + y * y
-                    if square > posts.exact[entry, 3]:
-                        continue
-                    certain = square <= posts.exact[entry, 2]
-                elif decides == BOX:
-                    certain = True
-                    if boxed and column >= 0:
-                        certain = (
-                            posts.exact[entry, 0] <= x1
-                            and posts.exact[entry, 1] <= y1
-                            and posts.exact[entry, 2] >= x0
-                            and posts.exact[entry, 3] >= y0
-                        )
-                    elif column >= 0:
-                        certain = meets_box(shapes, row, posts.exact[entry], room)
-                    if not certain:
-                        continue
-                if certain:
                     results[found] = owner[posts.owner[entry]]
-                    found += 1
-                else:
                     candidates[total] = posts.owner[entry]
-                    total += 1
+                    sure = square <= posts.exact[entry, 2]
+                    found += sure
+                    total += (not sure) & (square <= posts.exact[entry, 3])
+            elif decides == BOX and boxed:
+                for k in range(count):
+                    entry = entries + (np.int64(near[k]) if column >= 0 else k)
+                    results[found] = owner[posts.owner[entry]]
+                    found += (
+                        (posts.exact[entry, 0] <= x1)
+                        & (posts.exact[entry, 1] <= y1)
+                        & (posts.exact[entry, 2] >= x0)
+                        & (posts.exact[entry, 3] >= y0)
+                    )
+            else:
+                for k in range(count):
+                    entry = entries + (np.int64(near[k]) if column >= 0 else k)
+                    if decides != BOX:
+                        candidates[total] = posts.owner[entry]
+                        total += 1
+                    elif meets_box(shapes, row, posts.exact[entry], room):
+                        results[found] = owner[posts.owner[entry]]
+                        found += 1
     return found, total

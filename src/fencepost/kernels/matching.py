@@ -32,6 +32,7 @@ from fencepost.kernels.rooms import (
     EVENTS,
     FIRST_EXPIRY,
     MATCHES,
+    ONCE,
     REMOVED,
     UNSURE,
     Room,
@@ -114,7 +115,7 @@ class SegmentArrays(NamedTuple):
     scan_box: NDArray[np.float64]  # (scan, 4)
     path: NDArray[np.uint8]  # of each filter
     share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
-    state: NDArray[np.int64]  # how many were removed, the first expiry, most chains of a shape
+    state: NDArray[np.int64]  # how many were removed, and others: see `rooms`
     region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
     region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
     combined: CombinedArrays
@@ -156,7 +157,7 @@ def match_events(segments, events_handle, room_handle, now, version):
 
     Returns
     -------
-    results : uint32, for each segment the subscriptions of event after event, ascending.
+    results : uint32, for each segment the subscriptions of event after event, each once.
     stops : (segments, events) int64, where those of each event end.
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
@@ -184,6 +185,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     segment are 700 machine words, which takes longer than most checks.
     """
     state = segment.arrays.state
+    once = state[ONCE] > 0
     some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
     gone = segment.arrays.gone
     expires = segment.arrays.expires
@@ -242,7 +244,8 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
             uncertain[unsure, 1] = e
             uncertain[unsure, 2] = f
             unsure += 1
-        found = _sort_distinct(results, start, found, seen)
+        if not once:
+            found = _sort_distinct(results, start, found, seen)
         stops[e] = found
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
         room_handle.arrays = Room(

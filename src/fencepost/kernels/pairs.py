@@ -1,4 +1,4 @@
-"""Pairs of events and subscriptions: numbered, and in the order of the subscriptions' names."""
+"""Pairs of events and subscriptions: listed, numbered, in the order of the subscriptions' names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,64 @@ _FEW = 24  # items that are sorted by insertion
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE = np.uint64(8)
+
+
+@kernel
+def list_pairs(rows, stops, base, out, at):
+    """Write pairs of an event and `base` + its row to `out`, from `at` on; where they end.
+
+    rows : of event after event. stops : where those of each event end.
+    """
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        for k in range(first, stops[e]):
+            out[at, 0] = e
+            out[at, 1] = base + np.int64(rows[k])
+            at += 1
+        first = stops[e]
+    return at
+
+
+@kernel
+def order_pairs(pairs, rank, event_stops, rank_stops, by_rank, distinct, events, codes):
+    """Sort pairs of an event and a row by event, then by the row's rank; how many ranks occur.
+
+    By counting, twice: first by rank, and then, leaving that order, by event.
+
+    rank : of each row. event_stops, rank_stops : zeros, one for each event, or rank, and one more.
+    by_rank : room for the event of each pair. distinct : room for the ranks that occur. events,
+    codes : of each pair the event, and which of those ranks it has.
+    """
+    for k in range(pairs.shape[0]):
+        event_stops[pairs[k, 0] + 1] += 1
+        rank_stops[rank[pairs[k, 1]] + 1] += 1
+    for e in range(1, event_stops.shape[0]):
+        event_stops[e] += event_stops[e - 1]
+    for r in range(1, rank_stops.shape[0]):
+        rank_stops[r] += rank_stops[r - 1]
+    # Where those of each begin; what is written there moves it to where they end.
+    for k in range(pairs.shape[0]):
+        r = rank[pairs[k, 1]]
+        by_rank[rank_stops[r]] = pairs[k, 0]
+        rank_stops[r] += 1
+    count = 0
+    first = np.int64(0)
+    for r in range(rank_stops.shape[0] - 1):
+        if rank_stops[r] == first:
+            continue
+        distinct[count] = r
+        for k in range(first, rank_stops[r]):
+            e = by_rank[k]
+            codes[event_stops[e]] = count
+            event_stops[e] += 1
+        first = rank_stops[r]
+        count += 1
+    first = np.int64(0)
+    for e in range(event_stops.shape[0] - 1):
+        for k in range(first, event_stops[e]):
+            events[k] = e
+        first = event_stops[e]
+    return count
 
 
 @kernel

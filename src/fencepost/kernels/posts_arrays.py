@@ -103,8 +103,7 @@ def image(knots, g, axis, value):
     low = 0
     step = PIECES // 2
     while step > 0:
-        if knots[g, axis, low + step] <= value:
-            low += step
+        low += step * (knots[g, axis, low + step] <= value)  # a branch would be mispredicted
         step //= 2
     # Halves, as a difference may overflow.
     width = 0.5 * knots[g, axis, low + 1] - 0.5 * knots[g, axis, low]

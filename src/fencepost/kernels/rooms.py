@@ -13,7 +13,8 @@ from fencepost.kernels.shapes import STACK
 from fencepost.kernels.trees import Scratch
 
 EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
-REMOVED, FIRST_EXPIRY, MOST_CHAINS = range(3)  # the state of a segment
+# The state of a segment; of the last, 1: no event finds a subscription of it twice.
+REMOVED, FIRST_EXPIRY, MOST_CHAINS, ONCE = range(4)
 
 
 class Room(NamedTuple):

@@ -163,7 +163,7 @@ def _segment() -> SegmentArrays:
         np.empty((0, 4)),
         np.empty(0, np.uint8),
         np.empty(0, np.float32),
-        np.array([0, 2**62, 1]),
+        np.array([0, 2**62, 1, 0]),
         none,
         np.empty(0, np.uint8),
         CombinedArrays(positions, none, words),
@@ -217,6 +217,9 @@ def _names() -> None:
     names.row_of(slots, text, ends, text)
     numbers = np.empty(1, np.uint64)
     pairs.beginnings(rows, text, ends, numbers, numbers)
+    found, counts = np.zeros((1, 2), np.int64), np.zeros(2, np.int64)
+    pairs.list_pairs(rows, counts, 0, found, 0)
+    pairs.order_pairs(found, rows, counts, counts.copy(), rows, rows, counts, np.empty(1, np.int32))
     pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
     pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
 

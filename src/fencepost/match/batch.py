@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
-from fencepost.match.catalogue import Snapshot
+from fencepost.match.catalogue import Snapshot, one_array
 from fencepost.match.engines import Events, Pairs
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
@@ -43,6 +43,8 @@ def match_table(
     """See `Matcher.match_batch`."""
     _check_threads(threads)
     found = match_pairs(matcher, shelves, table, threads, dead_letters)
+    if len(found) >= sum(len(shelf.segment) for shelf in shelves):
+        return _result_of_many(found, shelves)
     return _result(found[:, 0], found[:, 1], shelves)
 
 
@@ -63,7 +65,8 @@ def match_pairs(
     def run(block: Block) -> Pairs:
         rows, events = block
         found = matcher._engine.pairs(shelves, events)
-        return np.column_stack((rows[found[:, 0]], found[:, 1]))
+        found[:, 0] = rows[found[:, 0]]
+        return found
 
     blocks = _blocks(table, matcher._columns, dead_letters)
     if threads == 1:
@@ -71,7 +74,7 @@ def match_pairs(
     else:
         with ThreadPoolExecutor(threads) as pool:
             parts = list(pool.map(run, blocks))
-    return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
+    return np.concatenate([np.empty((0, 2), np.int64), *parts]) if len(parts) != 1 else parts[0]
 
 
 def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -> Iterable[Block]:
@@ -149,6 +152,27 @@ def _is_frame(table: object) -> bool:
     return type(table).__name__ in ("DataFrame", "GeoDataFrame") and hasattr(table, "to_dict")
 
 
+def _result_of_many(found: Pairs, shelves: Snapshot) -> pa.Table:
+    """The same as `_result`, where there are at least as many pairs as subscriptions."""
+    ids, rank = shelves.ranked_ids()
+    last = int(found[:, 0].max(initial=-1))
+    distinct = np.empty(len(ids), np.uint32)
+    events, codes = np.empty(len(found), np.int64), np.empty(len(found), np.int32)
+    count = pairs.order_pairs(
+        found,
+        rank,
+        np.zeros(last + 2, np.int64),
+        np.zeros(len(ids) + 1, np.int64),
+        np.empty(len(found), np.uint32),
+        distinct,
+        events,
+        codes,
+    )
+    used = ids if count == len(ids) else ids.take(pa.array(distinct[:count]))
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes), used)
+    return pa.table([pa.array(events), encoded], schema=RESULT)
+
+
 def _result(events: NDArray[np.int64], rows: NDArray[np.int64], shelves: Snapshot) -> pa.Table:
     """Pairs as a table, by event and id; the dictionary holds the ids that occur."""
     distinct, codes = _numbered(rows.astype(np.uint32))
@@ -186,9 +210,7 @@ def _by_name(
 
 def names_of(shelves: Snapshot, column: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the names of subscriptions, whose rows count through all shelves."""
-    chunks = [chunk for shelf in shelves for chunk in shelf.column(column).chunks]
-    taken = pa.chunked_array(chunks, pa.string()).take(pa.array(rows))
-    return pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], pa.string())
+    return one_array(shelves.column(column).take(pa.array(rows)))
 
 
 def _set_aside(bad: DeadLetters, dead_letters: DeadLetters | None) -> None:

@@ -22,12 +22,13 @@ from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.index.one_event import EventLayout
 from fencepost.kernels.handles import handle
+from fencepost.kernels.pairs import list_pairs
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches
-from fencepost.match.run import Found, Runner, events_of
+from fencepost.match.run import Found, Runner
 from fencepost.match.shelves import Shelves
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
@@ -97,11 +98,13 @@ class _OfShelves(ABC):
 
     def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
         """Pairs of an event and a subscription's row, counted through all shelves."""
-        found, base = [np.empty((0, 2), np.int64)], 0
-        for shelf, (rows, stops) in zip(shelves, self._by_shelf(shelves, events), strict=True):
-            found.append(np.column_stack((events_of(stops), rows + np.int64(base))))
+        found = list(self._by_shelf(shelves, events))
+        pairs = np.empty((sum(len(rows) for rows, _ in found), 2), np.int64)
+        base = at = 0
+        for shelf, (rows, stops) in zip(shelves, found, strict=True):
+            at = list_pairs(rows, stops, base, pairs, at)
             base += len(shelf.segment)
-        return np.concatenate(found)
+        return pairs
 
 
 class SegmentEngine(_OfShelves):

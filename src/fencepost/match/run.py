@@ -50,7 +50,7 @@ class Runner:
     def match(
         self, segments: Sequence[Segment], events: Any, now: int, version: int
     ) -> list[Found]:
-        """For each segment the rows that each event matches, ascending; and where each's end.
+        """For each segment the rows that each event matches, each once; and where each's end.
 
         Rows that expire by `now`, or are removed by a version, do not match.
 

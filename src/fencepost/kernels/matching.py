@@ -197,12 +197,10 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     candidates = room.candidates
     most = most_candidates(segment)
     combined = words_of_events(segment.arrays.combined, string_id)
-    posts = segment.arrays.posts
-    shapes = events.arrays.shapes
-    geometry = events.arrays.geometry
-    words = segment.arrays.vocabulary.start.shape[0] - 1
-    near = room.posts.near
-    with_words = posts.groups.shape[0] > 0 and posts.groups[0]["list_column"] != COMBINED
+    begin = ahead = 0  # what is combined has been looked for from the first of them to the second
+    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
+    groups = segment.arrays.posts.groups
+    with_words = groups.shape[0] > 0 and groups[0]["list_column"] != COMBINED
     with_others = _has_others(segment)
     for e in range(stops.shape[0]):
         start = found
@@ -217,10 +215,18 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
                 segment.arrays.posts, events.arrays, item_id, e, room.pairs, room.posts,
                 results, found, candidates, total,
             )  # fmt: skip
-        found, total = find_combined(
-            posts, combined, words, geometry, shapes, owner, e, room.pairs, near,
-            results, found, candidates, total,
-        )  # fmt: skip
+        if combined.shape[0] > 0:
+            if e == ahead:
+                begin = e
+                ahead = find_combined(
+                    segment, events, combined, e, room.pairs, room.posts.near, room.ahead
+                )
+            for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
+                results[found] = matches[k]
+                found += 1
+            for k in range(ends[e - begin, 1], ends[e - begin + 1, 1]):
+                candidates[total] = filters[k]
+                total += 1
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
         if with_others:
@@ -249,7 +255,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
         stops[e] = found
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
         room_handle.arrays = Room(
-            room.pairs, room.posts, candidates, room.seen, results, uncertain, room.counts
+            room.pairs, room.posts, room.ahead, candidates, room.seen, results, uncertain, room.counts
         )
     return found, unsure
 

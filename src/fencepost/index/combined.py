@@ -26,6 +26,7 @@ Ints = NDArray[np.int64]
 _MOST_POSTINGS = 16  # of a filter
 _MOST_SIGNATURES = 64  # of a segment: an event asks for each of them
 _COLUMN_BITS = 21
+_TO_MEET = 2.0  # how much more contact with a rectangle costs here than where regions are walked
 
 
 class Combined(NamedTuple):
@@ -74,9 +75,10 @@ def combine(
     alone = np.bincount(owner, minlength=len(plan.path)) == taken + placed
     decides = np.where(~placed | (kind == RECTANGLE), BOX, np.where(kind == ROUND, DISC, NOTHING))
     decides[~alone] = NOTHING
-    # A relation to an area is decided where it is found by that.
-    to_compare = ((kind == AREA) | (kind == RECTANGLE)) & (decides == NOTHING)
-    better = share * np.where(to_compare, TO_COMPARE, 1.0) <= plan.costs()
+    # A relation to an area would be decided by the walk; a box decides it for most events.
+    area = (kind == AREA) | (kind == RECTANGLE)
+    dearer = np.where(area, np.where(decides == NOTHING, TO_COMPARE, _TO_MEET), 1.0)
+    better = share.astype(np.float32) * dearer <= plan.costs()
     better &= (taken > 0) & (taken + placed > 1)
     members = members[better[owner[members]]]
     members, chosen, signature, arrays = _signed(checks, owner, members)

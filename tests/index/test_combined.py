@@ -136,9 +136,7 @@ def test_answers_through_changes(seed: int, tmp_path: Path) -> None:
     asked: dict[str, Holds] = {}
     for turn in range(3):
         given = {f"{turn}-{k}": subscription(rng) for k in range(150)}
-        matcher.subscribe_many(
-            [{"id": id, "expression": text} for id, (text, _) in given.items()]
-        )
+        matcher.subscribe_many([{"id": id, "expression": text} for id, (text, _) in given.items()])
         asked.update({id: holds for id, (_, holds) in given.items()})
         matcher.settle()
         assert matcher.stats()["filters_by_path"]["combined"] > 80
@@ -236,8 +234,8 @@ def test_what_is_decided_by_finding_it_is_not_compared() -> None:
 def test_more_signatures_than_a_segment_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combined, "_MOST_SIGNATURES", 2)
     matcher = Matcher()
-    for k, (one, other) in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
-        matcher.subscribe(str(k), f"{one} = 'x' AND {other} = 'y'")
+    for k, asked in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
+        matcher.subscribe(str(k), f"{asked[0]} = 'x' AND {asked[1]} = 'y'")
     assert paths(matcher) == {"combined": 5, "equality": 2}
     assert matcher.match({"a": "x", "b": "y", "c": "y"}) == ["0", "1", "2", "5"]
     assert matcher.match({"c": "x", "d": "y", "b": "x"}) == ["3", "4", "6"]

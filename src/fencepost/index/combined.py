@@ -131,7 +131,8 @@ def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan)
         postings[filters[own]] *= sizes[own]
         columns_taken[filters[own]] += 1
         kept[own] = True
-    return members[kept]
+    chosen: Ints = members[kept]
+    return chosen
 
 
 def _signed(

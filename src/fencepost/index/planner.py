@@ -90,7 +90,7 @@ class Plan:
     def costs(self) -> Floats:
         """What each filter costs: its share, and more where a geometry is still to be compared."""
         to_compare = (self.place >= 0) & (self.path > Path.PLACE)
-        costs: Floats = self.share * np.where(to_compare, TO_COMPARE, 1.0)
+        costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
     def put_under(self, path: Path, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:

@@ -255,7 +255,14 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
         stops[e] = found
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
         room_handle.arrays = Room(
-            room.pairs, room.posts, room.ahead, candidates, room.seen, results, uncertain, room.counts
+            room.pairs,
+            room.posts,
+            room.ahead,
+            candidates,
+            room.seen,
+            results,
+            uncertain,
+            room.counts,
         )
     return found, unsure
 

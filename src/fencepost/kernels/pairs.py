@@ -16,43 +16,61 @@ _BYTE = np.uint64(8)
 
 
 @kernel
-def list_pairs(rows, stops, base, out, at):
-    """Write pairs of an event and `base` + its row to `out`, from `at` on; where they end.
+def list_pairs(rows, stops, numbers, base, out, at):
+    """Write pairs of an event's number and `base` + its row to `out`, from `at` on; where they end.
 
     rows : of event after event. stops : where those of each event end.
     """
     first = np.int64(0)
     for e in range(stops.shape[0]):
         for k in range(first, stops[e]):
-            out[at, 0] = e
+            out[at, 0] = numbers[e]
             out[at, 1] = base + np.int64(rows[k])
             at += 1
         first = stops[e]
     return at
 
 
+# Pairs are sorted by counting, twice: by the rank of the row, and then, which leaves that order
+# where it is, by event. Each step is called for one part of the pairs after the other.
+
+
 @kernel
-def order_pairs(pairs, rank, event_stops, rank_stops, by_rank, distinct, events, codes):
-    """Sort pairs of an event and a row by event, then by the row's rank; how many ranks occur.
+def count_pairs(rows, stops, rank, event_counts, rank_counts):
+    """Count rows of each event and of each rank, both one place further on.
 
-    By counting, twice: first by rank, and then, leaving that order, by event.
-
-    rank : of each row. event_stops, rank_stops : zeros, one for each event, or rank, and one more.
-    by_rank : room for the event of each pair. distinct : room for the ranks that occur. events,
-    codes : of each pair the event, and which of those ranks it has.
+    rows : of event after event. stops : where those of each event end. rank : of each row.
     """
-    for k in range(pairs.shape[0]):
-        event_stops[pairs[k, 0] + 1] += 1
-        rank_stops[rank[pairs[k, 1]] + 1] += 1
-    for e in range(1, event_stops.shape[0]):
-        event_stops[e] += event_stops[e - 1]
-    for r in range(1, rank_stops.shape[0]):
-        rank_stops[r] += rank_stops[r - 1]
-    # Where those of each begin; what is written there moves it to where they end.
-    for k in range(pairs.shape[0]):
-        r = rank[pairs[k, 1]]
-        by_rank[rank_stops[r]] = pairs[k, 0]
-        rank_stops[r] += 1
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        event_counts[e + 1] += stops[e] - first
+        first = stops[e]
+    for k in range(first):
+        rank_counts[rank[rows[k]] + 1] += 1
+
+
+@kernel
+def sort_by_rank(rows, stops, rank, number, places, by_rank):
+    """Write the events, numbered from `number` on, of the rows of each rank from places[rank] on.
+
+    `places` are then where they end.
+    """
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        for k in range(first, stops[e]):
+            r = rank[rows[k]]
+            by_rank[places[r]] = number + e
+            places[r] += 1
+        first = stops[e]
+
+
+@kernel
+def sort_by_event(rank_stops, by_rank, numbers, places, distinct, events, codes):
+    """Write each pair's event and which of the ranks that occur it has; how many do.
+
+    numbers : what events are called. places : where the pairs of each event begin. distinct : the
+    ranks that occur.
+    """
     count = 0
     first = np.int64(0)
     for r in range(rank_stops.shape[0] - 1):
@@ -61,15 +79,15 @@ def order_pairs(pairs, rank, event_stops, rank_stops, by_rank, distinct, events,
         distinct[count] = r
         for k in range(first, rank_stops[r]):
             e = by_rank[k]
-            codes[event_stops[e]] = count
-            event_stops[e] += 1
+            codes[places[e]] = count
+            places[e] += 1
         first = rank_stops[r]
         count += 1
     first = np.int64(0)
-    for e in range(event_stops.shape[0] - 1):
-        for k in range(first, event_stops[e]):
-            events[k] = e
-        first = event_stops[e]
+    for e in range(numbers.shape[0]):
+        for k in range(first, places[e]):
+            events[k] = numbers[e]
+        first = places[e]
     return count
 
 

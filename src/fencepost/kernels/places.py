@@ -37,7 +37,12 @@ def places(checks, shapes, boxes, kinds):
                 continue
             reach = checks[k]["low"]
             kinds[k] = SOMEWHERE
-            if function != SAMEPLACE and _is_point(shape) and reach >= 0.0 and reach * reach < np.inf:
+            if (
+                function != SAMEPLACE
+                and _is_point(shape)
+                and reach >= 0.0
+                and reach * reach < np.inf
+            ):
                 kinds[k] = ROUND
         else:
             apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
@@ -59,9 +64,7 @@ def places(checks, shapes, boxes, kinds):
 @inlined
 def _is_point(shape):
     return (
-        shape["dimension"] == POINTS
-        and shape["x0"] == shape["x1"]
-        and shape["y0"] == shape["y1"]
+        shape["dimension"] == POINTS and shape["x0"] == shape["x1"] and shape["y0"] == shape["y1"]
     )
 
 

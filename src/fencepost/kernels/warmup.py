@@ -218,8 +218,10 @@ def _names() -> None:
     numbers = np.empty(1, np.uint64)
     pairs.beginnings(rows, text, ends, numbers, numbers)
     found, counts = np.zeros((1, 2), np.int64), np.zeros(2, np.int64)
-    pairs.list_pairs(rows, counts, 0, found, 0)
-    pairs.order_pairs(found, rows, counts, counts.copy(), rows, rows, counts, np.empty(1, np.int32))
+    pairs.list_pairs(rows, counts, counts, 0, found, 0)
+    pairs.count_pairs(rows, counts[:1], rows, counts, counts)
+    pairs.sort_by_rank(rows, counts[:1], rows, 0, counts, rows)
+    pairs.sort_by_event(counts, rows, counts[:1], counts, rows, counts, np.empty(1, np.int32))
     pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
     pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
 

@@ -22,7 +22,6 @@ from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.index.one_event import EventLayout
 from fencepost.kernels.handles import handle
-from fencepost.kernels.pairs import list_pairs
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf, Snapshot
@@ -57,8 +56,8 @@ class Engine(Protocol):
     def subscribers(self, event: EventValues) -> Iterable[str]:
         """The subscribers of those, each once, in any order."""
 
-    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
-        """Pairs of an event and a subscription's row, counted through all shelves."""
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+        """For each shelf the rows that the events answer, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
         """Numbers about the engine itself."""
@@ -72,7 +71,7 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
@@ -92,19 +91,9 @@ class _OfShelves(ABC):
 
     def _hits(self, event: EventValues) -> Iterator[tuple[Shelf, int]]:
         shelves = self._shelves.snapshot()
-        for shelf, (rows, _) in zip(shelves, self._by_shelf(shelves, (event,)), strict=True):
+        for shelf, (rows, _) in zip(shelves, self.by_shelf(shelves, (event,)), strict=True):
             for row in rows.tolist():
                 yield shelf, row
-
-    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
-        """Pairs of an event and a subscription's row, counted through all shelves."""
-        found = list(self._by_shelf(shelves, events))
-        pairs = np.empty((sum(len(rows) for rows, _ in found), 2), np.int64)
-        base = at = 0
-        for shelf, (rows, stops) in zip(shelves, found, strict=True):
-            at = list_pairs(rows, stops, base, pairs, at)
-            base += len(shelf.segment)
-        return pairs
 
 
 class SegmentEngine(_OfShelves):
@@ -116,7 +105,7 @@ class SegmentEngine(_OfShelves):
         self._layout = 0, EventLayout(Columns())
         self._spent = [0, 0]  # nanoseconds: laying events out, and matching them
 
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = self._laid_out(events)
         laid_out = time.perf_counter_ns()
@@ -159,7 +148,7 @@ class SegmentEngine(_OfShelves):
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         rows = [Row(event.attributes) for event in python_rows(events)]
         stop_words = self._shelves.columns.tokeniser.stop_words
         now = self._clock()

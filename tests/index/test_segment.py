@@ -59,7 +59,7 @@ def test_the_rarer_of_two_ways_is_taken() -> None:
         matcher.subscribe(f"small{k}", f"S_INTERSECTS(g, {small}) AND s = 'all' AND n > -99")
         matcher.subscribe(f"few{k}", f"n BETWEEN {k} AND {k + 0.5} AND s = 'all' AND b")
     matcher.settle()
-    assert counted(matcher) == {"region": 40, "equality": 80, "interval": 40}
+    assert counted(matcher) == {"region": 40, "combined": 80, "interval": 40}
     event = {"g": "POINT (3.5 0.5)", "s": "all", "n": 3.2, "b": True}
     assert matcher.match(event) == ["few3", "small3"]
     assert matcher.match({**event, "s": "s2"}) == ["apart2", "wide2"]

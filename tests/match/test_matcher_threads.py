@@ -18,6 +18,7 @@ from fencepost.index import events as events_module
 from fencepost.index import one_event as one_event_module
 from fencepost.index import segment as segment_module
 from fencepost.match import shelves as shelves_module
+from fencepost.match.batch import match_pairs
 from fencepost.match.matcher import Matcher
 from fencepost.model.geometry_plain import plain
 
@@ -146,8 +147,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     matcher.unsubscribe("a")
     matcher.subscribe("b", "n > 5", replace=True)
     matcher.settle()
-    event = matcher._values({"n": 1})
-    rows = matcher._engine.pairs(old, (event,))[:, 1].tolist()
+    rows = match_pairs(matcher, old, [{"n": 1}])[:, 1].tolist()
     assert [old[row].ids[0] for row in rows] == ["a", "b"]
     assert matcher.match({"n": 1}) == ["c"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from fencepost.index import delta as delta_module
 from fencepost.language.parse import parse
+from fencepost.match.batch import match_pairs
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
 
@@ -61,8 +62,7 @@ def test_every_state_on_the_way_stays_as_it_was() -> None:
             assert matcher.match(one) == sorted(id for id, own in truths.items() if own[k])
     assert len(matcher.snapshot()) == 1
     for snapshot, known in states:
-        values = [matcher._values(one) for one in events]
-        found = matcher._engine.pairs(snapshot, values)
+        found = match_pairs(matcher, snapshot, events)
         ids = [(int(k), snapshot[0].ids[row]) for k, row in found.tolist()]
         expected = [(k, id) for id, own in known.items() for k in range(6) if own[k]]
         assert sorted(ids) == sorted(expected)

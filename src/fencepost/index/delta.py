@@ -59,7 +59,7 @@ def _empty(room: int) -> SegmentArrays:
         scan_box=np.zeros((room, 4)),
         path=np.full(room, Path.SCAN, np.uint8),
         share=np.ones(room, np.float32),
-        state=np.array([0, NEVER, 1, 0], np.int64),
+        state=np.array([0, NEVER, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(
             np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
             np.zeros(4 * room, np.int64),

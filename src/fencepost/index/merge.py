@@ -97,7 +97,7 @@ class _Piece:
         self._keep_strings()
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
-        words = len(self.arrays.vocabulary.start) - 1
+        words = len(self.arrays.posts.token_lists) - 2
         self.posts = posts.chosen(posts.rows_of(self.arrays.posts, words), number)
 
     def _keep_sets(self, kind: NDArray[np.uint8]) -> None:

@@ -7,7 +7,7 @@ numbers and places as densely as the middles of intervals and boxes lie. A sampl
 went by, where there is one, corrects that. The smallest share wins,
 but for two things: a relation to an area is decided by finding it, while a filter with a geometry
 that is found otherwise has that still to be compared; and words, which carry the box with them,
-come first.
+come first. Strings can be taken together, and with a box: their shares are multiplied then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fencepost.index.seen import Sample
 from fencepost.index.table import place_of
 from fencepost.kernels import matching
 from fencepost.kernels.like import ANY_RUN, ONE
-from fencepost.kernels.places import AREA
+from fencepost.kernels.places import AREA, RECTANGLE
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _MOST_POSTINGS = 1024  # strings of one check; more are many places to change for one filter
-_TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
+TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
 _SAMPLE = 2**14
 _CELLS = 64  # of a density, a side
 
@@ -50,6 +50,7 @@ class Path(IntEnum):
     EQUALITY = 3
     INTERVAL = 4
     SCAN = 5
+    COMBINED = 6  # several strings, or strings and a place
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Plan:
         Between which places a number, or a string, must be.
     source : array
         Of each check: the intervals' source, or -1.
+    shares : array
+        Of each check: of the events, how many are expected to pass it; 1 where nothing is known.
     """
 
     path: NDArray[np.uint8]
@@ -81,14 +84,21 @@ class Plan:
     place: Ints
     intervals: Floats
     source: Ints
+    shares: Floats
 
     def found_by(self, path: Path) -> Ints:
         """The filters under a path."""
         return np.flatnonzero(self.path == path)
 
-    def with_words(self, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
-        """Let filters be found by words."""
-        self.path[filters] = Path.WORDS
+    def costs(self) -> Floats:
+        """What each filter costs: its share, and more where a geometry is still to be compared."""
+        to_compare = (self.place >= 0) & (self.path > Path.PLACE)
+        costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
+        return costs
+
+    def put_under(self, path: Path, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
+        """Let filters be found by another path."""
+        self.path[filters] = path
         self.check[filters] = -1
         self.share[filters] = shares
 
@@ -115,7 +125,8 @@ def plan(
         share[rows] = density.share(found.boxes[rows])
         split, beyond = found.beyond_of(rows)
         share[rows[split]] = np.minimum(share[rows[split]] + density.share(beyond), 1.0)
-    path[spatial] = np.where(found.kinds[spatial] == AREA, Path.REGION, Path.PLACE)
+    areas = (found.kinds[spatial] == AREA) | (found.kinds[spatial] == RECTANGLE)
+    path[spatial] = np.where(areas, Path.REGION, Path.PLACE)
     members = np.flatnonzero(asked & (checks["kind"] == matching.MEMBER))
     members = members[np.diff(set_start)[checks["item"][members]] <= _MOST_POSTINGS]
     for rows in _by_column(checks, members):
@@ -158,7 +169,7 @@ def plan(
     place[owner[order]] = order  # the smallest is written last, and stays
     usable = np.flatnonzero(path < Path.SCAN)
     cost = share[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), _TO_COMPARE, 1.0
+        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), TO_COMPARE, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filters, -1, np.int64)
@@ -172,6 +183,7 @@ def plan(
         place,
         intervals,
         source,
+        share,
     )
 
 

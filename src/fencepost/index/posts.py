@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels import posts_layout
-from fencepost.kernels.posts_arrays import DENSITY_BITS, GROUP, LIST, PADDING, PIECES, PostArrays
+from fencepost.kernels.posts_arrays import (
+    COMBINED,
+    DENSITY_BITS,
+    GROUP,
+    LIST,
+    NOTHING,
+    PADDING,
+    PIECES,
+    PostArrays,
+)
 from fencepost.kernels.vectors import WIDTH
 
 Tell: TypeAlias = Callable[[str], None]
@@ -22,10 +31,11 @@ _MOST_COUNTERS = 2**24
 class Form(NamedTuple):
     """What posted filters have in common."""
 
-    list_column: int  # whose words they need; -1: they need none
+    list_column: int  # whose words they need; -1: they need none; or COMBINED
     geometry_column: int  # whose box they need; -1: they need none
     accepts: int  # bit k: the attribute may be of kind k (see `fencepost.kernels.matching`)
     direct: bool  # they ask for nothing else, and what they own are subscriptions
+    decides: int = NOTHING  # of COMBINED: what decides a filter
 
 
 class PostRows(NamedTuple):
@@ -212,7 +222,9 @@ def _spatial(
     """The groups, and the words and entries of each along the curve, with trees over blocks."""
     groups = np.zeros(len(forms), GROUP)
     members = [
-        np.flatnonzero(group == number) if form.list_column >= 0 else np.empty(0, np.int64)
+        np.flatnonzero(group == number)
+        if 0 <= form.list_column < COMBINED
+        else np.empty(0, np.int64)
         for number, form in enumerate(forms)
     ]
     blocks = np.array([len(rows) + WIDTH - 1 for rows in members], np.int64) // WIDTH
@@ -232,17 +244,23 @@ def _spatial(
         groups["width"][number] = wide / max(blocks[number], 1)
         groups["height"][number] = high / max(blocks[number], 1)
     nodes, starts = _plant(boxes, firsts, blocks)
-    for name in ("list_column", "geometry_column", "accepts", "direct"):
+    for name in ("list_column", "geometry_column", "accepts", "direct", "decides"):
         groups[name] = [getattr(form, name) for form in forms]
     groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
     return groups, tokens, entries, boxes, nodes, density
 
 
 def rows_of(posts: PostArrays, words: int) -> PostRows:
-    """What the direct entries were laid out from, entry by entry."""
+    """What the direct entries were laid out from, entry by entry; there are so many words."""
     count = direct_count(posts)
     forms = tuple(
-        Form(int(g["list_column"]), int(g["geometry_column"]), int(g["accepts"]), bool(g["direct"]))
+        Form(
+            int(g["list_column"]),
+            int(g["geometry_column"]),
+            int(g["accepts"]),
+            bool(g["direct"]),
+            int(g["decides"]),
+        )
         for g in posts.groups
     )
     by_entry = np.argsort(posts.lists["first"], kind="stable")

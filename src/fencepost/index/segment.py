@@ -4,6 +4,8 @@ Each filter is put under one access path, which the planner chooses:
 
 - *words*: where a check needs words in a list or text; with them goes the box in which another
   check needs the event to be;
+- *combined*: where checks need strings in several columns, or in one and a place: posted likewise,
+  under all of these strings at once;
 - *region*: where a check asks for a relation to an area, *place*: where it needs contact with, or
   nearness to, some other geometry. Each geometry column has packed Hilbert R-trees for them;
 - *equality*: postings of a value, where a check needs one of a few strings, one truth value, or
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index import posts, regions
+from fencepost.index.combined import combine
 from fencepost.index.planner import Path, Plan, plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
 from fencepost.index.seen import NOTHING_SEEN, Sample
@@ -37,7 +40,7 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
-_EVENTS_SEEN = 3  # in the state, after what kernels need
+_EVENTS_SEEN = 4  # in the state, after what kernels need
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 
@@ -145,6 +148,9 @@ def build(
         checks, owner, filters, table.shapes.arrays, set_items, table.set_start, words, sample
     )
     posted = _posted(checks, owner, set_items, table.set_start, chosen)
+    together = combine(
+        checks, owner, set_items, table.set_start, chosen, table.shapes.arrays, len(words.start) - 1
+    )
     alone = np.bincount(owner, minlength=filters) == 1
     shapes, region_column, region_direct, walked = _walked(checks, chosen, table, alone)
     tree_column, trees = _trees(checks, chosen)
@@ -153,7 +159,11 @@ def build(
     scan = chosen.found_by(Path.SCAN)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     most_chains = max(table.shapes.most_chains, 1)
-    state = np.array([0, expires.min(initial=NEVER), most_chains, len(sample)], np.int64)
+    all_words = len(words.start) + len(together.arrays.words.start) - 2
+    laid_out = posts.build(posts.join([direct, posted, together.rows]), all_words, tell)
+    together.give_discs(laid_out)
+    once = _found_once(table, chosen)
+    state = np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64)
     return Segment(
         SegmentArrays(
             checks,
@@ -178,7 +188,8 @@ def build(
             state,
             region_column,
             region_direct,
-            posts.build(posts.join([direct, posted]), len(words.start) - 1, tell),
+            together.arrays,
+            laid_out,
             walked,
             trees,
             intervals,
@@ -186,6 +197,13 @@ def build(
             shapes,
         )
     )
+
+
+def _found_once(table: TableArrays, chosen: Plan) -> bool:
+    """Whether no event can find a subscription twice."""
+    paths = np.isin(chosen.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN))
+    alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
+    return bool(alone and paths.all() and not len(table.posts.form))
 
 
 def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray[np.uint32]:
@@ -281,7 +299,7 @@ def _posted(
             )
         )
     posted = _on_both_sides(posts.join(parts), chosen_plan)
-    chosen_plan.with_words(filters, _word_shares(posted)[filters])
+    chosen_plan.put_under(Path.WORDS, filters, _word_shares(posted)[filters])
     return posted
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.locate import EXTERIOR, locate
@@ -310,6 +311,15 @@ def in_contact(px, py, nx, ny, qx, qy, mx, my):
 def _square_above(distance):
     """A square that no computed square of a distance up to this one exceeds."""
     return distance * distance * (1.0 + _RELATIVE) + _TINY
+
+
+def squares(distances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each distance: a computed square up to the first is of points surely within it.
+
+    One above the second is of points surely farther apart. The squares of the distances are finite.
+    """
+    square = distances * distances
+    return square * (1.0 - _RELATIVE) - _TINY, square * (1.0 + _RELATIVE) + _TINY
 
 
 @inlined

@@ -1,12 +1,13 @@
 """Events against a segment of subscriptions: candidates from the access paths, then their checks.
 
 A segment's filters each stand under one access path: a word (the filter needs it in a list or
-text), a region (it needs a relation to an area, which the walk decides), a box in a tree (it needs
-contact with, or nearness to, some other geometry), a value in the postings (it needs one of some
-strings, a truth, or that an attribute is missing), an interval (it needs a number in it, or a
-string that begins or ends so), or none (`scan`). Where a filter asks for nothing but a relation to
-an area, or for words and contact with a rectangle, what is found are matches already. The other
-candidates' checks are evaluated in order, cheapest first; the first one that is not true ends it.
+text), several strings and a box beside them, a region (it needs a relation to an area, which the
+walk decides), a box in a tree (it needs contact with, or nearness to, some other geometry), a value
+in the postings (it needs one of some strings, a truth, or that an attribute is missing), an
+interval (it needs a number in it, or a string that begins or ends so), or none (`scan`). Where a
+filter asks for nothing but a relation to an area, or for words or strings and contact with a
+rectangle, what is found are matches already. The other candidates' checks are evaluated in order,
+cheapest first; the first one that is not true ends it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.kernels.combined import CombinedArrays, find_combined, words_of_events
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84
@@ -23,7 +25,7 @@ from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
 from fencepost.kernels.posts import find
-from fencepost.kernels.posts_arrays import PostArrays
+from fencepost.kernels.posts_arrays import COMBINED, PostArrays
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
@@ -32,6 +34,7 @@ from fencepost.kernels.rooms import (
     EVENTS,
     FIRST_EXPIRY,
     MATCHES,
+    ONCE,
     REMOVED,
     UNSURE,
     Room,
@@ -80,6 +83,7 @@ CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
 
+_FEW = 24  # results that are sorted by insertion
 _DENSE = 8  # with at least one result for so many words of bits, bits sort faster
 # Which bit a power of two is, by its remainder: no two have the same.
 _BIT = np.zeros(67, np.uint32)
@@ -115,9 +119,10 @@ class SegmentArrays(NamedTuple):
     scan_box: NDArray[np.float64]  # (scan, 4)
     path: NDArray[np.uint8]  # of each filter
     share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
-    state: NDArray[np.int64]  # how many were removed, the first expiry, most chains of a shape
+    state: NDArray[np.int64]  # how many were removed, and others: see `rooms`
     region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
     region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
+    combined: CombinedArrays
     posts: PostArrays
     regions: RegionArrays
     trees: RTreeArrays
@@ -156,7 +161,7 @@ def match_events(segments, events_handle, room_handle, now, version):
 
     Returns
     -------
-    results : uint32, for each segment the subscriptions of event after event, ascending.
+    results : uint32, for each segment the subscriptions of event after event, each once.
     stops : (segments, events) int64, where those of each event end.
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
@@ -184,6 +189,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     segment are 700 machine words, which takes longer than most checks.
     """
     state = segment.arrays.state
+    once = state[ONCE] > 0
     some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
     gone = segment.arrays.gone
     expires = segment.arrays.expires
@@ -194,22 +200,43 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     uncertain = room.uncertain
     candidates = room.candidates
     most = most_candidates(segment)
-    with_words = segment.arrays.posts.groups.shape[0] > 0
+    combined = words_of_events(segment.arrays.combined, string_id)
+    begin = ahead = 0  # what is combined has been looked for from the first of them to the second
+    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
+    groups = segment.arrays.posts.groups
+    with_words = groups.shape[0] > 0 and groups[0]["list_column"] != COMBINED
+    with_others = _has_others(segment)
     for e in range(stops.shape[0]):
         start = found
         # Every filter may match, or be too close to call.
         if results.shape[0] - found < most:
             results = _grown(results, found, most)
-        found = _direct(segment, events, e, room.pairs, results, found)
         total = np.int64(0)
+        if with_others:
+            found = _direct(segment, events, e, room.pairs, results, found)
         if with_words:
             found, total = find(
                 segment.arrays.posts, events.arrays, item_id, e, room.pairs, room.posts,
                 results, found, candidates, total,
             )  # fmt: skip
+        if combined.shape[0] > 0:
+            if e == ahead:
+                begin = e
+                ahead = find_combined(
+                    segment, events, combined, e, room.pairs, room.posts.near, room.ahead
+                )
+            for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
+                results[found] = matches[k]
+                found += 1
+            for k in range(ends[e - begin, 1], ends[e - begin + 1, 1]):
+                candidates[total] = filters[k]
+                total += 1
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
-        total = _candidates(segment, events, string_id, e, version, room.pairs, candidates, total)
+        if with_others:
+            total = _candidates(
+                segment, events, string_id, e, version, room.pairs, candidates, total
+            )
         room.counts[CANDIDATES] += total
         for k in range(total):
             f = candidates[k]
@@ -229,11 +256,19 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
             uncertain[unsure, 1] = e
             uncertain[unsure, 2] = f
             unsure += 1
-        found = _sort_distinct(results, start, found, seen)
+        if not once:
+            found = _sort_distinct(results, start, found, seen)
         stops[e] = found
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
         room_handle.arrays = Room(
-            room.pairs, room.posts, candidates, room.seen, results, uncertain, room.counts
+            room.pairs,
+            room.posts,
+            room.ahead,
+            candidates,
+            room.seen,
+            results,
+            uncertain,
+            room.counts,
         )
     return found, unsure
 
@@ -267,10 +302,17 @@ def _numbers_of_words(segment, events):
     return string_id, item_id
 
 
-@inlined
-def _walk(segment, t, events, row, room, out, found):
-    own, given = events.arrays.shapes, segment.arrays.shapes
-    return walk(segment.arrays.regions, t, own, row, given, room, out, found)
+@kernel
+def _has_others(segment):
+    """Whether filters stand elsewhere than in the posts."""
+    return (
+        segment.arrays.region_column.shape[0]
+        + segment.arrays.tree_column.shape[0]
+        + segment.arrays.interval_column.shape[0]
+        + segment.arrays.post_key.shape[0]
+        + segment.arrays.scan.shape[0]
+        > 0
+    )
 
 
 @kernel
@@ -319,12 +361,32 @@ def _sort_distinct(results, start, stop, seen):
         return stop
     if _DENSE * (stop - start) >= seen.shape[0]:
         return _sort_by_bits(results, start, stop, seen)
+    if stop - start <= _FEW:
+        return _sort_few(results, start, stop)
     part = np.sort(results[start:stop])
     write = start
     for k in range(part.shape[0]):
         if k == 0 or part[k] != part[k - 1]:
             results[write] = part[k]
             write += 1
+    return write
+
+
+@inlined
+def _sort_few(results, start, stop):
+    """The same by insertion."""
+    write = start
+    for k in range(start, stop):
+        own = results[k]
+        at = write
+        while at > start and results[at - 1] > own:
+            at -= 1
+        if at > start and results[at - 1] == own:
+            continue
+        for j in range(write, at, -1):
+            results[j] = results[j - 1]
+        results[at] = own
+        write += 1
     return write
 
 

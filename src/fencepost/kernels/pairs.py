@@ -1,4 +1,4 @@
-"""Pairs of events and subscriptions: numbered, and in the order of the subscriptions' names."""
+"""Pairs of events and subscriptions: listed, numbered, in the order of the subscriptions' names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,82 @@ _FEW = 24  # items that are sorted by insertion
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE = np.uint64(8)
+
+
+@kernel
+def list_pairs(rows, stops, numbers, base, out, at):
+    """Write pairs of an event's number and `base` + its row to `out`, from `at` on; where they end.
+
+    rows : of event after event. stops : where those of each event end.
+    """
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        for k in range(first, stops[e]):
+            out[at, 0] = numbers[e]
+            out[at, 1] = base + np.int64(rows[k])
+            at += 1
+        first = stops[e]
+    return at
+
+
+# Pairs are sorted by counting, twice: by the rank of the row, and then, which leaves that order
+# where it is, by event. Each step is called for one part of the pairs after the other.
+
+
+@kernel
+def count_pairs(rows, stops, rank, event_counts, rank_counts):
+    """Count rows of each event and of each rank, both one place further on.
+
+    rows : of event after event. stops : where those of each event end. rank : of each row.
+    """
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        event_counts[e + 1] += stops[e] - first
+        first = stops[e]
+    for k in range(first):
+        rank_counts[rank[rows[k]] + 1] += 1
+
+
+@kernel
+def sort_by_rank(rows, stops, rank, number, places, by_rank):
+    """Write the events, numbered from `number` on, of the rows of each rank from places[rank] on.
+
+    `places` are then where they end.
+    """
+    first = np.int64(0)
+    for e in range(stops.shape[0]):
+        for k in range(first, stops[e]):
+            r = rank[rows[k]]
+            by_rank[places[r]] = number + e
+            places[r] += 1
+        first = stops[e]
+
+
+@kernel
+def sort_by_event(rank_stops, by_rank, numbers, places, distinct, events, codes):
+    """Write each pair's event and which of the ranks that occur it has; how many do.
+
+    numbers : what events are called. places : where the pairs of each event begin. distinct : the
+    ranks that occur.
+    """
+    count = 0
+    first = np.int64(0)
+    for r in range(rank_stops.shape[0] - 1):
+        if rank_stops[r] == first:
+            continue
+        distinct[count] = r
+        for k in range(first, rank_stops[r]):
+            e = by_rank[k]
+            codes[places[e]] = count
+            places[e] += 1
+        first = rank_stops[r]
+        count += 1
+    first = np.int64(0)
+    for e in range(numbers.shape[0]):
+        for k in range(first, places[e]):
+            events[k] = numbers[e]
+        first = places[e]
+    return count
 
 
 @kernel

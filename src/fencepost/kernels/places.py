@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
-from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE
-from fencepost.kernels.shapes import AREAS
-from fencepost.kernels.spatial import DISJOINT, FIRST_EH
+from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.contact import fills_its_box
+from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE, SAMEPLACE
+from fencepost.kernels.shapes import AREAS, POINTS
+from fencepost.kernels.spatial import DISJOINT, FIRST_EH, INTERSECTS
 
 _EH_DISJOINT = FIRST_EH  # the first of the eight
 
-NOWHERE, SOMEWHERE, AREA = range(3)  # whether a check has a box, and is about an area
+# Whether a check has a box, and is about an area; or is decided by contact with that box, or by
+# the distance to a point.
+NOWHERE, SOMEWHERE, AREA, RECTANGLE, ROUND = range(5)
 
 
 @kernel
@@ -35,6 +38,14 @@ def places(checks, shapes, boxes, kinds):
                 continue
             reach = checks[k]["low"] if function < ON_WGS84 else 0.0
             kinds[k] = SOMEWHERE
+            if (
+                function != SAMEPLACE
+                and function < ON_WGS84
+                and _is_point(shape)
+                and reach >= 0.0
+                and reach * reach < np.inf
+            ):
+                kinds[k] = ROUND
         else:
             apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
             area = shape["dimension"] == AREAS
@@ -43,10 +54,20 @@ def places(checks, shapes, boxes, kinds):
             if apart:
                 reach = np.inf
             kinds[k] = AREA if area else SOMEWHERE
+            if area and function == INTERSECTS and not negated:
+                if fills_its_box(shapes, np.int64(checks[k]["item"])):
+                    kinds[k] = RECTANGLE
         boxes[k, 0] = _outwards(shape["x0"], -reach)
         boxes[k, 1] = _outwards(shape["y0"], -reach)
         boxes[k, 2] = _outwards(shape["x1"], reach)
         boxes[k, 3] = _outwards(shape["y1"], reach)
+
+
+@inlined
+def _is_point(shape):
+    return (
+        shape["dimension"] == POINTS and shape["x0"] == shape["x1"] and shape["y0"] == shape["y1"]
+    )
 
 
 @kernel

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.contact import fills_its_box, meets_box
 from fencepost.kernels.posts_arrays import (
+    COMBINED,
     DENSITY_BITS,
     PLAIN,
     cells_of,
@@ -59,12 +60,14 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
     column = np.int64(-1)
     known = 0
     for g in range(posts.groups.shape[0]):
+        asked = np.int64(posts.groups[g]["list_column"])
+        if asked == COMBINED:  # these come last, and are found otherwise
+            break
         place = np.int64(-1)
         if posts.groups[g]["geometry_column"] >= 0:
             place = events.geometry[posts.groups[g]["geometry_column"], e]
             if place < 0:
                 continue
-        asked = np.int64(posts.groups[g]["list_column"])
         if asked >= 0:
             kind = events.list_kind[asked, e]
             if not (posts.groups[g]["accepts"] >> kind) & 1:

@@ -38,6 +38,8 @@ PLAIN = 32  # entries of a list up to which no tree pays
 PIECES = 256  # of a map; each has as many steps
 PADDING = 64  # numbers after the last block, which a block of 16 may read
 CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
+NOTHING, BOX, DISC = range(3)  # what of an event decides whether it matches what it finds
+COMBINED = 2**30  # stands for a list column where the words are made of strings, see `combined`
 DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
 
 _LAST = PIECES * PIECES - 1
@@ -45,10 +47,11 @@ _ONE = np.uint64(1)
 
 GROUP = np.dtype(
     [
-        ("list_column", "i4"),  # whose words are asked for; -1 where none are
+        ("list_column", "i4"),  # whose words are asked for; -1 where none are; or COMBINED
         ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
         ("accepts", "u4"),  # bit k: attributes of kind k count
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
+        ("decides", "u4"),  # of COMBINED: NOTHING, or what decides a filter: contact or distance
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),
         ("node", "u4"),  # where their tree begins in `spatial_nodes`
@@ -82,7 +85,7 @@ class PostArrays(NamedTuple):
     rest_start: Positions
     rest: Positions
     owner: Positions  # of an entry: a subscription, or a filter
-    exact: Floats  # (entries, 4)
+    exact: Floats  # (entries, 4): a box; for DISC x, y, the square that is surely near, and far
     spatial_tokens: Positions  # along the curve: the word of each entry
     spatial_entries: Positions  # and which it is
     spatial_boxes: NDArray[np.uint16]
@@ -100,8 +103,7 @@ def image(knots, g, axis, value):
     low = 0
     step = PIECES // 2
     while step > 0:
-        if knots[g, axis, low + step] <= value:
-            low += step
+        low += step * (knots[g, axis, low + step] <= value)  # a branch would be mispredicted
         step //= 2
     # Halves, as a difference may overflow.
     width = 0.5 * knots[g, axis, low + 1] - 0.5 * knots[g, axis, low]

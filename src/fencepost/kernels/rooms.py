@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.kernels.combined import AHEAD, Ahead
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.posts import FILTER_WORDS, PostScratch
 from fencepost.kernels.shapes import STACK
 from fencepost.kernels.trees import Scratch
 
 EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
-REMOVED, FIRST_EXPIRY, MOST_CHAINS = range(3)  # the state of a segment
+# The state of a segment; of the last, 1: no event finds a subscription of it twice.
+REMOVED, FIRST_EXPIRY, MOST_CHAINS, ONCE = range(4)
 
 
 class Room(NamedTuple):
@@ -21,6 +23,7 @@ class Room(NamedTuple):
 
     pairs: Scratch
     posts: PostScratch  # whose bits are all 0
+    ahead: Ahead
     candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
     seen: NDArray[np.uint64]  # a bit a subscription, all 0
     results: NDArray[np.uint32]
@@ -35,6 +38,7 @@ def no_room() -> Room:
     return Room(
         Scratch(np.empty(STACK, np.uint32), np.empty(2 * STACK, np.uint32), np.zeros(2, np.uint8)),
         PostScratch(bits, np.zeros(FILTER_WORDS, np.uint64), none, none, none, none, none),
+        Ahead(none, none, np.zeros((AHEAD + 1, 2), np.int64)),
         none,
         bits,
         none,
@@ -65,6 +69,7 @@ def fitted(room_handle, segment, events):
         and room.posts.known.shape[0] >= items
         and room.posts.lists.shape[0] >= lists
         and room.posts.near.shape[0] >= entries
+        and room.ahead.matches.shape[0] >= entries
     ):
         return room
     chains = max(chains, room.pairs.touched.shape[0] >> 1)
@@ -75,6 +80,12 @@ def fitted(room_handle, segment, events):
     room = Room(
         Scratch(room.pairs.stack, room.pairs.pairs, np.zeros(2 * chains, np.uint8)),
         post_scratch(words, items, lists, entries),
+        Ahead(
+            # More than one event may find, so that there is room for several.
+            np.empty(2 * entries + 16 * AHEAD, np.uint32),
+            np.empty(2 * entries + 16 * AHEAD, np.uint32),
+            room.ahead.stops,
+        ),
         np.empty(max(most, room.candidates.shape[0]), np.uint32),
         np.zeros(max(bits, room.seen.shape[0]), np.uint64),
         room.results,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
 from fencepost.kernels.geodesic import geodesic
@@ -170,9 +171,10 @@ def _segment() -> SegmentArrays:
         np.empty((0, 4)),
         np.empty(0, np.uint8),
         np.empty(0, np.float32),
-        np.array([0, 2**62, 1]),
+        np.array([0, 2**62, 1, 0, 0]),
         none,
         np.empty(0, np.uint8),
+        CombinedArrays(positions, none, words),
         _posts(),
         regions,
         trees,
@@ -223,6 +225,11 @@ def _names() -> None:
     names.row_of(slots, text, ends, text)
     numbers = np.empty(1, np.uint64)
     pairs.beginnings(rows, text, ends, numbers, numbers)
+    found, counts = np.zeros((1, 2), np.int64), np.zeros(2, np.int64)
+    pairs.list_pairs(rows, counts, counts, 0, found, 0)
+    pairs.count_pairs(rows, counts[:1], rows, counts, counts)
+    pairs.sort_by_rank(rows, counts[:1], rows, 0, counts, rows)
+    pairs.sort_by_event(counts, rows, counts[:1], counts, rows, counts, np.empty(1, np.int32))
     pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
     pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
 

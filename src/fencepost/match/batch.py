@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
-from fencepost.match.catalogue import Snapshot
+from fencepost.match.catalogue import Snapshot, one_array
 from fencepost.match.engines import Events, Pairs
+from fencepost.match.run import Found
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes
@@ -41,8 +42,12 @@ def match_table(
 ) -> pa.Table:
     """See `Matcher.match_batch`."""
     _check_threads(threads)
-    found = match_pairs(matcher, shelves, table, threads, dead_letters)
-    return _result(found[:, 0], found[:, 1], shelves)
+    answers = _answers(matcher, shelves, table, threads, dead_letters)
+    found = sum(len(rows) for answer in answers for rows, _ in answer.by_shelf)
+    if found >= sum(len(shelf) for shelf in shelves):
+        return _result_of_many(answers, found, shelves)
+    pairs = _pairs_of(answers, shelves)
+    return _result(pairs[:, 0], pairs[:, 1], shelves)
 
 
 def _check_threads(threads: object) -> None:
@@ -58,19 +63,45 @@ def match_pairs(
     dead_letters: DeadLetters | None = None,
 ) -> Pairs:
     """Pairs of an event's row and a subscription's, counted through all shelves."""
+    return _pairs_of(_answers(matcher, shelves, table, threads, dead_letters), shelves)
 
-    def run(block: Block) -> Pairs:
-        rows, events = block
-        found = matcher._engine.pairs(shelves, events)
-        return np.column_stack((rows[found[:, 0]], found[:, 1]))
+
+class _Answer(NamedTuple):
+    """What is found for a block."""
+
+    numbers: NDArray[np.int64]  # the rows of the table
+    by_shelf: list[Found]
+
+
+def _answers(
+    matcher: Matcher,
+    shelves: Snapshot,
+    table: object,
+    threads: int,
+    dead_letters: DeadLetters | None,
+) -> list[_Answer]:
+    def run(block: Block) -> _Answer:
+        numbers, events = block
+        return _Answer(numbers, list(matcher._engine.by_shelf(shelves, events)))
 
     blocks = _blocks(table, matcher._columns, dead_letters)
     if threads == 1:
-        parts = [run(block) for block in blocks]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(run, blocks))
-    return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
+        return [run(block) for block in blocks]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(run, blocks))
+
+
+def _pairs_of(answers: Sequence[_Answer], shelves: Snapshot) -> Pairs:
+    """Pairs by block, then by shelf, then by event."""
+    count = sum(len(rows) for answer in answers for rows, _ in answer.by_shelf)
+    found = np.empty((count, 2), np.int64)
+    at = 0
+    for answer in answers:
+        base = 0
+        for shelf, (rows, stops) in zip(shelves, answer.by_shelf, strict=True):
+            at = pairs.list_pairs(rows, stops, answer.numbers, base, found, at)
+            base += len(shelf)
+    return found
 
 
 def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -> Iterable[Block]:
@@ -143,6 +174,41 @@ def _is_frame(table: object) -> bool:
     return type(table).__name__ in ("DataFrame", "GeoDataFrame") and hasattr(table, "to_dict")
 
 
+def _result_of_many(answers: Sequence[_Answer], count: int, shelves: Snapshot) -> pa.Table:
+    """The same as `_result`, for so many pairs, at least as many as there are subscriptions."""
+    ids, rank = shelves.ranked_ids()
+    numbers = np.concatenate([np.empty(0, np.int64), *(answer.numbers for answer in answers)])
+    event_places = np.zeros(len(numbers) + 1, np.int64)
+    rank_places = np.zeros(len(ids) + 1, np.int64)
+    parts = list(_parts(answers, rank, shelves))
+    for first, part in parts:
+        pairs.count_pairs(*part, event_places[first:], rank_places)
+    event_places, rank_places = np.cumsum(event_places), np.cumsum(rank_places)
+    by_rank = np.empty(count, np.uint32)
+    for first, part in parts:
+        pairs.sort_by_rank(*part, first, rank_places, by_rank)
+    distinct = np.empty(len(ids), np.uint32)
+    events, codes = np.empty(count, np.int64), np.empty(count, np.int32)
+    used = pairs.sort_by_event(rank_places, by_rank, numbers, event_places, distinct, events, codes)
+    if used < len(ids):
+        ids = ids.take(pa.array(distinct[:used]))
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes), ids)
+    return pa.table([pa.array(events), encoded], schema=RESULT)
+
+
+def _parts(
+    answers: Sequence[_Answer], rank: NDArray[np.uint32], shelves: Snapshot
+) -> Iterator[tuple[int, tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]]]:
+    """Rows, stops and ranks of each shelf and block, and how many events were before it."""
+    first = 0
+    for answer in answers:
+        base = 0
+        for shelf, (rows, stops) in zip(shelves, answer.by_shelf, strict=True):
+            yield first, (rows, stops, rank[base : base + len(shelf)])
+            base += len(shelf)
+        first += len(answer.numbers)
+
+
 def _result(events: NDArray[np.int64], rows: NDArray[np.int64], shelves: Snapshot) -> pa.Table:
     """Pairs as a table, by event and id; the dictionary holds the ids that occur."""
     distinct, codes = _numbered(rows.astype(np.uint32))
@@ -180,9 +246,7 @@ def _by_name(
 
 def names_of(shelves: Snapshot, column: str, rows: NDArray[np.int64]) -> pa.Array:
     """A column of the names of subscriptions, whose rows count through all shelves."""
-    chunks = [chunk for shelf in shelves for chunk in shelf.column(column).chunks]
-    taken = pa.chunked_array(chunks, pa.string()).take(pa.array(rows))
-    return pa.concat_arrays(taken.chunks) if taken.num_chunks else pa.array([], pa.string())
+    return one_array(shelves.column(column).take(pa.array(rows)))
 
 
 def _set_aside(bad: DeadLetters, dead_letters: DeadLetters | None) -> None:

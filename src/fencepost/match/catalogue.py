@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
@@ -250,6 +251,7 @@ class Snapshot(tuple[Shelf, ...]):
 
     version: int
     _handles: Any
+    _ranked: tuple[pa.Array, NDArray[np.uint32]] | None
 
     def __new__(
         cls, shelves: Iterable[Shelf], version: int, before: Snapshot | None = None
@@ -257,6 +259,7 @@ class Snapshot(tuple[Shelf, ...]):
         """Shelves at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, shelves)
         made.version = version
+        made._ranked = None
         made._handles = None
         if before is not None and before._same_handles(made):
             made._handles = before._handles
@@ -278,6 +281,26 @@ class Snapshot(tuple[Shelf, ...]):
                 handles = followed_by(handles, other)
             self._handles = handles
         return self._handles
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The "id" or the "subscriber" of each row, counted through all shelves."""
+        chunks = [chunk for shelf in self for chunk in shelf.column(name).chunks]
+        return pa.chunked_array(chunks, pa.string())
+
+    def ranked_ids(self) -> tuple[pa.Array, NDArray[np.uint32]]:
+        """All ids, sorted, and where that of each row is; worked out once."""
+        if self._ranked is None:
+            ids = self.column("id")
+            order = pc.sort_indices(ids).to_numpy()
+            rank = np.empty(len(order), np.uint32)
+            rank[order] = np.arange(len(order))
+            self._ranked = one_array(ids.take(pa.array(order))), rank
+        return self._ranked
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column of strings in one piece."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

@@ -27,7 +27,7 @@ from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches
-from fencepost.match.run import Found, Runner, events_of
+from fencepost.match.run import Found, Runner
 from fencepost.match.shelves import Shelves
 from fencepost.model.arrow_text import python_values
 from fencepost.model.event import Row
@@ -56,8 +56,8 @@ class Engine(Protocol):
     def subscribers(self, event: EventValues) -> Iterable[str]:
         """The subscribers of those, each once, in any order."""
 
-    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
-        """Pairs of an event and a subscription's row, counted through all shelves."""
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+        """For each shelf the rows that the events answer, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
         """Numbers about the engine itself."""
@@ -71,7 +71,7 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
@@ -91,17 +91,9 @@ class _OfShelves(ABC):
 
     def _hits(self, event: EventValues) -> Iterator[tuple[Shelf, int]]:
         shelves = self._shelves.snapshot()
-        for shelf, (rows, _) in zip(shelves, self._by_shelf(shelves, (event,)), strict=True):
+        for shelf, (rows, _) in zip(shelves, self.by_shelf(shelves, (event,)), strict=True):
             for row in rows.tolist():
                 yield shelf, row
-
-    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
-        """Pairs of an event and a subscription's row, counted through all shelves."""
-        found, base = [np.empty((0, 2), np.int64)], 0
-        for shelf, (rows, stops) in zip(shelves, self._by_shelf(shelves, events), strict=True):
-            found.append(np.column_stack((events_of(stops), rows + np.int64(base))))
-            base += len(shelf)
-        return np.concatenate(found)
 
 
 class SegmentEngine(_OfShelves):
@@ -136,7 +128,7 @@ class SegmentEngine(_OfShelves):
                 first = last
         return ids
 
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = self._laid_out(events)
         if self._shelves.seen.due(len(events)):
@@ -169,7 +161,7 @@ class SegmentEngine(_OfShelves):
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def _by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
         columns = self._shelves.columns
         rows = [Row(event.attributes) for event in python_rows(events, columns)]
         stop_words, space = columns.tokeniser.stop_words, columns.space

@@ -37,8 +37,8 @@ from fencepost.match.ranking import (
     ReferenceScores,
     Scores,
     SegmentScores,
-    by_shelf,
     check_limits,
+    in_order,
     ranked,
 )
 from fencepost.match.relate import checked_density
@@ -420,7 +420,7 @@ class Matcher:
         check_limits(top_k, min_score)
         values = self._values(event)
         shelves = self.snapshot()
-        found = by_shelf(shelves, self._engine.pairs(shelves, (values,))[:, 1])
+        found = in_order(shelves, self._engine.by_shelf(shelves, (values,)))
         scores = self._scores.of(shelves, values, found)
         ids = [shelf.ids[row] for shelf, rows in found for row in rows.tolist()]
         return ranked(ids, scores, top_k, min_score)

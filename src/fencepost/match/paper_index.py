@@ -12,14 +12,16 @@ lock is that of the shelves.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Snapshot
-from fencepost.match.engines import Changes, Clock, Events, Pairs, condition_on, python_rows
+from fencepost.match.engines import Changes, Clock, Events, condition_on, python_rows
+from fencepost.match.run import Found
 from fencepost.match.shelves import Shelves
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
@@ -87,7 +89,18 @@ class TableEngine:
             self._catch_up()
             return self._table.match_interfaces(event)
 
-    def pairs(self, shelves: Snapshot, events: Events) -> Pairs:
+    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+        """For each shelf the rows that the events answer, and where each event's end."""
+        pairs = self._pairs(shelves, events)
+        base = 0
+        for shelf in shelves:
+            rows = pairs[:, 1] - base
+            own = (rows >= 0) & (rows < len(shelf))
+            stops = np.searchsorted(pairs[own, 0], np.arange(len(events)), "right")
+            yield rows[own].astype(np.uint32), stops
+            base += len(shelf)
+
+    def _pairs(self, shelves: Snapshot, events: Events) -> NDArray[np.int64]:
         """Pairs of an event and a subscription's row, counted through all shelves."""
         rows = python_rows(events, self._shelves.columns)
         with self._shelves.lock:

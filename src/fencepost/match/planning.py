@@ -21,6 +21,7 @@ _FOUND_BY = {
     Path.PLACE: "a box that the event must meet",
     Path.EQUALITY: "a value that it needs",
     Path.INTERVAL: "an interval that a number, or the beginning or end of a string, must be in",
+    Path.COMBINED: "several strings that it needs at once, in the box that it needs",
     Path.SCAN: "nothing: every event is compared with it",
 }
 
@@ -34,7 +35,7 @@ class PlannedFilter:
     condition : str
         What must hold, in CQL2.
     path : str
-        "words", "region", "place", "equality", "interval" or "scan".
+        "words", "region", "place", "equality", "interval", "combined" or "scan".
     share : float
         Of all events, how many are expected to find it, and so to be compared with the rest.
     expected_from : str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from fencepost.kernels.matching import look_up
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.engines import Clock, condition_on
 from fencepost.match.reference import ranking as reference
+from fencepost.match.run import Found
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
@@ -65,6 +66,15 @@ def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
         (shelf, rows[cuts[k] : cuts[k + 1]] - ends[k])
         for k, shelf in enumerate(shelves)
         if cuts[k] < cuts[k + 1]
+    ]
+
+
+def in_order(shelves: Snapshot, found: Iterable[Found]) -> Matches:
+    """What is found on each shelf for one event, by row."""
+    return [
+        (shelf, np.sort(rows).astype(np.int64))
+        for shelf, (rows, _) in zip(shelves, found, strict=True)
+        if len(rows)
     ]
 
 

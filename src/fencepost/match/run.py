@@ -80,7 +80,7 @@ class Runner:
         return total
 
     def match(self, shelves: Snapshot, events: Any, now: int) -> list[Found]:
-        """For each shelf the rows that each event matches, ascending; and where each's end.
+        """For each shelf the rows that each event matches, each once; and where each's end.
 
         Rows that expire by `now`, or are removed by the snapshot's version, do not match.
 

@@ -26,8 +26,9 @@ from fencepost import errors
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays
 from fencepost.kernels import matching
+from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.posts_arrays import GROUP, LIST, PostArrays
+from fencepost.kernels.posts_arrays import COMBINED, GROUP, LIST, PostArrays
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import TREE, RTreeArrays
@@ -234,12 +235,19 @@ def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
         asked = arrays.checks["column"][arrays.checks["kind"] == kind]
         if len(asked) and asked.max() >= len(columns.of(storage)):
             raise ValueError("the manifest lacks columns that the segments ask for")
-    for name, storage in (("list_column", Storage.LIST), ("geometry_column", Storage.GEOMETRY)):
-        if arrays.posts.groups[name].max(initial=-1) >= len(columns.of(storage)):
+    lists = arrays.posts.groups["list_column"]
+    for asked, storage in (
+        (lists[lists != COMBINED], Storage.LIST),
+        (arrays.posts.groups["geometry_column"], Storage.GEOMETRY),
+        (arrays.combined.columns, Storage.STRING),
+    ):
+        if len(asked) and asked.max() >= len(columns.of(storage)):
             raise ValueError("the manifest lacks columns that the segments ask for")
 
 
 _PARTS: dict[str, Any] = {
+    "combined": CombinedArrays,
+    "combined.words": Vocabulary,
     "posts": PostArrays,
     "regions": RegionArrays,
     "regions.trees": RTreeArrays,

@@ -1,0 +1,172 @@
+"""Strings, and the place beside them, as one posting.
+
+A filter that needs strings in some columns stands in the posts (`posts_arrays`) under one word for
+all of these strings, with the box in which the event must be. Which columns that are is its
+*signature*: an event has at most one word for each signature of a segment, and looks into the lists
+of these words only::
+
+    start, columns   [ 0 2 3 ]  [ 0 3 | 1 ]     signature s is columns[start[s]:start[s + 1]]
+    words            signature and the strings' numbers, as bytes; word k is word `first + k` of
+                     the posts, after those of the vocabulary
+
+Where a filter asks for nothing else but contact with a rectangle, or a distance to a point, finding
+it decides it: only a distance too close to call is left to its check.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.contact import fills_its_box, meets_box
+from fencepost.kernels.posts import search
+from fencepost.kernels.posts_arrays import BOX, DISC, cells_of, image
+from fencepost.kernels.shapes import Positions
+from fencepost.kernels.vocabulary import Vocabulary, look_up_all
+
+MOST_COLUMNS = 3  # of a signature
+KEY_NUMBERS = 1 + MOST_COLUMNS  # of a word: the signature, and a string for each column, or 0
+_KEY_BYTES = 4 * KEY_NUMBERS
+_ALL = 2**62
+AHEAD = 256  # events that are looked at in one go
+
+
+class Ahead(NamedTuple):
+    """Room for what is found for some events before the rest is looked for."""
+
+    matches: Positions  # subscriptions, of event after event
+    candidates: Positions  # filters
+    stops: NDArray[np.int64]  # (AHEAD + 1, 2): where those of each event end; the first are 0
+
+
+class CombinedArrays(NamedTuple):
+    """Words that stand for several strings."""
+
+    start: Positions
+    columns: Positions
+    words: Vocabulary
+
+
+@kernel
+def words_of_events(combined, string_id):
+    """Of each signature and event its word; negative where it has none, or nobody asks for it.
+
+    string_id : (columns, events), the numbers of the events' strings, negative where unknown.
+    """
+    events = string_id.shape[1]
+    found = np.empty((combined.start.shape[0] - 1, events), np.int64)
+    keys = np.zeros(events * KEY_NUMBERS, np.uint32)
+    start, stop = np.empty(events, np.int64), np.empty(events, np.int64)
+    for s in range(found.shape[0]):
+        first, last = np.int64(combined.start[s]), np.int64(combined.start[s + 1])
+        for e in range(events):
+            start[e] = _KEY_BYTES * e
+            stop[e] = _KEY_BYTES * (e + 1)
+            keys[KEY_NUMBERS * e] = s
+            for k in range(MOST_COLUMNS):
+                string = np.int64(0)
+                if first + k < last:
+                    string = string_id[combined.columns[first + k], e]
+                    if string < 0:
+                        start[e] = -1
+                keys[KEY_NUMBERS * e + 1 + k] = string
+        look_up_all(combined.words, keys.view(np.uint8), start, stop, found[s])
+    return found
+
+
+@kernel
+def find_combined(segment, events, words, begin, room, near, ahead):
+    """Find what some events match, and filters that they may match; the event after the last.
+
+    One call for several of them: handing arrays over for each takes as long as looking.
+
+    segment, events : handles of SegmentArrays and EventArrays. words : of each signature and event,
+    see `words_of_events`. begin : the first event. near : room for as many as there are entries.
+    """
+    posts = segment.arrays.posts
+    owner = segment.arrays.filter_subscription
+    shapes = events.arrays.shapes
+    geometry = events.arrays.geometry
+    first_word = segment.arrays.vocabulary.start.shape[0] - 1
+    found = total = np.int64(0)
+    most = posts.owner.shape[0]
+    e = begin
+    while (
+        e < words.shape[1]
+        and e - begin < AHEAD
+        and found + most <= ahead.matches.shape[0]
+        and total + most <= ahead.candidates.shape[0]
+    ):
+        for s in range(words.shape[0]):
+            word = words[s, e]
+            if word < 0:
+                continue
+            word += first_word
+            for n in range(posts.token_lists[word], posts.token_lists[word + 1]):
+                g = posts.lists[n]["group"]
+                entries = np.int64(posts.lists[n]["first"])
+                count = np.int64(posts.lists[n]["count"])
+                column = posts.groups[g]["geometry_column"]
+                decides = posts.groups[g]["decides"]
+                x0 = y0 = x1 = y1 = 0.0
+                row = np.int64(-1)
+                boxed = point = True
+                if column >= 0:
+                    row = geometry[column, e]
+                    if row < 0:
+                        continue
+                    x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
+                    x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
+                    point = x0 == x1 and y0 == y1
+                    boxed = point or fills_its_box(shapes, row)
+                    a, b = image(posts.knots, g, 0, x0), image(posts.knots, g, 1, y0)
+                    c, d = a, b
+                    if not point:
+                        c, d = image(posts.knots, g, 0, x1), image(posts.knots, g, 1, y1)
+                    low, high = cells_of(a, b, c, d)
+                    low &= posts.lists[n]["low_cells"]
+                    high &= posts.lists[n]["high_cells"]
+                    if not low | high:
+                        continue
+                    node = np.int64(posts.lists[n]["node"])
+                    count = search(
+                        posts.boxes, entries, count, posts.nodes, node, a, b, c, d, room.stack,
+                        near, _ALL,
+                    )  # fmt: skip
+                # Without branches where it is a matter of luck which way they go.
+                if decides == DISC and point:
+                    for k in range(count):
+                        entry = entries + np.int64(near[k])
+                        x, y = posts.exact[entry, 0] - x0, posts.exact[entry, 1] - y0
+                        square = x * x + y * y
+                        ahead.matches[found] = owner[posts.owner[entry]]
+                        ahead.candidates[total] = posts.owner[entry]
+                        sure = square <= posts.exact[entry, 2]
+                        found += sure
+                        total += (not sure) & (square <= posts.exact[entry, 3])
+                elif decides == BOX and boxed:
+                    for k in range(count):
+                        entry = entries + (np.int64(near[k]) if column >= 0 else k)
+                        ahead.matches[found] = owner[posts.owner[entry]]
+                        found += (
+                            (posts.exact[entry, 0] <= x1)
+                            & (posts.exact[entry, 1] <= y1)
+                            & (posts.exact[entry, 2] >= x0)
+                            & (posts.exact[entry, 3] >= y0)
+                        )
+                else:
+                    for k in range(count):
+                        entry = entries + (np.int64(near[k]) if column >= 0 else k)
+                        if decides != BOX:
+                            ahead.candidates[total] = posts.owner[entry]
+                            total += 1
+                        elif meets_box(shapes, row, posts.exact[entry], room):
+                            ahead.matches[found] = owner[posts.owner[entry]]
+                            found += 1
+        e += 1
+        ahead.stops[e - begin, 0] = found
+        ahead.stops[e - begin, 1] = total
+    return e

@@ -1,11 +1,11 @@
-"""A matcher's subscriptions in a folder: one file an array, a manifest that names them.
+"""A matcher's subscriptions in a folder: one folder a segment, a manifest that names them.
 
-    manifest.json             format, space, stop words, columns, segments
-    segment-abc/x.y.npy       each array of the segment, memory-mapped when opened
-    segment-abc/names.arrow   id, and where given subscriber and expression, of each subscription
+    manifest.json   format, space, stop words, columns, segments; of an index that is changed in
+                    place also its version
+    segment-abc/    see `segment_files`
 
 Segments are written first, under names not used before; then the manifest is replaced in one step,
-and what it no longer names is removed. Who has mapped removed files keeps them.
+and what it no longer names is removed.
 """
 
 from __future__ import annotations
@@ -14,38 +14,36 @@ import json
 import os
 import shutil
 import tempfile
-import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fencepost import errors
 from fencepost.index.columns import Columns, Storage
-from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays
 from fencepost.kernels import matching
-from fencepost.kernels.combined import CombinedArrays
-from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.posts_arrays import COMBINED, GROUP, LIST, PostArrays
-from fencepost.kernels.region_walk import ENTRY, RegionArrays
-from fencepost.kernels.rooms import REMOVED
-from fencepost.kernels.rtree import TREE, RTreeArrays
-from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
-from fencepost.kernels.vocabulary import Vocabulary
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
-from fencepost.match.catalogue import FiledShelf, Shelf, Snapshot
+from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
+from fencepost.match.segment_files import (
+    PREFIX,
+    Entry,
+    open_segment,
+    sync,
+    sync_folder,
+    write_segment,
+)
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
 FORMAT = 5
-_READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 MANIFEST = "manifest.json"
 
 
@@ -71,62 +69,31 @@ def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
             f"{path} is not empty and holds no index; give another folder, or remove it"
         )
     path.mkdir(parents=True, exist_ok=True)
-    written_segments: list[str] = []
+    entries: list[Entry] = []
     try:
-        written_segments.extend(_write_shelf(path, shelf, shelves.version) for shelf in shelves)
-        manifest = {
-            "format": FORMAT,
-            "space": columns.space.value,
-            "stop_words": sorted(columns.tokeniser.stop_words),
-            "columns": [[_column_json(c) for c in rows] for rows in columns.by_storage],
-            "segments": [
-                {"folder": name, "arrays": _forms(shelf.segment.arrays)}
-                for name, shelf in zip(written_segments, shelves, strict=True)
-            ],
-        }
-        _replace(path / MANIFEST, json.dumps(manifest))
+        entries.extend(write_segment(path, shelf, shelves.version) for shelf in shelves)
+        write_manifest(path, entries, columns)
     except BaseException:
-        for name in written_segments:
-            shutil.rmtree(path / name, ignore_errors=True)
+        for entry in entries:
+            shutil.rmtree(path / entry["folder"], ignore_errors=True)
         raise
-    for old in path.glob("segment-*"):
-        if old.name not in written_segments:
+    named = {entry["folder"] for entry in entries}
+    for old in path.glob(f"{PREFIX}*"):
+        if old.name not in named:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_shelf(path: Path, shelf: Shelf, version: int) -> str:
-    folder = Path(tempfile.mkdtemp(prefix="segment-", dir=path))
-    folder.chmod(0o755)
-    names = shelf.table
-    # Whoever opens it begins with version 0.
-    gone = np.where(shelf.segment.arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
-    state = shelf.segment.arrays.state.copy()
-    state[REMOVED] = np.count_nonzero(gone == 0)
-    arrays = shelf.segment.arrays._replace(gone=gone, state=state)
-    for array_name, array in flat_arrays(arrays):
-        with (folder / f"{array_name}.npy").open("wb") as file:
-            np.save(file, array)
-            _sync(file)
-    with (folder / "names.arrow").open("wb") as file:
-        with pa.ipc.new_file(file, names.schema) as writer:
-            writer.write_table(names)
-        _sync(file)
-    _sync_folder(folder)
-    return folder.name
-
-
-def _sync(file: IO[Any]) -> None:
-    """Wait until what was written to a file would outlast the machine."""
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def write_manifest(path: Path, entries: Sequence[Entry], columns: Columns, **more: object) -> None:
+    """Let an index be these segments from now on, in one step."""
+    manifest = {
+        "format": FORMAT,
+        "space": columns.space.value,
+        "stop_words": sorted(columns.tokeniser.stop_words),
+        "columns": columns_json(columns),
+        "segments": list(entries),
+        **more,
+    }
+    _replace(path / MANIFEST, json.dumps(manifest))
 
 
 def _replace(path: Path, text: str) -> None:
@@ -134,34 +101,58 @@ def _replace(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)
-        _sync(file)
+        sync(file)
     os.chmod(temporary, 0o644)
     os.replace(temporary, path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
-    """What `save` wrote: segments mapped from their files, and columns."""
+def open(path: Path, chosen: int | None = None) -> tuple[tuple[Shelf, ...], Columns]:
+    """What `save` wrote, or one segment of it: mapped from files; and the columns."""
     while True:
         text = _read_manifest(path)
         try:
-            return _open(path, text)
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-            pa.ArrowException,
-            errors.LanguageError,
-        ) as error:
+            found = _manifest(path, text)
+            columns = columns_of(found)
+            entries = found["segments"] if chosen is None else [found["segments"][chosen]]
+            shelves = tuple(open_segment(path, entry) for entry in entries)
+            for shelf in shelves:
+                _check_columns(shelf.segment.arrays, columns)
+            return shelves, columns
+        except _DAMAGES as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
                 raise errors.IndexingError(
                     f"the index in {path} is damaged ({error}); build it again"
                 ) from error
+
+
+_DAMAGES = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    pa.ArrowException,
+    errors.LanguageError,
+)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is an index in a folder."""
+    return (path / MANIFEST).exists()
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """What the manifest of an index says."""
+    try:
+        return _manifest(path, _read_manifest(path))
+    except _DAMAGES as error:
+        raise errors.IndexingError(
+            f"the index in {path} is damaged ({error}); build it again"
+        ) from error
 
 
 def _read_manifest(path: Path) -> str:
@@ -175,45 +166,29 @@ def _read_manifest(path: Path) -> str:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
 
 
-def _open(path: Path, text: str) -> tuple[tuple[Shelf, ...], Columns]:
-    manifest = json.loads(text)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        seen = manifest.get("format") if isinstance(manifest, dict) else manifest
+def _manifest(path: Path, text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        seen = found.get("format") if isinstance(found, dict) else found
         raise errors.IndexingError(
             f"the index in {path} has format {seen!r:.40}; this version reads {FORMAT}: "
             "build it again"
         )
-    columns = Columns(Tokeniser.without(manifest["stop_words"]), Space(manifest["space"]))
-    for rows in manifest["columns"]:
-        for row in rows:
-            columns.number(_column(row))
-    shelves = tuple(
-        _open_shelf(path / part["folder"], part["arrays"]) for part in manifest["segments"]
-    )
-    for shelf in shelves:
-        _check_columns(shelf.segment.arrays, columns)
-    return shelves, columns
-
-
-def _forms(arrays: SegmentArrays) -> dict[str, list[object]]:
-    """The type and shape of each array."""
-    found: dict[str, list[object]] = {}
-    for name, array in flat_arrays(arrays):
-        found[name] = [str(np.lib.format.dtype_to_descr(array.dtype)), list(array.shape)]
     return found
 
 
-def _open_shelf(folder: Path, forms: dict[str, list[object]]) -> Shelf:
-    arrays = _open_segment(folder)
-    seen = _forms(arrays)
-    for name in seen:
-        if seen[name] != forms[name]:
-            raise ValueError(f"{name}.npy holds {seen[name]}, not {forms[name]}")
-    with pa.memory_map(str(folder / "names.arrow")) as source:
-        names = pa.ipc.open_file(source).read_all()
-    if names.num_rows != len(arrays.gone):
-        raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.gone)}")
-    return FiledShelf(Segment(arrays), names)
+def columns_of(manifest: dict[str, Any]) -> Columns:
+    """The columns of events that the subscriptions of an index ask for."""
+    columns = Columns(Tokeniser.without(manifest["stop_words"]), Space(manifest["space"]))
+    for rows in manifest["columns"]:
+        for row in rows:
+            columns.number(column_of(row))
+    return columns
+
+
+def columns_json(columns: Columns) -> list[list[dict[str, object]]]:
+    """The columns for a manifest."""
+    return [[_column_json(column) for column in rows] for rows in columns.by_storage]
 
 
 _STORAGES = {
@@ -245,69 +220,6 @@ def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
             raise ValueError("the manifest lacks columns that the segments ask for")
 
 
-_PARTS: dict[str, Any] = {
-    "combined": CombinedArrays,
-    "combined.words": Vocabulary,
-    "posts": PostArrays,
-    "regions": RegionArrays,
-    "regions.trees": RTreeArrays,
-    "trees": RTreeArrays,
-    "intervals": RTreeArrays,
-    "vocabulary": Vocabulary,
-    "shapes": ShapeArrays,
-}
-_RECORDS = {
-    "checks": CHECK,
-    "posts.groups": GROUP,
-    "posts.lists": LIST,
-    "regions.entries": ENTRY,
-    "regions.large": ENTRY,
-    "regions.trees.trees": TREE,
-    "trees.trees": TREE,
-    "intervals.trees": TREE,
-    "shapes.chains": CHAIN,
-    "shapes.shapes": SHAPE,
-    "shapes.nodes": NODE,
-    "shapes.touches": TOUCHING,
-}
-
-
-def _open_segment(folder: Path) -> SegmentArrays:
-    """The arrays of a segment, mapped from their files."""
-    arrays: SegmentArrays = _open_part(folder, SegmentArrays, "")
-    return arrays
-
-
-def _open_part(folder: Path, part: Any, prefix: str) -> Any:
-    """A named tuple of arrays and of others like it."""
-    names = [f"{prefix}{name}" for name in part._fields]
-    return part(
-        *(
-            _open_part(folder, _PARTS[name], f"{name}.")
-            if name in _PARTS
-            else _open_array(folder, name)
-            for name in names
-        )
-    )
-
-
-def _open_array(folder: Path, name: str) -> NDArray[Any]:
-    """A mapped array as a plain view, copied on write.
-
-    Numba would compile everything again for a memmap, a read-only array, or a record whose type
-    does not say that it is aligned, as a file cannot; and removing a subscription here must not
-    write to the file.
-    """
-    path = folder / f"{name}.npy"
-    with _READING:
-        try:
-            mapped = np.load(path, mmap_mode="c")
-        except ValueError:
-            mapped = np.load(path)  # an array without items cannot be mapped
-    plain = np.asarray(mapped).view(np.ndarray)
-    return plain.view(_RECORDS[name]) if name in _RECORDS else plain
-
-
 def _column_json(column: Column) -> dict[str, object]:
     """A column for the manifest; a value that is no property travels in a condition about it."""
     source: Any = column.source
@@ -322,7 +234,8 @@ def _column_json(column: Column) -> dict[str, object]:
     return {"kind": column.kind.name, "condition": render_json(source)}
 
 
-def _column(row: dict[str, Any]) -> Column:
+def column_of(row: dict[str, Any]) -> Column:
+    """A column of a manifest."""
     kind = Kind[row["kind"]]
     if "property" in row:
         return Column(kind, ast.Property(row["property"]))

@@ -9,6 +9,7 @@ them, in one step.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Mapping
@@ -20,9 +21,12 @@ from fencepost.errors import IndexingError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
-from fencepost.spark import placing
-from fencepost.spark.placing import Division, divide
-from fencepost.spark.reading import Form, columns_with
+from fencepost.match.segment_files import PREFIX, Entry
+from fencepost.model.space import Space
+from fencepost.model.tokens import Tokeniser
+from fencepost.spark import placing, routing, workers
+from fencepost.spark.placing import CHANCE, Division, Places, divide
+from fencepost.spark.reading import Form, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,11 +149,11 @@ class _Job:
         self._spark = spark
         self._path = path
         self._form = form
-        self._space = space
-        self._stop_words = stop_words
+        self._reader = Reader(form, space, stop_words)
         self._before = before
         self._mode = mode
         self._version = 1 if before is None else before.get("version", 0) + 1
+        self._prefix = f"{PREFIX}{self._version}-"
 
     def run(self, given: DataFrame, staging: Path, parts: int | None) -> BuiltIndex:
         from pyspark.sql import functions as F
@@ -168,8 +172,9 @@ class _Job:
         columns = self._columns(kept)
         added = kept.count()
         division = self._division(kept, added, parts)
-        entries = self._built(kept, used, division, columns, staging / "parts") if added else []
-        old, removed = [], 0
+        entries = self._built(kept, used, division, columns) if added else []
+        old: list[Entry] = []
+        removed = 0
         if self._mode == "update" and self._before is not None:
             old, removed = self._without(good.select("id"), self._before["segments"])
         return self._published([*old, *entries], columns, added, removed, dead)
@@ -177,13 +182,7 @@ class _Job:
     def _staged(self, rows: DataFrame, used: list[str], deleting: bool, path: Path) -> DataFrame:
         """The rows with what is wrong with them or where they lie, kept for the second pass."""
         from pyspark.sql import functions as F
-        from pyspark.sql.types import (
-            DoubleType,
-            IntegerType,
-            StringType,
-            StructField,
-            StructType,
-        )
+        from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
         kinds = {"kind": IntegerType(), "asks": StringType(), REASON: StringType()}
         added = (*placing.FIELDS, "asks", REASON)
@@ -193,7 +192,7 @@ class _Job:
         clash = [name for name in added if name in rows.columns]
         if clash:
             raise ModelError(f"the column {clash[0]!r} has a meaning here; give it another name")
-        first = _First(used, self._form, self._space, self._stop_words, deleting)
+        first = workers.Place(rows.columns, self._reader, deleting)
         twice = rows.groupBy("id").count().where("count > 1 AND id IS NOT NULL")
         told = rows.mapInArrow(first, schema).join(
             F.broadcast(twice.withColumnRenamed("count", "times")), "id", "left"
@@ -207,7 +206,7 @@ class _Job:
         ).drop("times")
         # Where many lie at one place, chance divides them.
         chance = F.pmod(F.xxhash64("id"), F.lit(2**32)) / F.lit(float(2**32))
-        told.withColumn("chance", chance).write.parquet(str(path))
+        told.withColumn(CHANCE, chance).write.parquet(str(path))
         return self._spark.read.parquet(str(path))
 
     def _dead_letters(self, bad: DataFrame) -> tuple[int, str | None]:
@@ -221,7 +220,7 @@ class _Job:
 
     def _columns(self, kept: DataFrame) -> Columns:
         """What the subscriptions ask of events, numbered for all parts alike."""
-        columns = columns_with(self._stop_words)
+        columns = Columns(Tokeniser.without(self._reader.stop_words), Space(self._reader.space))
         if self._mode == "update" and self._before is not None:
             columns.adopt(storage.columns_of(self._before))
         asked = sorted(row[0] for row in kept.select("asks").distinct().collect())
@@ -232,35 +231,88 @@ class _Job:
 
     def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
-        sample = kept if fraction == 1.0 else kept.sample(fraction, seed=0)
-        table = sample.select(*placing.FIELDS, "chance").toArrow()
+        sample = kept if fraction == 1.0 else kept.sample(fraction=fraction, seed=0)
+        table = sample.select(*placing.FIELDS, CHANCE).toArrow()
         if parts is None:
             cores = self._spark.sparkContext.defaultParallelism
             parts = max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
-        return divide(_places(table), parts)
+        return divide(Places.of(table), parts)
 
     def _built(
-        self, kept: DataFrame, used: list[str], division: Division, columns: Columns, staging: Path
-    ) -> list[dict[str, Any]]:
+        self, kept: DataFrame, used: list[str], division: Division, columns: Columns
+    ) -> list[Entry]:
         """Build the parts on the workers; what the manifest says of each."""
         from pyspark.sql.types import IntegerType, StructField, StructType
 
-        names = [*used, *placing.FIELDS, "chance"]
+        names = [*used, *placing.FIELDS, CHANCE]
         rows = kept.select(*names)
         part = StructField("part", IntegerType(), False)
         schema = StructType([*(rows.schema[name] for name in used), part])
-        placed = rows.mapInArrow(_Divide(names, used, division), schema)
-        build = _Build(
-            str(self._path),
-            used,
-            self._form,
-            self._space,
-            self._stop_words,
-            storage.columns_json(columns),
-            f"segment-{self._version}-",
-        )
+        placed = rows.mapInArrow(workers.Divide(names, used, division), schema)
+        build = workers.Build(str(self._path), used, self._reader, columns, self._prefix)
         told = placed.repartitionById(division.parts, "part").mapInArrow(
             build, "part int, entry string"
         )
-        found = sorted((row["part"], row["entry"]) for row in told.collect())
-        return [json.loads(entry) for _, entry in found]
+        return [json.loads(row["entry"]) for row in sorted(told.collect())]
+
+    def _without(self, changed: DataFrame, entries: list[Entry]) -> tuple[list[Entry], int]:
+        """The old segments, of which those with a changed id are gone; how many that are."""
+
+        numbers = self._spark.range(len(entries), numPartitions=max(len(entries), 1))
+        rows = numbers.mapInArrow(
+            workers.Ids(str(self._path), entries), "id string, segment int, row long"
+        )
+        hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
+        told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
+            workers.Remove(str(self._path), entries, self._version),
+            "segment int, gone string, count long, removed long",
+        )
+        found = {row["segment"]: row for row in told.collect()}
+        left = []
+        for number, entry in enumerate(entries):
+            row = found.get(number)
+            if row is not None:
+                entry = {**entry, "gone": row["gone"], "gone_count": row["count"]}
+            if entry.get("gone_count", 0) < entry["subscriptions"]:
+                left.append(entry)
+        return left, sum(row["removed"] for row in found.values())
+
+    def _published(
+        self,
+        entries: list[Entry],
+        columns: Columns,
+        added: int,
+        removed: int,
+        dead: tuple[int, str | None],
+    ) -> BuiltIndex:
+        router = routing.write(self._path, entries, columns, self._version)
+        storage.write_manifest(
+            self._path, entries, columns, version=self._version, router=router.name
+        )
+        _remove_unnamed(self._path, entries, router.name, self._before)
+        return BuiltIndex(
+            str(self._path),
+            self._version,
+            sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries),
+            added,
+            removed,
+            len(entries),
+            sum(entry["bytes"] for entry in entries),
+            *dead,
+        )
+
+
+def _remove_unnamed(
+    path: Path, entries: list[Entry], router: str, before: dict[str, Any] | None
+) -> None:
+    """Remove what neither this version nor the one before names: somebody may still read that."""
+    named = {entry["folder"] for entry in entries} | {router}
+    if before is not None:
+        named |= {entry["folder"] for entry in before["segments"]} | {before.get("router")}
+    for old in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
+        if old.name not in named:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

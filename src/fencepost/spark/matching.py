@@ -1,18 +1,23 @@
-"""Events of a DataFrame against a saved index, in `mapInArrow`.
+"""Events of a DataFrame against an index, in `mapInArrow`.
 
-Every worker process maps the index once and keeps it (`fencepost.spark.worker`); nothing but the
-path travels. The same call serves batch and streaming, because it is a map over rows.
+Every worker process maps what it needs of the index and keeps it (`fencepost.spark.worker`);
+nothing but the path travels. Either each task maps the whole index, or events are first sent to the
+parts that they may find something in, and each task maps one part. The same call serves batch
+and streaming, because both are maps over rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from fencepost.errors import ModelError
+from fencepost.errors import IndexingError, ModelError
+from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import Matcher
 
@@ -20,10 +25,74 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ADDED = ("subscription", "subscriber")
+REASON = "reason"
+WAYS = ("auto", "whole", "partitioned")
+WHOLE_BYTES = 2**30  # a larger index is matched part by part
+_ROUTED = ("part", "version", "slot", REASON)
 
 
-def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = None) -> DataFrame:
-    """Every pair of an event and a subscription of a saved index that it answers.
+@dataclass(frozen=True, slots=True)
+class MatchPlan:
+    """How events are matched with an index; `str` says it in a line.
+
+    Attributes
+    ----------
+    how : str
+        "whole" or "partitioned".
+    why : str
+    version : int
+        Of the index.
+    parts, bytes, subscriptions : int
+    """
+
+    how: str
+    why: str
+    version: int
+    parts: int
+    bytes: int
+    subscriptions: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.how}, because {self.why}: version {self.version}, {self.subscriptions:,} "
+            f"subscriptions in {self.parts:,} parts, {self.bytes / 1e6:,.1f} MB"
+        )
+
+
+def plan(path: str | Path, how: str = "auto") -> MatchPlan:
+    """How `match` goes about an index."""
+    if how not in WAYS:
+        raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
+    found = storage.manifest(Path(path))
+    entries = found["segments"]
+    total = sum(entry.get("bytes", 0) for entry in entries)
+    divided = "router" in found
+    if how == "partitioned" and not divided:
+        raise IndexingError(
+            f"the index in {path} has no parts; build it with fencepost.spark.build_index, or "
+            "leave how='partitioned' out"
+        )
+    if how != "auto":
+        why = "it was asked for"
+    elif not divided:
+        how, why = "whole", "the index was saved in one piece"
+    elif total > WHOLE_BYTES:
+        how, why = "partitioned", f"it is larger than {WHOLE_BYTES / 1e6:,.0f} MB"
+    else:
+        how, why = "whole", f"it is not larger than {WHOLE_BYTES / 1e6:,.0f} MB"
+    count = sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries)
+    return MatchPlan(how, why, found.get("version", 0), len(entries), total, count)
+
+
+def match(
+    events: DataFrame,
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    *,
+    how: str = "auto",
+    dead_letters: bool = False,
+) -> DataFrame:
+    """Every pair of an event and a subscription of an index that it answers.
 
     Parameters
     ----------
@@ -31,60 +100,176 @@ def match(events: DataFrame, path: str | Path, columns: Sequence[str] | None = N
         Batch or streaming; a row is an event, its columns are the attributes. A binary column
         used as a geometry is WKB, a string column is WKT.
     path : str or Path
-        A folder that `Matcher.save` wrote and that every worker can read.
+        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A
+        stream takes up a newer version with the next micro-batch.
     columns : sequence of str, optional
         Which columns of the event to keep; all if left out. Fewer are faster: in batch, only
         those and the ones that the subscriptions ask for travel to the workers.
+    how : {"auto", "whole", "partitioned"}
+        Whether every worker maps the whole index, or events are sent to the parts of it that
+        they may find something in. See `plan`.
+    dead_letters : bool
+        Whether an event that cannot be read is a row without a subscription, and with a `reason`;
+        otherwise it is an error.
 
     Returns
     -------
     DataFrame
-        Those columns, `subscription` and `subscriber`; one row a match.
+        Those columns, `subscription` and `subscriber`, and where asked for `reason`; one row a
+        match.
     """
     from pyspark.sql.types import StringType, StructField, StructType
 
+    added = (*ADDED, REASON) if dead_letters else ADDED
     kept = list(events.columns if columns is None else columns)
     unknown = [name for name in kept if name not in events.columns]
     if unknown:
         raise ModelError(
             f"the events have no column {unknown[0]!r}; they have: {', '.join(events.columns)}"
         )
-    clash = [name for name in kept if name in ADDED]
+    clash = [name for name in kept if name in added]
     if clash:
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
-    where = str(Path(path).absolute())
-    asked = Matcher.open(where).attributes_asked()
+    where = Path(path).absolute()
+    chosen = plan(where, how)
+    asked = storage.columns_of(storage.manifest(where)).every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
     needed = needed or events.columns[:1]
     schema = StructType(
         [events.schema[name] for name in kept]
-        + [StructField(name, StringType(), False) for name in ADDED]
+        + [StructField(name, StringType(), dead_letters) for name in added]
     )
     # `mapInArrow` reads dots and ticks in names as syntax, so columns travel under plain names.
     quoted = [f"`{name.replace('`', '``')}`" for name in needed]
     plain = events.selectExpr(*quoted).toDF(*(f"c{k}" for k in range(len(needed))))
-    return plain.mapInArrow(_Matches(where, needed, kept), schema)
+    task = _Task(str(where), tuple(needed), tuple(kept), dead_letters)
+    if chosen.how == "whole":
+        return plain.mapInArrow(_Matches(task), schema)
+    routed = plain.mapInArrow(
+        _Routes(task, chosen.parts),
+        StructType([*plain.schema, *_routed_fields()]),
+    )
+    return routed.repartitionById(chosen.parts, "slot").mapInArrow(_PartMatches(task), schema)
 
 
+def _routed_fields() -> list[Any]:
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructField
+
+    kinds = (IntegerType(), LongType(), IntegerType(), StringType())
+    return [StructField(name, kind, True) for name, kind in zip(_ROUTED, kinds, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What all tasks of a call have in common."""
+
+    path: str
+    names: tuple[str, ...]
+    kept: tuple[str, ...]
+    dead_letters: bool
+
+    def table(self, batch: pa.RecordBatch) -> pa.Table:
+        """A batch of events under their own names; what was added to them is behind."""
+        table = pa.Table.from_batches([batch])
+        return table.rename_columns([*self.names, *table.column_names[len(self.names) :]])
+
+    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Any, list[tuple[int, str]]]:
+        """Pairs of events and rows of subscriptions, and events that cannot be read."""
+        bad: list[tuple[int, str]] = []
+        given = bad if self.dead_letters else None
+        found = match_pairs(matcher, matcher.snapshot(), table.select(self.names), 1, given)
+        return found, bad
+
+    def result(
+        self, table: pa.Table, rows: Any, subscriptions: pa.Array, owners: pa.Array, reasons: Any
+    ) -> pa.RecordBatch:
+        """Events by row, each beside what it answers, or the reason why it cannot be read."""
+        taken = pa.array(rows)
+        columns = [table.column(name).combine_chunks().take(taken) for name in self.kept]
+        columns += [subscriptions, owners]
+        names = [*self.kept, *ADDED]
+        if self.dead_letters:
+            columns.append(reasons)
+            names.append(REASON)
+        return pa.RecordBatch.from_arrays(columns, names)
+
+    def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
+        """What events answer."""
+        found, bad = self.pairs(matcher, table)
+        shelves = matcher.snapshot()
+        none = pa.nulls(len(bad), pa.string())
+        subscriptions, owners = (
+            pa.concat_arrays([names_of(shelves, own, found[:, 1]), none])
+            for own in ("id", "subscriber")
+        )
+        rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
+        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+        return self.result(table, rows, subscriptions, owners, reasons)
+
+
+@dataclass(frozen=True, slots=True)
 class _Matches:
-    """What runs on the workers: batches of events in, batches of matches out."""
+    """Events to matches, with the whole index."""
 
-    def __init__(self, path: str, names: Sequence[str], kept: Sequence[str]) -> None:
-        self._path = path
-        self._names = list(names)
-        self._kept = list(kept)
+    task: _Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
 
-        matcher = worker.matcher(self._path)
-        shelves = matcher.snapshot()
+        matcher = worker.matcher(self.task.path)
         for batch in batches:
-            table = pa.Table.from_batches([batch]).rename_columns(self._names)
-            pairs = match_pairs(matcher, shelves, table)
-            rows = pa.array(pairs[:, 0])
-            result = [table.column(name).combine_chunks().take(rows) for name in self._kept]
-            result += [names_of(shelves, own, pairs[:, 1]) for own in ("id", "subscriber")]
-            yield pa.RecordBatch.from_arrays(result, [*self._kept, *ADDED])
+            yield self.task.matches(matcher, self.task.table(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class _Routes:
+    """Events to the parts that they may find something in, as often as there are such."""
+
+    task: _Task
+    slots: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from fencepost.spark import worker
+
+        manifest = storage.manifest(Path(self.task.path))
+        router = worker.router(self.task.path, manifest)
+        parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
+        for batch in batches:
+            table = self.task.table(batch)
+            found, bad = self.task.pairs(router, table)
+            rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
+            part = np.concatenate((parts[found[:, 1]], np.full(len(bad), -1, np.int32)))
+            reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+            taken = batch.take(pa.array(rows))
+            version = pa.array(np.full(len(rows), manifest["version"], np.int64))
+            slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
+            yield pa.RecordBatch.from_arrays(
+                [*taken.columns, pa.array(part), version, slot, reasons],
+                [*taken.schema.names, *_ROUTED],
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _PartMatches:
+    """Events that were sent to parts to matches there."""
+
+    task: _Task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from fencepost.spark import worker
+
+        for batch in batches:
+            table = self.task.table(batch)
+            part, version = (table.column(name).to_numpy() for name in ("part", "version"))
+            for own_version, number in np.unique(np.column_stack((version, part)), axis=0).tolist():
+                own = table.take(pa.array(np.flatnonzero((part == number) & (version == own_version))))
+                if number < 0:
+                    none = pa.nulls(own.num_rows, pa.string())
+                    reasons = own.column(REASON).combine_chunks()
+                    yield self.task.result(own, np.arange(own.num_rows), none, none, reasons)
+                    continue
+                manifest = storage.manifest(Path(self.task.path), own_version)
+                matcher = worker.part(self.task.path, manifest, number)
+                yield self.task.matches(matcher, own)

@@ -22,6 +22,7 @@ _LARGE_SHARE = 1 / 8  # of the whole map
 _AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
 
 FIELDS = ("kind", "x", "y", "size")  # of a subscription, as `lie` tells
+CHANCE = "chance"
 
 
 def lie(shelf: Shelf) -> dict[str, pa.Array]:
@@ -78,14 +79,11 @@ class Places:
     size: Floats
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[np.generic]]) -> Places:
-        """Those of columns named as `FIELDS`, and `chance`."""
-        points = np.column_stack([columns[name] for name in ("x", "y", "chance")])
-        return cls(
-            columns["kind"].astype(np.int32),
-            points.astype(np.float64),
-            columns["size"].astype(np.float64),
-        )
+    def of(cls, table: pa.Table) -> Places:
+        """Those of a table with the columns `FIELDS` and `CHANCE`."""
+        points = np.column_stack([table.column(name).to_numpy() for name in ("x", "y", CHANCE)])
+        kind, size = (table.column(name).to_numpy() for name in ("kind", "size"))
+        return cls(kind.astype(np.int32), points.astype(np.float64), size.astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.language.ast import Spatial
 from fencepost.match.matcher import Matcher
-from fencepost.model.tokens import Tokeniser
 
 BadRows = list[tuple[int, str]]
 _RELATIONS = {function.name for function in Spatial}
@@ -69,22 +68,36 @@ class Form:
         return list(dict.fromkeys([*named, *(name for name in optional if name in given)]))
 
 
-def read(
-    table: pa.Table, form: Form, space: str, stop_words: Sequence[str], columns: Columns | None
-) -> tuple[Matcher, BadRows]:
-    """A matcher of the rows that can be read, and why the others cannot.
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads tables of subscriptions.
 
-    columns : what the matcher asks for from the beginning, so that others number them alike.
+    Attributes
+    ----------
+    form : Form
+    space, stop_words
+        Of the matchers.
     """
-    matcher = Matcher(space, stop_words=stop_words)
-    if columns is not None:
-        matcher._columns.adopt(columns)
-    bad: BadRows = []
-    if form.in_columns:
-        _subscribe_columns(matcher, table, form, 0, bad)
-    else:
-        matcher.subscribe_many(table, bad)
-    return matcher, bad
+
+    form: Form
+    space: str
+    stop_words: tuple[str, ...]
+
+    def __call__(self, table: pa.Table, columns: Columns | None = None) -> tuple[Matcher, BadRows]:
+        """A matcher of the rows that can be read, and why the others cannot.
+
+        columns : what it asks for from the beginning, so that others number them alike.
+        """
+        matcher = Matcher(self.space, stop_words=self.stop_words)
+        if columns is not None:
+            matcher._columns.adopt(columns)
+        bad: BadRows = []
+        if self.form.in_columns:
+            _subscribe_columns(matcher, table, self.form, 0, bad)
+        else:
+            matcher.subscribe_many(table, bad)
+        matcher.settle()
+        return matcher, bad
 
 
 def _subscribe_columns(
@@ -138,8 +151,3 @@ def _listed(given: Any) -> Any:
 
 def _numbers(given: Any) -> Any:
     return given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array) else given
-
-
-def columns_with(stop_words: Sequence[str]) -> Columns:
-    """No columns yet, beside some stop words."""
-    return Columns(Tokeniser.without(stop_words))

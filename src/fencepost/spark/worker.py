@@ -1,20 +1,42 @@
-"""The indexes that a Spark worker process has mapped: opened once, kept while unchanged."""
+"""The indexes that a Spark worker process has mapped: opened once, kept while they are of use."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 
-_OPEN: dict[str, tuple[tuple[int, int], Matcher]] = {}
+_MOST_OPEN = 8  # a mapped part costs address space, and memory only where it was touched
+
+_OPEN: dict[tuple[str, object], Matcher] = {}  # in the order of their last use
 
 
 def matcher(path: str) -> Matcher:
     """The matcher of a saved index, mapped on first use and again after the index was rewritten."""
-    state = (Path(path) / "manifest.json").stat()
-    version = (state.st_ino, state.st_mtime_ns)
-    kept = _OPEN.get(path)
-    if kept is None or kept[0] != version:
-        kept = version, Matcher.open(path)
-        _OPEN[path] = kept
-    return kept[1]
+    state = (Path(path) / storage.MANIFEST).stat()
+    return _kept((path, (state.st_ino, state.st_mtime_ns)), lambda: Matcher.open(path))
+
+
+def router(path: str, manifest: storage.Manifest) -> Matcher:
+    """What tells to which parts of an index events go."""
+    folder = str(Path(path) / manifest["router"])
+    return _kept((folder, None), lambda: Matcher.open(folder))
+
+
+def part(path: str, manifest: storage.Manifest, number: int) -> Matcher:
+    """One part of an index."""
+    return _kept(
+        (path, (manifest["version"], number)), lambda: storage.open_part(path, manifest, number)
+    )
+
+
+def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
+    found = _OPEN.pop(key, None)
+    if found is None:
+        found = make()
+        while len(_OPEN) >= _MOST_OPEN:
+            del _OPEN[next(iter(_OPEN))]
+    _OPEN[key] = found
+    return found

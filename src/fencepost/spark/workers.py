@@ -1,0 +1,167 @@
+"""What runs on the workers when an index is built: batches of rows in, batches of rows out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fencepost.index.columns import Columns
+from fencepost.index.segment import NEVER_GONE
+from fencepost.match import storage
+from fencepost.match.segment_files import Entry, names_of, open_segment, write_array, write_segment
+from fencepost.spark import placing, routing
+from fencepost.spark.needs import NOTHING
+from fencepost.spark.placing import Division, Places, lie
+from fencepost.spark.reading import Reader
+
+Batches = Iterable[pa.RecordBatch]
+Out = Iterator[pa.RecordBatch]
+
+
+class Place:
+    """Adds to rows where they lie and what they ask for, or what is wrong with them."""
+
+    def __init__(self, names: Sequence[str], reader: Reader, deleting: bool) -> None:
+        self._names = list(names)
+        self._reader = reader
+        self._deleting = deleting
+
+    def __call__(self, batches: Batches) -> Out:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            yield from self._told(table).to_batches(max_chunksize=None)
+
+    def _told(self, table: pa.Table) -> pa.Table:
+        count = table.num_rows
+        read = np.ones(count, bool)
+        if self._deleting:
+            read = ~table.column("deleted").to_numpy(zero_copy_only=False).astype(bool)
+        numbers = np.flatnonzero(read)
+        matcher, bad = self._reader(table.take(pa.array(numbers)))
+        reasons: list[str | None] = [None] * count
+        for row, reason in bad:
+            reasons[numbers[row]] = reason
+        found: dict[str, Any] = {
+            "kind": np.full(count, NOTHING, np.int32),
+            **{name: np.zeros(count) for name in placing.FIELDS[1:]},
+        }
+        ids = table.column("id").to_pylist()
+        row_of = {id: row for row, id in enumerate(ids) if reasons[row] is None and read[row]}
+        for shelf in matcher.snapshot():
+            rows = np.array([row_of[id] for id in shelf.column("id").to_pylist()], np.int64)
+            for name, own in lie(shelf).items():
+                found[name][rows] = own
+        asks = json.dumps([c for rows in storage.columns_json(matcher._columns) for c in rows])
+        for name in placing.FIELDS:
+            table = table.append_column(name, pa.array(found[name]))
+        table = table.append_column("asks", pa.array([asks] * count, pa.string()))
+        return table.append_column("reason", pa.array(reasons, pa.string()))
+
+
+class Divide:
+    """Adds to rows the part that they belong to."""
+
+    def __init__(self, names: Sequence[str], kept: Sequence[str], division: Division) -> None:
+        self._names = list(names)
+        self._kept = list(kept)
+        self._division = division
+
+    def __call__(self, batches: Batches) -> Out:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            part = self._division.part_of(Places.of(table)).astype(np.int32)
+            kept = table.select(self._kept).append_column("part", pa.array(part))
+            yield from kept.to_batches(max_chunksize=None)
+
+
+class Build:
+    """Builds a segment of all rows of a task, which are those of a part."""
+
+    def __init__(
+        self, path: str, names: Sequence[str], reader: Reader, columns: Columns, prefix: str
+    ) -> None:
+        self._path = path
+        self._names = list(names)
+        self._reader = reader
+        self._columns = storage.columns_json(columns)
+        self._prefix = prefix
+
+    def __call__(self, batches: Batches) -> Out:
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given)
+        part = table.column("part")[0].as_py()
+        columns = storage.columns_of(
+            {
+                "stop_words": self._reader.stop_words,
+                "space": self._reader.space,
+                "columns": self._columns,
+            }
+        )
+        matcher, bad = self._reader(table.select(self._names), columns)
+        assert not bad, bad  # they were read before
+        path = Path(self._path)
+        for shelf in matcher.snapshot():
+            entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
+            entry["bytes"] = shelf.segment.nbytes
+            routing.write_needs(path / entry["folder"], shelf.segment)
+            yield pa.RecordBatch.from_pydict(
+                {"part": pa.array([part], pa.int32()), "entry": [json.dumps(entry)]}
+            )
+
+
+class Ids:
+    """The ids of segments, given by number, that are not gone."""
+
+    def __init__(self, path: str, entries: Sequence[Entry]) -> None:
+        self._path = path
+        self._entries = list(entries)
+
+    def __call__(self, batches: Batches) -> Out:
+        path = Path(self._path)
+        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
+            entry = self._entries[number]
+            ids = names_of(path, entry).column("id").combine_chunks()
+            rows = np.flatnonzero(open_segment(path, entry).gone == NEVER_GONE)
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "id": ids.take(pa.array(rows)),
+                    "segment": pa.array(np.full(len(rows), number, np.int32)),
+                    "row": pa.array(rows),
+                }
+            )
+
+
+class Remove:
+    """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
+
+    def __init__(self, path: str, entries: Sequence[Entry], version: int) -> None:
+        self._path = path
+        self._entries = list(entries)
+        self._version = version
+
+    def __call__(self, batches: Batches) -> Out:
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given)
+        number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
+        path, entry = Path(self._path), self._entries[number]
+        gone = np.array(open_segment(path, entry).gone)
+        gone[rows] = 0
+        name = f"gone-{self._version}.npy"
+        write_array(path / entry["folder"] / name, gone)
+        yield pa.RecordBatch.from_pydict(
+            {
+                "segment": pa.array([number], pa.int32()),
+                "gone": [name],
+                "count": [int(np.count_nonzero(gone != NEVER_GONE))],
+                "removed": [len(rows)],
+            }
+        )

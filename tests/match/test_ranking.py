@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from fencepost.errors import FencepostError, ModelError
 from fencepost.match import ranking
 from fencepost.match.matcher import INDEXES, Matcher
+from fencepost.plan.evaluate import EventValues
 from tests.match import strategies
 from tests.match import test_matcher_spatiotextual as words_and_places
 from tests.match.strategies import examples
@@ -446,3 +447,19 @@ def test_stop_words_are_left_out_of_texts_and_keywords() -> None:
     assert [id for id, _ in rankings[0]] == ["cat", "dog"]
     in_list = [matcher.rank({"t": ["the", "cat"]}) for matcher in matchers]
     assert in_list[0] == in_list[1] == in_list[2] == [("cat", 0.5)]
+
+
+def test_scores_are_those_of_the_version_that_was_matched() -> None:
+    matcher = Matcher()
+    for id, word in (("a", "x"), ("b", "y"), ("c", "y")):
+        matcher.subscribe(id, f"A_OVERLAPS(t, ('{word}'))")
+    matcher.settle()
+    event = EventValues({"t": "x y"})
+    before = matcher.snapshot()
+    found = ranking.by_shelf(before, matcher._engine.pairs(before, (event,))[:, 1])
+    scores = matcher._scores.of(before, event, found)
+    for id in ("b", "a", "c"):
+        matcher.unsubscribe(id)
+        after = matcher._scores.of(matcher.snapshot(), event, found)
+        assert after != scores
+        assert matcher._scores.of(before, event, found) == scores

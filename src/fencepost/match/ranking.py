@@ -122,7 +122,7 @@ class SegmentScores:
             self._counts = known  # those of segments that are no more are dropped
             for key, shelf in zip(keys, shelves, strict=True):
                 counts = known[key]
-                counts.refresh(shelf.segment, now)
+                counts.refresh(shelf.segment, now, shelves.version)
                 living += counts.living
                 naming += counts.of(words.keys(shelf.segment))
         return [math.log(1 + living / (1 + n)) for n in naming.tolist()]
@@ -145,19 +145,24 @@ class _Counts:
         self.living = len(segment)
         self._segment: Segment | None = None
         self._removals = 0
+        self._version, self._last = 0, 0  # counted for; that of the last removal
         self._since, self._until = 0, 0  # nothing expires in between
 
-    def refresh(self, segment: Segment, now: int) -> None:
-        """Count what lives now; the segment may be another where its rows went otherwise."""
+    def refresh(self, segment: Segment, now: int, version: int) -> None:
+        """Count what lives now at a version; the segment may be another where its rows went
+        otherwise.
+        """
         if (
             segment is self._segment
             and segment.removals == self._removals
+            and (version == self._version or min(version, self._version) >= self._last)
             and self._since <= now < self._until
         ):
             return
-        self._segment, self._removals = segment, segment.removals
-        expires = segment.arrays.expires
-        gone = (segment.arrays.gone != NEVER_GONE) | (expires <= now)
+        self._segment, self._removals, self._version = segment, segment.removals, version
+        expires, removed = segment.arrays.expires, segment.arrays.gone.copy()
+        self._last = int(removed[removed != NEVER_GONE].max(initial=0))
+        gone = (removed <= version) | (expires <= now)
         changed = np.flatnonzero(gone != self._gone)
         for rows, by in ((changed[gone[changed]], -1), (changed[~gone[changed]], 1)):
             key = words_named(segment, rows).key

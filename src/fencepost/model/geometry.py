@@ -139,6 +139,8 @@ class Shapes:
 
     def rows_outside(self, space: Space) -> NDArray[np.int64]:
         """The usable shapes that lie where a space has no coordinates."""
+        if space is Space.PLANAR:
+            return np.empty(0, np.int64)
         boxes = self.arrays.shapes[:-1]
         most_x, most_y = space.limits
         inside = (boxes["x0"] >= -most_x) & (boxes["x1"] <= most_x)

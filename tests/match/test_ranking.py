@@ -456,7 +456,7 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
     matcher.settle()
     event = EventValues({"t": "x y"})
     before = matcher.snapshot()
-    found = ranking.by_shelf(before, matcher._engine.pairs(before, (event,))[:, 1])
+    found = ranking.in_order(before, matcher._engine.by_shelf(before, (event,)))
     scores = matcher._scores.of(before, event, found)
     for id in ("b", "a", "c"):
         matcher.unsubscribe(id)

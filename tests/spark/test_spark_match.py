@@ -301,12 +301,12 @@ def test_java_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -> None:
     """Without Spark: the function that `mapInArrow` is given."""
-    from fencepost.spark.matching import _Matches
+    from fencepost.spark.matching import _Matches, _Task
 
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     events = [dict(zip(names, row, strict=True)) for row in ROWS]
     batch = pa.RecordBatch.from_pylist([{k: v for k, v in e.items() if k != "g"} for e in events])
-    work = _Matches(str(index), batch.schema.names, ["id"])
+    work = _Matches(_Task(str(index), tuple(batch.schema.names), ("id",), False))
     made = pa.Table.from_batches(work([batch, batch.slice(0, 0)]))
     without = [(a, b, c) for a, b, c in wanted(matcher) if b != "place"]
     rows = zip(*(made[name].to_pylist() for name in made.column_names), strict=True)

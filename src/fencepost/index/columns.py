@@ -75,6 +75,10 @@ class Columns:
         """The attributes of events that the columns in some arrays are made from."""
         return {p.name for s in storages for c in self.by_storage[s] for p in properties(c.source)}
 
+    def every_attribute(self) -> set[str]:
+        """The attributes of events that any column is made from."""
+        return self.attributes(*Storage)
+
     def geometric(self) -> set[str]:
         """The attributes of events that are compared as geometries."""
         among_events = {

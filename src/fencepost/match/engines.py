@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
-from fencepost.index.columns import Columns, Storage
+from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import EventArrays
@@ -192,7 +192,7 @@ def python_rows(events: Events, asked: Columns) -> Sequence[EventValues]:
     names = events.column_names
     if len(set(names)) < len(names):
         raise ModelError("two columns of the table have one name; rename one of them")
-    wanted = asked.attributes(*Storage)
+    wanted = asked.every_attribute()
     names = [name for name in names if name in wanted]
     columns = [_python_values(name, events.column(name)) for name in names]
     rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)

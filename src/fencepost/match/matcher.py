@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.index.columns import Columns, Storage
+from fencepost.index.columns import Columns
 from fencepost.index.planner import Path as AccessPath
 from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
@@ -494,7 +494,7 @@ class Matcher:
 
     def attributes_asked(self) -> frozenset[str]:
         """The attributes that some subscription asks about."""
-        return frozenset(self._columns.attributes(*Storage))
+        return frozenset(self._columns.every_attribute())
 
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""

@@ -45,6 +45,7 @@ from fencepost.plan.checks import Column, Kind
 
 FORMAT = 5
 MANIFEST = "manifest.json"
+Manifest = dict[str, Any]
 
 
 def expression(shelf: Shelf, row: int, columns: Columns) -> str:
@@ -83,9 +84,12 @@ def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def write_manifest(path: Path, entries: Sequence[Entry], columns: Columns, **more: object) -> None:
-    """Let an index be these segments from now on, in one step."""
-    manifest = {
+def write_manifest(path: Path, entries: Sequence[Entry], columns: Columns, **more: Any) -> None:
+    """Let an index be these segments from now on, in one step.
+
+    Where more is said, and a `version` in it, the manifest can be read by that later, too.
+    """
+    manifest: Manifest = {
         "format": FORMAT,
         "space": columns.space.value,
         "stop_words": sorted(columns.tokeniser.stop_words),
@@ -93,7 +97,14 @@ def write_manifest(path: Path, entries: Sequence[Entry], columns: Columns, **mor
         "segments": list(entries),
         **more,
     }
-    _replace(path / MANIFEST, json.dumps(manifest))
+    text = json.dumps(manifest)
+    if "version" in more:
+        _replace(path / _name(more["version"]), text)
+    _replace(path / MANIFEST, text)
+
+
+def _name(version: int | None) -> str:
+    return MANIFEST if version is None else f"manifest-{version}.json"
 
 
 def _replace(path: Path, text: str) -> None:
@@ -107,24 +118,38 @@ def _replace(path: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
-def open(path: Path, chosen: int | None = None) -> tuple[tuple[Shelf, ...], Columns]:
-    """What `save` wrote, or one segment of it: mapped from files; and the columns."""
+def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
+    """What `save` wrote: segments mapped from their files, and the columns."""
     while True:
         text = _read_manifest(path)
         try:
             found = _manifest(path, text)
             columns = columns_of(found)
-            entries = found["segments"] if chosen is None else [found["segments"][chosen]]
-            shelves = tuple(open_segment(path, entry) for entry in entries)
-            for shelf in shelves:
-                _check_columns(shelf.segment.arrays, columns)
-            return shelves, columns
+            return tuple(_opened(path, entry, columns) for entry in found["segments"]), columns
         except _DAMAGES as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
                 raise errors.IndexingError(
                     f"the index in {path} is damaged ({error}); build it again"
                 ) from error
+
+
+def open_part(path: Path, manifest: Manifest, number: int) -> tuple[tuple[Shelf, ...], Columns]:
+    """One of the segments that a manifest names, and the columns."""
+    try:
+        columns = columns_of(manifest)
+        return (_opened(path, manifest["segments"][number], columns),), columns
+    except _DAMAGES as error:
+        raise errors.IndexingError(
+            f"part {number} of the index in {path} is damaged, or was removed after a newer "
+            f"version came ({error}); run it again"
+        ) from error
+
+
+def _opened(path: Path, entry: Entry, columns: Columns) -> Shelf:
+    shelf = open_segment(path, entry)
+    _check_columns(shelf.segment.arrays, columns)
+    return shelf
 
 
 _DAMAGES = (
@@ -145,19 +170,19 @@ def exists(path: Path) -> bool:
     return (path / MANIFEST).exists()
 
 
-def manifest(path: Path) -> dict[str, Any]:
-    """What the manifest of an index says."""
+def manifest(path: Path, version: int | None = None) -> Manifest:
+    """What the manifest of an index says, or said at a version."""
     try:
-        return _manifest(path, _read_manifest(path))
+        return _manifest(path, _read_manifest(path, version))
     except _DAMAGES as error:
         raise errors.IndexingError(
             f"the index in {path} is damaged ({error}); build it again"
         ) from error
 
 
-def _read_manifest(path: Path) -> str:
+def _read_manifest(path: Path, version: int | None = None) -> str:
     try:
-        return (path / MANIFEST).read_text()
+        return (path / _name(version)).read_text()
     except (FileNotFoundError, NotADirectoryError):
         raise errors.IndexingError(
             f"there is no index in {path}; write one with Matcher.save or `fencepost index`"
@@ -166,7 +191,7 @@ def _read_manifest(path: Path) -> str:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
 
 
-def _manifest(path: Path, text: str) -> dict[str, Any]:
+def _manifest(path: Path, text: str) -> Manifest:
     found = json.loads(text)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         seen = found.get("format") if isinstance(found, dict) else found
@@ -177,7 +202,7 @@ def _manifest(path: Path, text: str) -> dict[str, Any]:
     return found
 
 
-def columns_of(manifest: dict[str, Any]) -> Columns:
+def columns_of(manifest: Manifest) -> Columns:
     """The columns of events that the subscriptions of an index ask for."""
     columns = Columns(Tokeniser.without(manifest["stop_words"]), Space(manifest["space"]))
     for rows in manifest["columns"]:

@@ -36,6 +36,7 @@ REASON = "reason"
 _DELETED = "deleted"
 _SAMPLE = 100_000
 _PART_SIZE = 500_000  # subscriptions that a worker holds at once
+_VERSIONS_KEPT = 3  # a stream may be at work with one that is not the newest
 _SMALL_PART = 20_000  # fewer are not worth a part
 
 
@@ -289,7 +290,7 @@ class _Job:
         storage.write_manifest(
             self._path, entries, columns, version=self._version, router=router.name
         )
-        _remove_unnamed(self._path, entries, router.name, self._before)
+        _remove_unnamed(self._path, self._version)
         return BuiltIndex(
             str(self._path),
             self._version,
@@ -297,21 +298,24 @@ class _Job:
             added,
             removed,
             len(entries),
-            sum(entry["bytes"] for entry in entries),
+            sum(entry.get("bytes", 0) for entry in entries),
             *dead,
         )
 
 
-def _remove_unnamed(
-    path: Path, entries: list[Entry], router: str, before: dict[str, Any] | None
-) -> None:
-    """Remove what neither this version nor the one before names: somebody may still read that."""
-    named = {entry["folder"] for entry in entries} | {router}
-    if before is not None:
-        named |= {entry["folder"] for entry in before["segments"]} | {before.get("router")}
-    for old in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
-        if old.name not in named:
-            shutil.rmtree(old, ignore_errors=True)
+def _remove_unnamed(path: Path, version: int) -> None:
+    """Remove what none of the last versions names; somebody may still read the others."""
+    named = set()
+    for old in path.glob("manifest-*.json"):
+        number = old.stem.removeprefix("manifest-")
+        if number.isdigit() and int(number) > version - _VERSIONS_KEPT:
+            found = storage.manifest(path, int(number))
+            named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
+        else:
+            old.unlink(missing_ok=True)
+    for folder in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
+        if folder.name not in named:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _quoted(name: str) -> str:

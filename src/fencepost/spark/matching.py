@@ -263,13 +263,14 @@ class _PartMatches:
         for batch in batches:
             table = self.task.table(batch)
             part, version = (table.column(name).to_numpy() for name in ("part", "version"))
-            for own_version, number in np.unique(np.column_stack((version, part)), axis=0).tolist():
-                own = table.take(pa.array(np.flatnonzero((part == number) & (version == own_version))))
+            for at, number in np.unique(np.column_stack((version, part)), axis=0).tolist():
+                rows = np.flatnonzero((part == number) & (version == at))
+                own = table.take(pa.array(rows))
                 if number < 0:
                     none = pa.nulls(own.num_rows, pa.string())
                     reasons = own.column(REASON).combine_chunks()
                     yield self.task.result(own, np.arange(own.num_rows), none, none, reasons)
                     continue
-                manifest = storage.manifest(Path(self.task.path), own_version)
+                manifest = storage.manifest(Path(self.task.path), at)
                 matcher = worker.part(self.task.path, manifest, number)
                 yield self.task.matches(matcher, own)

@@ -16,7 +16,7 @@ from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER, Segment
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry, sync
+from fencepost.match.segment_files import Entry, open_segment, sync
 from fencepost.spark.needs import filters_of, summary
 
 PREFIX = "router-"
@@ -37,7 +37,10 @@ def write(path: Path, entries: Sequence[Entry], columns: Columns, version: int) 
     router = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
     parts = []
     for number, entry in enumerate(entries):
-        with pa.memory_map(str(path / entry["folder"] / _NEEDS)) as source:
+        folder = path / entry["folder"]
+        if not (folder / _NEEDS).exists():  # `Matcher.save` does not write them
+            write_needs(folder, open_segment(path, entry).segment)
+        with pa.memory_map(str(folder / _NEEDS)) as source:
             needed = pa.ipc.open_file(source).read_all()
         name = str(number)
         parts.append(Subscription(name, None, name, int(NEVER), filters_of(needed, columns)))

@@ -28,8 +28,16 @@ def router(path: str, manifest: storage.Manifest) -> Matcher:
 def part(path: str, manifest: storage.Manifest, number: int) -> Matcher:
     """One part of an index."""
     return _kept(
-        (path, (manifest["version"], number)), lambda: storage.open_part(path, manifest, number)
+        (path, (manifest["version"], number)),
+        lambda: _opened(path, manifest, number),
     )
+
+
+def _opened(path: str, manifest: storage.Manifest, number: int) -> Matcher:
+    shelves, columns = storage.open_part(Path(path), manifest, number)
+    made = Matcher(columns.space)
+    made._load(columns, shelves)
+    return made
 
 
 def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:

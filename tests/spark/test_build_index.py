@@ -1,0 +1,291 @@
+"""`fencepost.spark.build_index`: subscriptions to parts, and events that find the right ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from fencepost import spark as fps
+from fencepost.errors import IndexingError, ModelError
+from fencepost.match.matcher import Matcher
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+EVENTS = "number long, g binary, s string, l array<string>, t string, n double"
+PARTS = 6
+
+
+def expression(rng: random.Random) -> str:
+    x, y = rng.uniform(-170, 160), rng.uniform(-80, 70)
+    wide = rng.choice([0.5, 3.0, 60.0])
+    word, other = f"word{rng.randrange(12)}", f"word{rng.randrange(12)}"
+    place = rng.choice(
+        [
+            f"S_INTERSECTS(g, BBOX({x}, {y}, {x + wide}, {y + wide}))",
+            f"S_DWITHIN(g, POINT({x} {y}), {wide})",
+            f"EH_INSIDE(g, BBOX({x}, {y}, {x + wide}, {y + wide}))",
+            f"S_DISJOINT(g, BBOX({x}, {y}, {x + wide}, {y + wide}))",
+            f"S_BEYOND(g, POINT({x} {y}), {wide})",
+            f"NOT S_INTERSECTS(g, BBOX({x}, {y}, {x + wide}, {y + wide}))",
+        ]
+    )
+    parts = [
+        place,
+        f"s IN ('{word}', '{other}')",
+        f"s <> '{word}'",
+        f"A_CONTAINS(l, ('{word}', '{other}'))",
+        f"A_OVERLAPS(t, ('{word}', 'Word1 {other}'))",
+        f"n > {rng.randrange(10)}",
+        "s IS NULL",
+    ]
+    chosen = rng.sample(parts, rng.choice([1, 1, 2, 3]))
+    return rng.choice([" AND ", " AND ", " OR "]).join(chosen)
+
+
+def subscriptions(count: int, seed: int = 1) -> list[tuple[str, str, str]]:
+    rng = random.Random(seed)
+    return [(f"s{k}", expression(rng), f"owner {k % 7}") for k in range(count)]
+
+
+def events(count: int) -> list[tuple[Any, ...]]:
+    rng = random.Random(2)
+    rows: list[tuple[Any, ...]] = []
+    for number in range(count):
+        x, y = rng.uniform(-180, 180), rng.uniform(-90, 90)
+        shape = rng.choice([shapely.Point(x, y), shapely.box(x, y, x + 9, y + 9)])
+        words = [f"word{rng.randrange(12)}" for _ in range(rng.randrange(4))]
+        rows.append(
+            (
+                number,
+                bytearray(shape.wkb) if rng.random() < 0.9 else None,
+                rng.choice([None, f"word{rng.randrange(12)}"]),
+                rng.choice([None, words]),
+                rng.choice([None, " ".join(words).title()]),
+                rng.choice([None, float(rng.randrange(12))]),
+            )
+        )
+    return rows
+
+
+def embedded(rows: list[tuple[str, str, str]]) -> Matcher:
+    matcher = Matcher()
+    for id, text, owner in rows:
+        matcher.subscribe(id, text, subscriber=owner, replace=True)
+    return matcher
+
+
+def wanted(matcher: Matcher, rows: list[tuple[Any, ...]]) -> set[tuple[int, str]]:
+    names = [column.split()[0] for column in EVENTS.split(", ")]
+    return {
+        (row[0], id) for row in rows for id in matcher.match(dict(zip(names, row, strict=True)))
+    }
+
+
+def found(result: DataFrame) -> set[tuple[int, str]]:
+    rows = [(row["number"], row["subscription"]) for row in result.collect()]
+    assert len(rows) == len(set(rows)), "a match came twice"
+    return set(rows)
+
+
+def frame(spark: SparkSession, rows: list[tuple[str, str, str]]) -> DataFrame:
+    return spark.createDataFrame(rows, "id string, expression string, subscriber string")
+
+
+def test_whole_partitioned_streamed_and_embedded_agree(spark: SparkSession, tmp_path: Path) -> None:
+    rows, given = subscriptions(400), events(300)
+    built = fps.build_index(spark, frame(spark, rows), tmp_path / "index", parts=PARTS)
+    assert (built.version, built.subscriptions, built.added, built.removed) == (1, 400, 400, 0)
+    assert PARTS <= built.parts <= PARTS + 4
+    assert (built.dead_letters, built.dead_letters_path) == (0, None)
+    right = wanted(embedded(rows), given)
+    assert len(right) > 5_000
+    assert wanted(Matcher.open(tmp_path / "index"), given) == right
+    spark.createDataFrame(given, EVENTS).repartition(3).write.parquet(str(tmp_path / "events"))
+    batch = spark.read.parquet(str(tmp_path / "events"))
+    for how in ("whole", "partitioned"):
+        assert found(fps.match(batch, tmp_path / "index", ["number"], how=how)) == right
+        stream = spark.readStream.schema(EVENTS).option("maxFilesPerTrigger", 1)
+        matches = fps.match(
+            stream.parquet(str(tmp_path / "events")), tmp_path / "index", ["number"], how=how
+        )
+        query = (
+            matches.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / f"checkpoint-{how}"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / f"matches-{how}"))
+        )
+        query.awaitTermination()
+        assert len(query.recentProgress) >= 3
+        assert found(spark.read.parquet(str(tmp_path / f"matches-{how}"))) == right
+
+
+def test_events_go_to_few_parts(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    rows = []
+    for k in range(600):
+        x, y = rng.uniform(0, 99), rng.uniform(0, 99)
+        rows.append((f"s{k}", f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 1}, {y + 1}))", "me"))
+    fps.build_index(spark, frame(spark, rows), tmp_path / "index", parts=8)
+    router = Matcher.open(next((tmp_path / "index").glob("router-*")))
+    parts = [len(router.match({"g": f"POINT ({x} {y})"})) for x in range(100) for y in range(100)]
+    assert max(parts) <= 4
+    assert sum(parts) / len(parts) < 1.3
+
+
+def test_what_cannot_be_used_is_set_aside_with_its_reason(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [
+        ("good", "n > 1", None),
+        ("bad", "n >", "x"),
+        (None, "n > 1", "x"),
+        ("", "n > 1", "x"),
+        ("twice", "n > 1", "x"),
+        ("twice", "n > 2", "x"),
+        ("odd", "S_INTERSECTS(g, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))", "x"),
+    ]
+    given: Any = rows
+    built = fps.build_index(spark, frame(spark, given), tmp_path / "index")
+    assert (built.subscriptions, built.dead_letters) == (1, 6)
+    assert built.dead_letters_path is not None
+    dead = pq.read_table(built.dead_letters_path).to_pylist()
+    reasons = sorted((row["id"] or "", row["expression"], row["reason"]) for row in dead)
+    assert [reason[:2] for reason in reasons] == sorted((r[0] or "", r[1]) for r in rows[1:])
+    assert [row["reason"] for row in dead if row["id"] == "twice"] == [
+        "the id is in the table 2 times"
+    ] * 2
+    assert all(row["reason"] for row in dead)
+    assert Matcher.open(tmp_path / "index").ids() == ["good"]
+
+
+def test_updates_write_new_segments_and_what_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    rows, given = subscriptions(200), events(120)
+    fps.build_index(spark, frame(spark, rows), path, parts=4)
+    before = {folder.name for folder in path.glob("segment-*")}
+    changed = [(f"s{k}", text, "new owner") for k, (_, text, _) in
+               enumerate(subscriptions(40, seed=9), start=180)]  # fmt: skip
+    flagged = [(*row, False) for row in changed] + [(f"s{k}", None, None, True) for k in range(30)]
+    flagged.append(("nobody", None, None, True))
+    schema = "id string, expression string, subscriber string, deleted boolean"
+    changes = spark.createDataFrame(flagged, schema)
+    built = fps.build_index(spark, changes, path, mode="update", parts=2)
+    assert (built.version, built.added, built.removed) == (2, 40, 50)
+    assert built.subscriptions == 200 - 50 + 40
+    assert before < {folder.name for folder in path.glob("segment-*")}
+    matcher = embedded(rows)
+    for id, text, owner in changed:
+        matcher.subscribe(id, text, subscriber=owner, replace=True)
+    for k in range(30):
+        matcher.unsubscribe(f"s{k}")
+    right = wanted(matcher, given)
+    assert Matcher.open(path).ids() == matcher.ids()
+    batch = spark.createDataFrame(given, EVENTS)
+    for how in ("whole", "partitioned"):
+        result = fps.match(batch, path, ["number"], how=how)
+        assert found(result) == right
+        owners = {row["subscription"]: row["subscriber"] for row in result.collect()}
+        assert {owners[id] for id, _, _ in changed if id in owners} == {"new owner"}
+    again = fps.build_index(spark, frame(spark, rows), path, mode="replace", parts=3)
+    assert (again.version, again.subscriptions) == (3, 200)
+    assert found(fps.match(batch, path, ["number"], how="partitioned")) == wanted(
+        embedded(rows), given
+    )
+
+
+def test_columns_in_place_of_expressions(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(4)
+    rows = []
+    for k in range(150):
+        x, y = rng.uniform(0, 90), rng.uniform(0, 90)
+        box = bytearray(shapely.box(x, y, x + 5, y + 5).wkb)
+        words = [f"word{rng.randrange(12)}" for _ in range(rng.randrange(3))]
+        rows.append((f"s{k}", box, words, rng.choice([None, "word1", "word2"])))
+    rows.append(("bad", bytearray(b"junk"), [], None))
+    schema = "id string, area binary, words array<string>, kind string"
+    built = fps.build_index(
+        spark,
+        spark.createDataFrame(rows, schema),
+        tmp_path / "index",
+        regions={"g": ("area", "S_INTERSECTS")},
+        keywords={"t": "words"},
+        equals={"s": "kind"},
+        parts=3,
+    )
+    assert (built.subscriptions, built.dead_letters) == (150, 1)
+    matcher = Matcher()
+    good = rows[:-1]
+    matcher.subscribe_columns(
+        [row[0] for row in good],
+        regions={"g": ([bytes(row[1]) for row in good], "S_INTERSECTS")},
+        keywords={"t": [row[2] for row in good]},
+        equals={"s": [row[3] for row in good]},
+    )
+    given = events(200)
+    right = wanted(matcher, given)
+    assert right
+    batch = spark.createDataFrame(given, EVENTS)
+    for how in ("whole", "partitioned"):
+        assert found(fps.match(batch, tmp_path / "index", ["number"], how=how)) == right
+
+
+def test_events_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    fps.build_index(
+        spark, frame(spark, [("a", "s = 'x'", "me"), ("b", "n > 0", "me")]), tmp_path / "index"
+    )
+    rows = spark.range(3).selectExpr(
+        "id AS number",
+        "CASE WHEN id = 1 THEN CAST(X'ff' AS STRING) ELSE 'x' END AS s",
+        "CAST(1 AS DOUBLE) AS n",
+    )
+    for how in ("whole", "partitioned"):
+        result = fps.match(rows, tmp_path / "index", ["number"], how=how, dead_letters=True)
+        found = sorted(tuple(row) for row in result.collect() if row["reason"] is None)
+        assert [row[:2] for row in found] == [(0, "a"), (0, "b"), (2, "a"), (2, "b")]
+        (bad,) = (row for row in result.collect() if row["reason"] is not None)
+        assert (bad["number"], bad["subscription"]) == (1, None)
+        assert "UTF-8" in bad["reason"]
+
+
+def test_the_way_is_chosen_and_told(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    fps.build_index(spark, frame(spark, subscriptions(30)), path, parts=2)
+    chosen = fps.plan(path)
+    assert chosen.how == "whole"
+    assert "30 subscriptions" in str(chosen)
+    assert fps.plan(path, "partitioned").why == "it was asked for"
+    Matcher().save(tmp_path / "saved")
+    assert fps.plan(tmp_path / "saved").how == "whole"
+    with pytest.raises(IndexingError, match="no parts; build it with"):
+        fps.plan(tmp_path / "saved", "partitioned")
+    with pytest.raises(ModelError, match="how must be one of auto"):
+        fps.plan(path, "some")
+
+
+def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    good = frame(spark, subscriptions(3))
+    with pytest.raises(IndexingError, match=r"no index in .* to update"):
+        fps.build_index(spark, good, path, mode="update")
+    with pytest.raises(ModelError, match="no column 'expression'; they have: id"):
+        fps.build_index(spark, good.select("id"), path)
+    with pytest.raises(ModelError, match="mode must be one of"):
+        fps.build_index(spark, good, path, mode="append")
+    fps.build_index(spark, good, path)
+    with pytest.raises(IndexingError, match="give mode='replace' or mode='update'"):
+        fps.build_index(spark, good, path)
+
+
+def test_no_subscription_at_all(spark: SparkSession, tmp_path: Path) -> None:
+    built = fps.build_index(spark, frame(spark, []), tmp_path / "index")
+    assert (built.subscriptions, built.parts) == (0, 0)
+    batch = spark.createDataFrame(events(5), EVENTS)
+    assert fps.match(batch, tmp_path / "index").collect() == []

@@ -1,0 +1,173 @@
+"""The command `fencepost spark`: a user's files through the jobs of this package."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fencepost.errors import FencepostError
+from fencepost.files.terminal import bytes_text, print_json, print_line
+from fencepost.model.space import Space
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SET_ASIDE = 3
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Match files of any size on Spark, here or on a cluster.",
+)
+
+
+class How(StrEnum):
+    """How events meet the index."""
+
+    AUTO = "auto"
+    WHOLE = "whole"
+    PARTITIONED = "partitioned"
+
+
+@app.callback()
+def _group() -> None:
+    """So that `match` stays a command by name."""
+
+
+@app.command()
+def match(
+    events: Annotated[str, typer.Option(help="Parquet, CSV or JSON lines: a row is an event.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the matches, Parquet.")],
+    subscriptions: Annotated[
+        str | None,
+        typer.Option(help="Parquet, CSV or JSON lines: id, expression, subscriber, expires."),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the index: built from the subscriptions, or there already."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of the events to keep; may be given several times. All if none."),
+    ] = None,
+    how: Annotated[How, typer.Option(help="Map the whole index, or send events to parts.")] = (
+        How.AUTO
+    ),
+    parts: Annotated[int | None, typer.Option(min=1, help="Parts of the index.")] = None,
+    space: Annotated[Space, typer.Option(help="What coordinates mean.")] = Space.PLANAR,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite what is there.")] = False,
+    cores: Annotated[int, typer.Option(min=1, help="Cores of this machine to use.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Match a table of events with a table of subscriptions, on Spark.
+
+    A column of events that subscriptions use as a geometry holds WKB or WKT. Rows
+    that cannot be used are set aside: of the subscriptions in `dead-letters` of
+    the index, of the events in `dead-letters` of the matches.
+
+    [bold]Examples[/bold]
+      fencepost spark match --subscriptions s.parquet --events e.parquet --out matches/
+      fencepost spark match --index city.index --events e.parquet --out matches/ --column id
+
+    [bold]Exit codes[/bold]
+      0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside
+    """
+    if (subscriptions is None) == (index is None or not index.exists()) and subscriptions is None:
+        raise typer.BadParameter("give --subscriptions, or an --index that is there")
+    if out.exists() and not replace:
+        raise FencepostError(f"{out} is there already; give --replace to overwrite it")
+    from fencepost import spark as fps
+
+    with ExitStack() as stack:
+        console = Console(stderr=True)
+        status = stack.enter_context(console.status("Starting Spark"))
+        spark = fps.session(cores, "fencepost match")
+        stack.callback(spark.stop)
+        where = index or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
+        told: dict[str, Any] = {}
+        if subscriptions is not None:
+            status.update("Building the index")
+            mode = "replace" if replace and where.exists() else "create"
+            built = fps.build_index(
+                spark,
+                _read(spark, subscriptions),
+                where,
+                mode=mode,
+                space=space.value,
+                parts=parts,
+            )
+            told["index"] = {name: getattr(built, name) for name in built.__slots__}
+        chosen = fps.plan(where, how.value)
+        status.update(f"Matching ({chosen.how})")
+        told["match"] = _write(spark, _read(spark, events), where, out, column, how.value)
+        told["match"]["how"] = str(chosen)
+    set_aside = told["match"]["dead_letters"] + told.get("index", {}).get("dead_letters", 0)
+    if as_json:
+        print_json(**told)
+    else:
+        _print(told, out)
+    raise typer.Exit(SET_ASIDE if set_aside else 0)
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame:
+    """A table in a file or folder, by the end of its name."""
+    if not Path(path).exists() and "://" not in path:
+        raise FencepostError(f"there is no file or folder {path}")
+    if path.endswith((".csv", ".csv.gz")):
+        return spark.read.csv(path, header=True, inferSchema=True)
+    if path.endswith((".json", ".ndjson", ".jsonl", ".json.gz", ".ndjson.gz", ".jsonl.gz")):
+        return spark.read.json(path)
+    return spark.read.parquet(path)
+
+
+def _write(
+    spark: SparkSession, events: DataFrame, index: Path, out: Path, kept: Any, how: str
+) -> dict[str, Any]:
+    """Write matches and dead letters; how many there are."""
+    from pyspark.sql import functions as F
+
+    from fencepost import spark as fps
+
+    everything = fps.match(events, index, kept or None, how=how, dead_letters=True)
+    staged = out.parent / f".{out.name}-staged"
+    everything.write.mode("overwrite").parquet(str(staged))
+    try:
+        rows = spark.read.parquet(str(staged))
+        bad = rows.where(F.col("reason").isNotNull())
+        good = rows.where(F.col("reason").isNull()).drop("reason")
+        good.write.mode("overwrite").parquet(str(out))
+        counted = {"matches": good.count(), "dead_letters": bad.count()}
+        if counted["dead_letters"]:
+            letters = bad.drop("subscription", "subscriber")
+            letters.write.parquet(str(out / "dead-letters"))
+        return counted
+    finally:
+        import shutil
+
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _print(told: dict[str, Any], out: Path) -> None:
+    built = told.get("index")
+    if built:
+        print_line(
+            f"{built['subscriptions']:,} subscriptions in {built['parts']:,} parts, "
+            f"{bytes_text(built['bytes'])}"
+        )
+        if built["dead_letters"]:
+            print_line(
+                f"{built['dead_letters']:,} subscriptions could not be used; they are in "
+                f"{built['dead_letters_path']}"
+            )
+    print_line(f"{told['match']['matches']:,} matches in {out} ({told['match']['how']})")
+    if told["match"]["dead_letters"]:
+        print_line(
+            f"{told['match']['dead_letters']:,} events could not be read; they are in "
+            f"{out / 'dead-letters'}"
+        )

@@ -40,7 +40,7 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
-_EVENTS_SEEN = 4  # in the state, after what kernels need
+_EVENTS_SEEN = -1  # the last of the state, after what kernels need
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 

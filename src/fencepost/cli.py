@@ -29,6 +29,7 @@ from typer.core import TyperGroup
 from fencepost.errors import FencepostError
 from fencepost.files import commands
 from fencepost.files.commands import AsJson
+from fencepost.files.spark_commands import app as spark
 
 
 class _Commands(TyperGroup):
@@ -72,6 +73,7 @@ bench = typer.Typer(
 _MATCHING, _MACHINE = "Matching", "Trying, preparing, timing"
 for command in (commands.index, commands.match, commands.explain, commands.stats):
     app.command(rich_help_panel=_MATCHING)(command)
+app.add_typer(spark, name="spark", rich_help_panel=_MATCHING)
 app.add_typer(bench, name="bench", rich_help_panel=_MACHINE)
 
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]

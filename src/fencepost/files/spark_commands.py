@@ -1,7 +1,8 @@
-"""The command `fencepost spark`: a user's files through the jobs of this package."""
+"""The command `fencepost spark`: a user's files through the jobs of `fencepost.spark`."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from contextlib import ExitStack
 from enum import StrEnum
@@ -78,7 +79,7 @@ def match(
     [bold]Exit codes[/bold]
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside
     """
-    if (subscriptions is None) == (index is None or not index.exists()) and subscriptions is None:
+    if subscriptions is None and (index is None or not index.exists()):
         raise typer.BadParameter("give --subscriptions, or an --index that is there")
     if out.exists() and not replace:
         raise FencepostError(f"{out} is there already; give --replace to overwrite it")
@@ -148,8 +149,6 @@ def _write(
             letters.write.parquet(str(out / "dead-letters"))
         return counted
     finally:
-        import shutil
-
         shutil.rmtree(staged, ignore_errors=True)
 
 

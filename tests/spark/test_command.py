@@ -1,0 +1,70 @@
+"""`fencepost spark match`: a user's own files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from fencepost.cli import app
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    subscriptions = [
+        {"id": "near", "expression": "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "subscriber": "a"},
+        {"id": "loud", "expression": "n > 5", "subscriber": None},
+        {"id": "bad", "expression": "n >", "subscriber": None},
+    ]
+    events = [
+        {"name": "one", "place": "POINT (1 1)", "n": 9},
+        {"name": "two", "place": "POINT (5 5)", "n": 1},
+    ]
+    pq.write_table(pa.Table.from_pylist(subscriptions), tmp_path / "s.parquet")
+    (tmp_path / "e.ndjson").write_text("".join(json.dumps(event) + "\n" for event in events))
+    return tmp_path
+
+
+def run(*arguments: object) -> Any:
+    return runner.invoke(app, ["spark", "match", *map(str, arguments)])
+
+
+def test_files_become_matches(files: Path) -> None:
+    given = ("--subscriptions", files / "s.parquet", "--events", files / "e.ndjson")
+    out, index = files / "matches", files / "index"
+    done = run(*given, "--out", out, "--index", index, "--column", "name")
+    assert done.exit_code == 3, done.output
+    assert "2 subscriptions in 1 parts" in done.output
+    assert "1 subscriptions could not be used" in done.output
+    rows = pq.read_table(out).to_pylist()
+    assert sorted((row["name"], row["subscription"], row["subscriber"]) for row in rows) == [
+        ("one", "loud", "loud"),
+        ("one", "near", "a"),
+    ]
+    again = run("--index", index, "--events", files / "e.ndjson", "--out", out)
+    assert again.exit_code == 1
+    assert "give --replace" in again.output
+    told = run(
+        *("--index", index, "--events", files / "e.ndjson", "--out", out, "--replace", "--json"),
+        *("--how", "partitioned"),
+    )
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["match"]["matches"] == 2
+
+
+def test_what_is_missing_is_said(files: Path) -> None:
+    events = ("--events", files / "e.ndjson", "--out", files / "matches")
+    assert run(*events).exit_code == 2
+    assert "give --subscriptions, or an --index" in run(*events).output
+    missing = run(*events, "--subscriptions", files / "none.parquet")
+    assert missing.exit_code == 1
+    assert "there is no file or folder" in missing.output

@@ -88,8 +88,7 @@ def match(
     with ExitStack() as stack:
         console = Console(stderr=True)
         status = stack.enter_context(console.status("Starting Spark"))
-        spark = fps.session(cores, "fencepost match")
-        stack.callback(spark.stop)
+        spark = _session(stack, cores)
         where = index or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "index"
         told: dict[str, Any] = {}
         if subscriptions is not None:
@@ -114,6 +113,19 @@ def match(
     else:
         _print(told, out)
     raise typer.Exit(SET_ASIDE if set_aside else 0)
+
+
+def _session(stack: ExitStack, cores: int) -> SparkSession:
+    """A session that ends with the stack, unless there was one before."""
+    from pyspark import SparkContext
+
+    from fencepost import spark as fps
+
+    known = SparkContext._active_spark_context is not None
+    spark = fps.session(cores, "fencepost match")
+    if not known:
+        stack.callback(spark.stop)
+    return spark
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame:

@@ -55,7 +55,7 @@ def needs_of(segment: Segment) -> Needs:
     """What each filter of a segment needs."""
     arrays = segment.arrays
     checked = _of_checks(arrays)
-    posted = _of_posts(rows_of(arrays.posts, len(arrays.vocabulary.start) - 1))
+    posted = _of_posts(rows_of(arrays.posts, len(arrays.posts.token_lists) - 2))
     posted = posted._replace(key_row=posted.key_row + len(checked.kind))
     pairs: list[tuple[Any, Any]] = list(zip(checked, posted, strict=True))
     return Needs(*(np.concatenate(pair) for pair in pairs))

@@ -23,13 +23,13 @@ from fencepost.errors import StoreError
 
 _STORED = pa.schema(
     [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("payload", pa.binary(), nullable=False),
-        pa.field("received", pa.timestamp("us", "UTC"), nullable=False),
-        pa.field("redelivered", pa.bool_(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("payload", pa.binary()),
+        pa.field("received", pa.timestamp("us", "UTC")),
+        pa.field("redelivered", pa.bool_()),
     ]
 )
-SCHEMA = _STORED.append(pa.field("position", pa.int64(), nullable=False))  # as it is read
+SCHEMA = _STORED.append(pa.field("position", pa.int64()))  # as it is read
 
 _HEADER = struct.Struct("<4sIQII")
 _CHECKED = struct.Struct("<4sIQI")  # the header but for the checksum

@@ -75,9 +75,10 @@ class Mosquitto:
         self, topic: str = "", on_message: Callable[[MQTTMessage], None] | None = None
     ) -> Iterator[Client]:
         """A plain client, subscribed where a topic is given."""
-        import paho.mqtt.client as mqtt
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion
 
-        client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+        client = Client(CallbackAPIVersion.VERSION2)
         ready = threading.Event()
         client.on_subscribe = lambda *_: ready.set()
         if on_message is not None:

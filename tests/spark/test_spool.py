@@ -74,7 +74,7 @@ def test_what_is_appended_is_read_from_any_position(
         start = data.draw(st.integers(0, len(wanted)))
         end = data.draw(st.integers(start, len(wanted)))
         assert read(reader, start, end, most) == wanted[start:end]
-        sizes = [some.count for some in reader.ranges(start, end, most)]
+        sizes = [some.messages for some in reader.ranges(start, end, most)]
         assert sum(sizes) == end - start
         assert all(0 < size <= most for size in sizes)
         fresh = SpoolReader(folder, "other")
@@ -125,7 +125,7 @@ def test_damage_in_the_middle_is_an_error_and_not_a_loss(tmp_path: Path) -> None
     data = bytearray(path.read_bytes())
     data[60] ^= 1
     path.write_bytes(data)
-    with pytest.raises(StoreError, match="damaged.*byte 0"):
+    with pytest.raises(StoreError, match=r"damaged.*byte 0"):
         writer(tmp_path)
     with pytest.raises(StoreError, match="damaged"):
         SpoolReader(tmp_path)
@@ -170,9 +170,9 @@ def test_files_go_when_every_reader_has_passed_them(
     assert kept() == [7, 8, 9]
     two.refresh()
     assert (two.first, two.end) == (7, 10)
-    with pytest.raises(StoreError, match=r"positions 2 to 7 are asked .* holds 7 to 9"):
+    with pytest.raises(StoreError, match=r"positions 2 to 7 are asked .* has 7 to 9"):
         two.ranges(2, 8, 100)
-    with pytest.raises(StoreError, match="holds 7 to 9"):
+    with pytest.raises(StoreError, match="has 7 to 9"):
         two.ranges(9, 11, 100)
     assert two.ranges(3, 3, 100) == []
     late = SpoolReader(tmp_path, "late")

@@ -76,14 +76,12 @@ def connect(client: Client, broker: Broker, properties: Mapping[str, int], *, cl
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties
 
-    asked: Any = Properties(PacketTypes.CONNECT)
+    asked: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     for name, value in properties.items():
         setattr(asked, name, value)
     client.connect_timeout = _WAIT_S
     try:
-        client.connect(
-            broker.host, broker.port, keepalive=30, clean_start=clean, properties=asked
-        )
+        client.connect(broker.host, broker.port, keepalive=30, clean_start=clean, properties=asked)
     except OSError as error:
         raise DeliveryError(
             f"there is no MQTT broker to be reached at {broker}: {error}; start it there, or give "

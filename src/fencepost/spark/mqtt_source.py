@@ -213,9 +213,7 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             settings = self._settings
             writer = open_writer(settings.spool, wait_s)
             if writer is not None:
-                self._receiver = Receiver(
-                    settings.broker, settings.topics, settings.spool, writer
-                )
+                self._receiver = Receiver(settings.broker, settings.topics, settings.spool, writer)
         else:
             self._receiver.check()
 

@@ -204,7 +204,9 @@ def _value(column: _Column, value: object, row: int, reasons: list[str | None]) 
     return read
 
 
-def _objects(payloads: Iterable[bytes | str | None]) -> tuple[list[dict[str, Any]], list[str | None]]:
+def _objects(
+    payloads: Iterable[bytes | str | None],
+) -> tuple[list[dict[str, Any]], list[str | None]]:
     """The attributes in payloads, and why there are none."""
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []

@@ -21,6 +21,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from fencepost.errors import StoreError
@@ -207,7 +208,7 @@ class SpoolReader:
         """
         if start < end and (start < self.first or end > self.end):
             raise StoreError(
-                f"positions {start} to {end - 1} are asked of the spool {self._folder}, which holds "
+                f"positions {start} to {end - 1} are asked of the spool {self._folder}, which has "
                 f"{self.first} to {self.end - 1}; spool and checkpoint do not belong together, "
                 "or one of them was emptied: begin with a new spool and a new checkpoint"
             )
@@ -225,7 +226,7 @@ class SpoolReader:
             passed = min(int(path.read_text()) for path in marks)
             needed = min(passed, self.end - KEPT)
             known = list(self._segments.values())
-            for segment, later in zip(known, known[1:], strict=False):
+            for segment, later in pairwise(known):
                 if later.first <= needed:
                     segment.path.unlink(missing_ok=True)
                     del self._segments[segment.path]

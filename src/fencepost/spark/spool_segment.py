@@ -50,18 +50,18 @@ class Frame(NamedTuple):
     """Where a frame is: its first position, how many messages, its bytes in the segment."""
 
     first: int
-    count: int
+    messages: int
     start: int
     end: int
 
 
 class Range(NamedTuple):
-    """`count` neighbouring messages of a segment, `skipped` after the frame at byte `start`."""
+    """Neighbouring messages of a segment, the first of them `skipped` after byte `start`."""
 
     path: str
     start: int
     skipped: int
-    count: int
+    messages: int
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Segment:
     @property
     def end(self) -> int:
         """The position after its last message."""
-        return self.frames[-1].first + self.frames[-1].count if self.frames else self.first
+        return self.frames[-1].first + self.frames[-1].messages if self.frames else self.first
 
     @property
     def size(self) -> int:
@@ -138,7 +138,7 @@ def frames_of(messages: Sequence[Message], first: int) -> Iterator[tuple[int, by
             size += len(messages[end].payload)
             end += 1
         columns = zip(*messages[at:end], strict=True)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, _STORED.types, strict=True)]
+        arrays = [pa.array(c, kind) for c, kind in zip(columns, _STORED.types, strict=True)]
         body = pa.RecordBatch.from_arrays(arrays, schema=_STORED).serialize().to_pybytes()
         header = _CHECKED.pack(_MAGIC, len(body), first + at, end - at)
         checksum = zlib.crc32(body, zlib.crc32(header))
@@ -152,7 +152,7 @@ def ranges_of(segment: Segment, start: int, end: int, most: int) -> Iterator[Ran
     frame = next(frames, None)
     start, end = max(start, segment.first), min(end, segment.end)
     while start < end:
-        while frame is not None and frame.first + frame.count <= start:
+        while frame is not None and frame.first + frame.messages <= start:
             frame = next(frames, None)
         assert frame is not None
         count = min(most, end - start)
@@ -170,7 +170,7 @@ def read_range(some: Range) -> Iterator[pa.RecordBatch]:
             "see the spool under the same path"
         ) from error
     with file:
-        found, left, skipped = [], some.count, some.skipped
+        found, left, skipped = [], some.messages, some.skipped
         file.seek(some.start)
         while left:
             _, length, first, _, _ = _HEADER.unpack(file.read(_HEADER.size))
@@ -188,4 +188,4 @@ def _is_torn(rest: memoryview) -> bool:
     if len(rest) < _HEADER.size or not any(rest):
         return True
     magic, length, _, _, _ = _HEADER.unpack_from(rest)
-    return magic == _MAGIC and len(rest) <= _HEADER.size + length
+    return bool(magic == _MAGIC) and len(rest) <= _HEADER.size + length

@@ -56,6 +56,7 @@ def test_what_is_appended_is_read_from_any_position(
 ) -> None:
     """Against a list; after each group the process is gone, and half a frame may be there."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)  # slow, and nothing here loses power
         patch.setattr(spool_module, "_SEGMENT_BYTES", data.draw(st.sampled_from([1, 2000, 10**6])))
         folder = Path(name)
         wanted: list[tuple[Any, ...]] = []

@@ -37,7 +37,6 @@ _log = logging.getLogger(__name__)
 
 _UNACKNOWLEDGED = 1000  # at once, at most; with those that come again it stays well below KEPT
 _FOREVER = 0xFFFFFFFF
-_TAKEN_OVER = 0x8E
 _WAIT_S = 30.0
 
 
@@ -85,7 +84,6 @@ class Receiver:
         self._error: FencepostError | None = None
         self._client = client_of(broker, self._session.client_id, manual_ack=True)
         self._client.on_connect = self._on_connect
-        self._client.on_disconnect = self._on_disconnect
         self._client.on_subscribe = self._on_subscribe
         self._client.on_message = self._on_message
         self._keeper = threading.Thread(target=self._keep, name="fencepost-spool", daemon=True)
@@ -185,13 +183,6 @@ class Receiver:
         elif not self._subscribed.is_set():
             self._session.keep(self._topics)
             self._subscribed.set()
-
-    def _on_disconnect(self, _: Client, __: object, ___: Any, reason: Any, ____: object) -> None:
-        if reason.value == _TAKEN_OVER:
-            self._fail(
-                f"another client has come to {self._broker} with the id "
-                f"{self._session.client_id}; do not copy a spool that is in use"
-            )
 
     def _on_message(self, _: Client, __: object, message: MQTTMessage) -> None:
         kept = Message(

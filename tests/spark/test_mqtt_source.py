@@ -1,0 +1,429 @@
+"""The MQTT source, from a real mosquitto: what is published arrives, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+from fencepost import spark as fps
+from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
+from fencepost.match.matcher import Matcher
+from fencepost.spark.mqtt_client import Broker
+from fencepost.spark.mqtt_receiver import Receiver
+from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
+from fencepost.spark.spool_segment import Message, read_range
+from tests.spark.broker import Mosquitto, mosquitto, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+    with mosquitto(tmp_path_factory.mktemp("mosquitto") / "broker") as running:
+        yield running
+
+
+def receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
+    writer = open_writer(folder, wait_s=10.0)
+    assert writer is not None
+    return Receiver(Broker("127.0.0.1", broker.port), topics, folder, writer)
+
+
+def spooled(folder: Path) -> list[dict[str, Any]]:
+    reader = SpoolReader(folder, "looking")
+    try:
+        ranges = reader.ranges(0, reader.end, 1000)
+        return [row for some in ranges for batch in read_range(some) for row in batch.to_pylist()]
+    finally:
+        reader.close()
+
+
+def payloads(folder: Path) -> list[bytes]:
+    return [row["payload"] for row in spooled(folder)]
+
+
+# ------------------------------------------------------------------------------------- the receiver
+
+
+def test_what_is_published_while_nobody_receives_waits(broker: Mosquitto, tmp_path: Path) -> None:
+    receiver(broker, tmp_path, "wait/#").stop()
+    broker.publish("wait/a", [b"%d" % k for k in range(300)])
+    broker.publish("other", [b"not for us"])
+    second = receiver(broker, tmp_path, "wait/#")
+    second.catch_up()
+    second.stop()
+    rows = spooled(tmp_path)
+    assert [row["payload"] for row in rows] == [b"%d" % k for k in range(300)]
+    assert [row["position"] for row in rows] == list(range(300))
+    assert {(row["topic"], row["redelivered"]) for row in rows} == {("wait/a", False)}
+    third = receiver(broker, tmp_path, "wait/#")
+    third.catch_up()
+    third.stop()
+    assert len(spooled(tmp_path)) == 300
+
+
+def test_a_redelivery_is_dropped_where_an_id_makes_it_the_same_event(
+    broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends after the disk and before the acknowledgement, twice."""
+    sent = [b'{"id": 1}', b'{"type": "Feature", "id": "a"}', b"no id", b'{"n": 1}', b'{"id": 1}']
+    receiver(broker, tmp_path, "twice").stop()
+    broker.publish("twice", sent)
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr("paho.mqtt.client.Client.ack", lambda *_: None)
+            dying = receiver(broker, tmp_path, "twice")
+            until(lambda: len(payloads(tmp_path)) >= 5)
+            dying.stop()
+    last = receiver(broker, tmp_path, "twice")
+    last.catch_up()
+    last.stop()
+    rows = spooled(tmp_path)
+    assert [row["payload"] for row in rows[:5]] == sent
+    assert not any(row["redelivered"] for row in rows[:5])
+    again = rows[5:]
+    assert again
+    assert all(row["redelivered"] for row in again)
+    assert {row["payload"] for row in again} == {b"no id", b'{"n": 1}'}
+
+
+def test_what_cannot_be_written_is_not_acknowledged(
+    broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: SpoolWriter, __: list[Message]) -> None:
+        raise StoreError("full")
+
+    def failed(one: Receiver) -> bool:
+        try:
+            one.check()
+        except StoreError:
+            return True
+        return False
+
+    receiver(broker, tmp_path, "full").stop()
+    with monkeypatch.context() as patch:
+        patch.setattr(SpoolWriter, "append", full)
+        first = receiver(broker, tmp_path, "full")
+        broker.publish("full", [b"precious"])
+        until(lambda: failed(first))
+        first.stop()
+    assert payloads(tmp_path) == []
+    second = receiver(broker, tmp_path, "full")
+    second.catch_up()
+    second.stop()
+    assert payloads(tmp_path) == [b"precious"]
+
+
+def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "broker") as own:
+        kept = receiver(own, tmp_path / "spool", "a")
+        own.publish("a", [b"before"])
+        until(lambda: payloads(tmp_path / "spool") == [b"before"])
+        own.stop()
+        own.start()
+        own.publish("a", [b"after"])
+        until(lambda: payloads(tmp_path / "spool") == [b"before", b"after"])
+        kept.check()
+        kept.stop()
+
+
+def test_topics_that_are_no_longer_wanted_end(broker: Mosquitto, tmp_path: Path) -> None:
+    broker.publish("first", [b"retained"], retain=True)
+    one = receiver(broker, tmp_path, "first", "both")
+    one.catch_up()
+    one.stop()
+    for _ in range(2):
+        two = receiver(broker, tmp_path, "second", "both")
+        broker.publish("first", [b"unwanted"])
+        broker.publish("second", [b"wanted"])
+        two.catch_up()
+        two.stop()
+    broker.publish("first", [b""], retain=True)
+    assert payloads(tmp_path) == [b"retained", b"wanted", b"wanted"]
+
+
+def test_a_broker_that_refuses_or_is_not_there(tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    rules.write_text("topic read open/#\n")
+    with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
+        receiver(own, tmp_path / "spool", "open/a").stop()
+        # This mosquitto takes a forbidden subscription and sends nothing, but for a wish to publish.
+        barred = receiver(own, tmp_path / "spool", "open/a")
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            pytest.raises(DeliveryError, match=r"refuses a subscription|does not give back"),
+        ):
+            patch.setattr("fencepost.spark.mqtt_receiver._WAIT_S", 0.5)
+            barred.catch_up()
+        barred.stop()
+    with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+        receiver(own, tmp_path / "spool", "open/a")
+    with (
+        mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own,
+        pytest.raises(DeliveryError, match="refuses the connection"),
+    ):
+        receiver(own, tmp_path / "spool", "open/a")
+    writer = open_writer(tmp_path / "spool")
+    assert writer is not None, "a receiver that could not start has let the spool go"
+    writer.close()
+
+
+# ---------------------------------------------------------------------------- the reader, in process
+
+
+def reading(broker: Mosquitto, folder: Path, **options: str) -> Any:
+    from fencepost.spark.mqtt_source import MqttStreamReader
+
+    return MqttStreamReader(
+        {"topics": "read/#", "spool": str(folder), "port": str(broker.port), **options}
+    )
+
+
+def values(reader: Any, start: int, end: int) -> list[int]:
+    parts = reader.partitions({"position": start}, {"position": end})
+    batches = [batch for part in parts for batch in reader.read(part)]
+    return [int(value) for batch in batches for value in batch.column("payload").to_pylist()]
+
+
+def test_offsets_limits_and_replays(broker: Mosquitto, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+    reader = reading(broker, tmp_path, maxMessages="7")
+    assert reader.initialOffset() == {"position": 0}
+    assert reader.latestOffset({"position": 0}, ReadMaxRows(7)) == {"position": 0}
+    broker.publish("read/a", [b"%d" % k for k in range(20)])
+    reader.prepareForTriggerAvailableNow()
+    broker.publish("read/a", [b"20"])
+    assert reader.getDefaultReadLimit() == ReadMaxRows(7)
+    assert reader.latestOffset({"position": 0}, ReadMaxRows(7)) == {"position": 7}
+    assert reader.latestOffset({"position": 14}, ReadMaxRows(7)) == {"position": 20}
+    assert reader.latestOffset({"position": 3}, ReadAllAvailable()) == {"position": 20}
+    assert reader.latestOffset({"position": 20}, ReadMaxRows(7)) == {"position": 20}
+    assert values(reader, 5, 9) == [5, 6, 7, 8]
+    assert reader.partitions({"position": 4}, {"position": 4}) == []
+    reader.commit({"position": 9})
+    with pytest.raises(StoreError, match="come to position 99"):
+        reader.latestOffset({"position": 99}, ReadAllAvailable())
+    reader.stop()
+    again = reading(broker, tmp_path)
+    assert values(again, 5, 9) == [5, 6, 7, 8], "a batch that is run again, before anything else"
+    again.prepareForTriggerAvailableNow()
+    assert again.latestOffset({"position": 20}, ReadAllAvailable()) == {"position": 21}
+    again.stop()
+
+
+def test_queries_share_a_spool_under_different_names(broker: Mosquitto, tmp_path: Path) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+    def arrived(reader: Any, end: int) -> Callable[[], bool]:
+        start, limit = {"position": 0}, ReadAllAvailable()
+        return lambda: reader.latestOffset(start, limit) == {"position": end}
+
+    one, two = reading(broker, tmp_path, reader="one"), reading(broker, tmp_path, reader="two")
+    assert arrived(one, 0)()
+    assert arrived(two, 0)()
+    broker.publish("read/x", [b"1", b"2"])
+    until(arrived(one, 2))
+    until(arrived(two, 2))
+    one.stop()
+    broker.publish("read/x", [b"3"])
+    until(arrived(two, 3))  # it has taken over
+    assert values(two, 0, 3) == [1, 2, 3]
+    two.stop()
+
+
+def test_options_that_are_wrong(broker: Mosquitto, tmp_path: Path) -> None:
+    for options, wrong in [
+        ({"port": "x"}, "option 'port' is 'x'"),
+        ({"maxMessages": "0"}, "whole number from 1 on"),
+        ({"topics": "a/#/b"}, "no topic filter"),
+        ({"topics": "a/b+"}, "no topic filter"),
+        ({"topics": '["a", 3]'}, "no topic filter"),
+        ({"topics": ""}, "no topic filter"),
+        ({"tls": "yes"}, "give true or false"),
+        ({"topic": "a"}, "no option 'topic'; it has"),
+    ]:
+        with pytest.raises(FencepostError, match=wrong):
+            reading(broker, tmp_path, **options)
+    with pytest.raises(StoreError, match="cannot name a reader"):
+        reading(broker, tmp_path, reader="a/b").initialOffset()
+
+
+# -------------------------------------------------------------------------------------- with Spark
+
+FEATURE = (
+    '{"type": "Feature", "id": 7, "geometry": {"type": "Point", "coordinates": [1, 2]}, '
+    '"properties": {"n": 3, "when": "2024-05-01T12:00:00+02:00", "words": ["a", "b"]}}'
+)
+GOOD = [FEATURE, '{"id": "x", "n": 4.0, "ok": true, "day": "2024-05-01"}', "{}"]
+BAD = {
+    b"nothing": "no JSON: Expecting value",
+    b"\xff": "byte 1 of the payload is not UTF-8",
+    b"[1]": "no JSON object; saw [1]",
+    b'{"n": 1.5}': "n: it is no whole number; saw 1.5",
+    b'{"n": 99999999999999999999}': "n: ",
+    b'{"ok": 1}': "ok: it is neither true nor false; saw 1",
+    b'{"x": NaN}': "NaN is no number",
+    b'{"x": "1"}': "x: it is no number; saw '1'",
+    b'{"id": {}}': "id: it is no string",
+    b'{"when": "noon"}': "when: it is no time",
+    b'{"day": "2024-05-01T12:00"}': "day: it is no date",
+    b'{"words": ["a", 1]}': "words: it is no string",
+    b'{"words": "a"}': "words: it is no list",
+    b'{"geometry": "POINT (1 2)"}': "geometry: it is no GeoJSON geometry",
+    b'{"geometry": {"type": "Point", "coordinates": [1]}}': "geometry: it is no GeoJSON",
+    b'{"type": "Feature", "properties": 3}': "properties of the Feature are no mapping",
+    b"[" * 100_000: "nests too deeply",
+    b"": "no JSON",
+}
+COLUMNS = (
+    "id string, n long, x double, ok boolean, when timestamp, day date, "
+    "words array<string>, geometry binary"
+)
+
+
+def as_messages(spark: SparkSession, rows: list[bytes]) -> DataFrame:
+    numbered = [("t", bytearray(row), k) for k, row in enumerate(rows)]
+    return spark.createDataFrame(numbered, "topic string, payload binary, position long")
+
+
+def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
+    sent = [text.encode() for text in GOOD] + list(BAD)
+    split = fps.events_of(as_messages(spark, sent), COLUMNS)
+    assert split.events.columns == [
+        *("id", "n", "x", "ok", "when", "day", "words", "geometry", "topic", "position")
+    ]
+    feature, plain, empty = sorted(split.events.collect(), key=lambda row: row["position"])
+    assert (feature["id"], feature["n"], feature["words"]) == ("7", 3, ["a", "b"])
+    assert feature["when"].isoformat() == "2024-05-01T10:00:00"
+    assert shapely.from_wkb(bytes(feature["geometry"])).wkt == "POINT (1 2)"
+    assert (plain["id"], plain["n"], plain["ok"], str(plain["day"])) == ("x", 4, True, "2024-05-01")
+    assert plain["geometry"] is None
+    assert empty["id"] == "t@2", "of the message, where the payload has none"
+    letters = split.dead_letters.collect()
+    assert split.dead_letters.columns == ["topic", "payload", "position", "reason"]
+    assert {bytes(row["payload"]) for row in letters} == set(BAD)
+    for row in letters:
+        assert BAD[bytes(row["payload"])] in row["reason"]
+
+
+def test_messages_that_events_cannot_be_made_of(spark: SparkSession) -> None:
+    with pytest.raises(ModelError, match="no column 'payload'; they have: id"):
+        fps.events_of(spark.range(1), "id long")
+    with pytest.raises(ModelError, match=r"'m' is of type map<string,int>, which is not read"):
+        fps.events_of(as_messages(spark, []), "m map<string, int>")
+    texts = spark.createDataFrame([('{"topic": "own"}',)], "payload string")
+    row = fps.events_of(texts, "id string, topic string").events.collect()[0]
+    assert (row["id"], row["topic"]) == (None, "own")
+
+
+_DRIVER = """
+import sys
+from fencepost import spark as fps
+port, folder = int(sys.argv[1]), sys.argv[2]
+spark = fps.session()
+messages = fps.read_mqtt(spark, "kill/#", folder + "/spool", port=port, max_messages=10)
+events = fps.events_of(messages, "id string, n long").events
+matches = fps.match(events, folder + "/index", columns=["id"])
+query = fps.write_matches(matches, folder + "/out", folder + "/checkpoint")
+done = -1
+while query.isActive:
+    query.awaitTermination(0.02)
+    progress = query.lastProgress
+    if progress and progress["batchId"] > done and progress["numInputRows"]:
+        done = progress["batchId"]
+        print("batch", done, flush=True)
+"""
+
+
+def kill_session(leader: int) -> None:
+    """Kill a process and all that it started, which Spark spreads over process groups."""
+
+    def members() -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                if int(fields[3]) == leader and fields[0] != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    def gone() -> bool:
+        for pid in members():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return not members()
+
+    until(gone)
+
+
+@pytest.mark.slow
+def test_kill_9_in_the_middle_of_a_stream(
+    spark: SparkSession, broker: Mosquitto, tmp_path: Path
+) -> None:
+    """Driver, planner and workers are killed twice; then every match is there, and once."""
+    made = Matcher()
+    made.subscribe("all", "n >= 0")
+    made.subscribe("even", "n % 2 = 0")
+    made.save(tmp_path / "index")
+
+    def publish(start: int) -> None:
+        texts = [json.dumps({"id": f"e{k}", "n": k}) for k in range(start, start + 60)]
+        broker.publish(f"kill/{start}", texts)
+
+    for turn in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-c", _DRIVER, str(broker.port), str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as driver:
+            assert driver.stdout is not None
+            try:
+                if turn == 0:
+                    # The session at the broker begins with the first query.
+                    until(lambda: '"kill/#"' in session_of(tmp_path))
+                    publish(0)
+                for _ in range(2):
+                    assert driver.stdout.readline().startswith("batch")
+                publish(60 + 60 * turn)
+            finally:
+                kill_session(driver.pid)
+    publish(180)
+    messages = fps.read_mqtt(
+        spark, "kill/#", tmp_path / "spool", port=broker.port, max_messages=100
+    )
+    events = fps.events_of(messages, "id string, n long").events
+    matches = fps.match(events, tmp_path / "index", columns=["id"])
+    query = fps.write_matches(
+        matches, tmp_path / "out", tmp_path / "checkpoint", available_now=True
+    )
+    assert query.awaitTermination(120)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    wanted = [(f"e{k}", "all") for k in range(240)] + [(f"e{k}", "even") for k in range(0, 240, 2)]
+    assert sorted((row["id"], row["subscription"]) for row in rows) == sorted(wanted)
+    files = fps.written_files(tmp_path / "out")
+    assert sum(pq.read_metadata(path).num_rows for path in files) == len(wanted)
+
+
+def session_of(folder: Path) -> str:
+    path = folder / "spool" / "session.json"
+    return path.read_text() if path.exists() else ""

@@ -146,8 +146,11 @@ class Publisher:
         refused, waiting = [], []
         self._answers.clear()
         for message in messages:
+            if not message.to:  # to MQTT 5, a topic that was named before
+                refused.append(Refusal(message, "there is no topic to publish it to"))
+                continue
             try:
-                sent = self._client.publish(message.to or "", message.body, qos=1)
+                sent = self._client.publish(message.to, message.body, qos=1)
             except ValueError as error:
                 refused.append(Refusal(message, f"{message.to!r} cannot be published to: {error}"))
             else:

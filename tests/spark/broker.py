@@ -46,7 +46,7 @@ class Mosquitto:
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(self._command)
+        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
         until(self._answers)
 
     def stop(self) -> None:

@@ -39,7 +39,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
 def receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
     writer = open_writer(folder, wait_s=10.0)
     assert writer is not None
-    return Receiver(Broker("127.0.0.1", broker.port), topics, folder, writer)
+    try:
+        return Receiver(Broker("127.0.0.1", broker.port), topics, folder, writer)
+    except FencepostError:
+        writer.close()
+        raise
 
 
 def spooled(folder: Path) -> list[dict[str, Any]]:
@@ -174,9 +178,6 @@ def test_a_broker_that_refuses_or_is_not_there(
         pytest.raises(DeliveryError, match="refuses the connection"),
     ):
         receiver(own, tmp_path / "spool", "open/a")
-    writer = open_writer(tmp_path / "spool")
-    assert writer is not None, "a receiver that could not start has let the spool go"
-    writer.close()
 
 
 # --------------------------------------------------------------------------- the reader, in process
@@ -243,6 +244,19 @@ def test_queries_share_a_spool_under_different_names(broker: Mosquitto, tmp_path
     two.stop()
 
 
+def test_a_reader_that_cannot_receive_lets_the_spool_go(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "broker") as gone:
+        pass
+    reader = reading(gone, tmp_path / "spool")
+    for _ in range(2):
+        with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+            reader.prepareForTriggerAvailableNow()
+    writer = open_writer(tmp_path / "spool")
+    assert writer is not None
+    writer.close()
+    reader.stop()
+
+
 def test_options_that_are_wrong(broker: Mosquitto, tmp_path: Path) -> None:
     for options, wrong in [
         ({"port": "x"}, "option 'port' is 'x'"),
@@ -258,6 +272,21 @@ def test_options_that_are_wrong(broker: Mosquitto, tmp_path: Path) -> None:
             reading(broker, tmp_path, **options)
     with pytest.raises(StoreError, match="cannot name a reader"):
         reading(broker, tmp_path, reader="a/b").initialOffset()
+
+
+def test_packages_that_are_missing_are_named(
+    broker: Mosquitto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "paho.mqtt.client", None)
+        with pytest.raises(FencepostError, match=r"paho-mqtt; install it with: pip install"):
+            receiver(broker, tmp_path, "a")
+    monkeypatch.delitem(sys.modules, "fencepost.spark.mqtt_source", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    with pytest.raises(FencepostError, match=r"read_mqtt needs PySpark 4\.2 or later; install"):
+        _ = fps.read_mqtt
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fps.nothing
 
 
 # -------------------------------------------------------------------------------------- with Spark

@@ -213,16 +213,15 @@ def test_a_host_that_goes_on_failing_is_given_up(endpoint: Endpoint) -> None:
 def test_pauses_grow_vary_and_are_bounded(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fencepost.spark.sinks import webhook
-
-    bounds, slept = [], []
+    bounds: list[tuple[float, float]] = []
+    slept: list[float] = []
 
     def uniform(low: float, high: float) -> float:
         bounds.append((low, high))
         return high
 
-    monkeypatch.setattr(webhook.random, "uniform", uniform)
-    monkeypatch.setattr(webhook.time, "sleep", slept.append)
+    monkeypatch.setattr("random.uniform", uniform)
+    monkeypatch.setattr("time.sleep", slept.append)
     post([outgoing(0, f"{endpoint.url}/429")], attempts=20)
     assert bounds[:4] == [(0.0, 0.001), (0.0, 0.002), (0.0, 0.004), (0.0, 0.008)]
     assert slept[:2] == [0.001, 0.002]
@@ -291,6 +290,22 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
     assert taken()[-1] == ("e3", "s1")
     assert len(taken()) == 5
     assert list(folder.glob("*/pending/*")) == []
+
+    # What was set aside is sent again as a stream of its own, under its ids.
+    aside = spark.readStream.schema("id string, to string, body string")
+    query = (
+        aside.json(str(folder / "dead-letters"))
+        .withColumn("to", f.lit(f"{endpoint.url}/late"))
+        .writeStream.format("fencepost-webhook")
+        .option("folder", str(tmp_path / "again"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint-again"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert [(path, id) for path, id, _ in endpoint.taken[5:]] == [
+        ("/late", letters(folder)[0]["id"])
+    ]
 
 
 # --------------------------------------------------------------------------------------------- MQTT

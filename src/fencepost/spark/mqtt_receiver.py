@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import time
 import uuid
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 _UNACKNOWLEDGED = 1000  # at once, at most; with those that come again it stays well below KEPT
 _FOREVER = 0xFFFFFFFF
 _WAIT_S = 30.0
+_MARK = re.compile(r"fencepost/fencepost-[0-9a-f]{32}/mark")  # of this client or another
 
 
 class _Arrival(NamedTuple):
@@ -59,7 +61,7 @@ class Receiver:
     folder : Path
         The spool; it also keeps the client id and the topics of the session.
     spool : SpoolWriter
-        Its writer; `stop` closes it.
+        Its writer; `stop` closes it, once there is a receiver to stop.
 
     Raises
     ------
@@ -120,29 +122,28 @@ class Receiver:
 
     def stop(self) -> None:
         """Write what has come, acknowledge it, leave the broker, and let the spool go."""
+        self._leave()
+        self._spool.close()
+
+    def _leave(self) -> None:
         self._arrived.put(None)
         self._keeper.join()
         self._client.disconnect()
         self._client.loop_stop()
-        self._spool.close()
 
     @property
     def _mark_topic(self) -> str:
         return f"fencepost/{self._session.client_id}/mark"
 
     def _start(self) -> None:
-        try:
-            asked = {"SessionExpiryInterval": _FOREVER, "ReceiveMaximum": _UNACKNOWLEDGED}
-            connect(self._client, self._broker, asked, clean=False)
-        except FencepostError:
-            self._spool.close()
-            raise
+        asked = {"SessionExpiryInterval": _FOREVER, "ReceiveMaximum": _UNACKNOWLEDGED}
+        connect(self._client, self._broker, asked, clean=False)
         self._keeper.start()
         self._client.loop_start()
         if not self._subscribed.wait(_WAIT_S):
             self._fail(f"the broker at {self._broker} does not answer; is it one of MQTT 5?")
         if self._error is not None:
-            self.stop()
+            self._leave()
             raise self._error
 
     # ------------------------------------------------------------------------- on paho's thread
@@ -218,11 +219,10 @@ class Receiver:
                 return
 
     def _keep_group(self, group: list[_Arrival]) -> None:
-        mark_topic = self._mark_topic
         new = []
         for arrival in group:
             message = arrival.message
-            if message.topic == mark_topic:
+            if _MARK.fullmatch(message.topic):
                 continue
             digest = _digest(message.topic, message.payload)
             known = digest in self._seen
@@ -235,8 +235,9 @@ class Receiver:
             # Numbers belong to a connection; what came over a former one will come again.
             if arrival.connection == self._connection:
                 self._client.ack(arrival.mid, arrival.qos)
-            if arrival.message.topic == mark_topic and arrival.message.payload in self._marks:
-                self._marks[arrival.message.payload].set()
+            mark = arrival.message.payload if arrival.message.topic == self._mark_topic else b""
+            if mark in self._marks:
+                self._marks[mark].set()
 
     def _remember(self, digest: bytes) -> None:
         self._seen[digest] = None

@@ -212,8 +212,13 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._receiver is None:
             settings = self._settings
             writer = open_writer(settings.spool, wait_s)
-            if writer is not None:
+            if writer is None:
+                return
+            try:
                 self._receiver = Receiver(settings.broker, settings.topics, settings.spool, writer)
+            except FencepostError:
+                writer.close()
+                raise
         else:
             self._receiver.check()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,13 +149,10 @@ def frames_of(messages: Sequence[Message], first: int) -> Iterator[tuple[int, by
 
 def ranges_of(segment: Segment, start: int, end: int, most: int) -> Iterator[Range]:
     """The messages of a segment from one position to before another, at most so many a range."""
-    frames = iter(segment.frames)
-    frame = next(frames, None)
     start, end = max(start, segment.first), min(end, segment.end)
     while start < end:
-        while frame is not None and frame.first + frame.messages <= start:
-            frame = next(frames, None)
-        assert frame is not None
+        at = bisect_right(segment.frames, start, key=lambda frame: frame.first)
+        frame = segment.frames[at - 1]
         count = min(most, end - start)
         yield Range(str(segment.path), frame.start, start - frame.first, count)
         start += count

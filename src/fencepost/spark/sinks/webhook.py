@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FORMAT = "fencepost-webhook"
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _LONGEST_PAUSE_S = 30.0
+_LONGEST_ANSWER = 1 << 16
 _HOSTS_AT_ONCE = 16
 
 
@@ -228,7 +229,9 @@ class _Host:
         try:
             self._connection.request("POST", path, message.body.encode(), headers)
             answer = self._connection.getresponse()
-            answer.read()
+            answer.read(_LONGEST_ANSWER)
+            if not answer.isclosed():
+                self._connection.close()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             reason = str(error) or type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,6 +143,34 @@ def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path) -> None:
         until(lambda: payloads(tmp_path / "spool") == [b"before", b"after"])
         kept.check()
         kept.stop()
+
+
+def test_a_broker_that_wants_a_password_and_tls(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None or shutil.which("mosquitto_passwd") is None:
+        pytest.skip("NOT TESTED: there is no openssl or no mosquitto_passwd")
+    names, key, certificate = (tmp_path / name for name in ("names", "key.pem", "ca.pem"))
+    run = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    run += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(run, check=True, capture_output=True)
+    run = ["mosquitto_passwd", "-b", "-c", str(names), "ann", "secret"]
+    subprocess.run(run, check=True, capture_output=True)
+    settings = [f"cafile {certificate}", f"certfile {certificate}", f"keyfile {key}"]
+    settings += ["allow_anonymous false", f"password_file {names}"]
+    with mosquitto(tmp_path / "broker", settings) as own:
+        for password, cafile, works in [
+            ("secret", str(certificate), True),
+            ("wrong", str(certificate), False),
+            ("secret", None, False),  # nobody vouches for it
+        ]:
+            writer = open_writer(tmp_path / "spool")
+            assert writer is not None
+            where = Broker("127.0.0.1", own.port, "ann", password, True, cafile)
+            try:
+                Receiver(where, ["a"], tmp_path / "spool", writer).stop()
+                assert works
+            except DeliveryError:
+                assert not works
+                writer.close()
 
 
 def test_topics_that_are_no_longer_wanted_end(broker: Mosquitto, tmp_path: Path) -> None:
@@ -350,6 +379,8 @@ def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
 def test_messages_that_events_cannot_be_made_of(spark: SparkSession) -> None:
     with pytest.raises(ModelError, match="no column 'payload'; they have: id"):
         fps.events_of(spark.range(1), "id long")
+    with pytest.raises(ModelError, match=r"'long' is no schema"):
+        fps.events_of(as_messages(spark, []), "long")
     with pytest.raises(ModelError, match=r"'m' is of type map<string,int>, which is not read"):
         fps.events_of(as_messages(spark, []), "m map<string, int>")
     texts = spark.createDataFrame([('{"topic": "own"}',)], "payload string")

@@ -70,6 +70,7 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     Two streaming queries read the source twice. Each then needs a reader name of its own, or both
     are written by one query, in `foreachBatch`.
     """
+    from pyspark.sql.functions import col
     from pyspark.sql.types import StringType, StructField, StructType
 
     if "payload" not in messages.columns:
@@ -77,8 +78,9 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
             f"the messages have no column 'payload'; they have: {', '.join(messages.columns)}; "
             "rename the one that holds the JSON"
         )
-    # A DataFrame of no rows is how Spark reads a schema that is text.
-    wanted = messages.sparkSession.createDataFrame([], schema).schema
+    wanted = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    if not isinstance(wanted, StructType):
+        raise ModelError(f"{schema!r} is no schema; give names and types, as in 'id string'")
     columns = [_Column.of(field.name, field.dataType) for field in wanted]
     # Read columns travel beside those of the message, so both have plain names on the way.
     read = [StructField(f"e{k}", field.dataType) for k, field in enumerate(wanted)]
@@ -87,8 +89,6 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     parsed = messages.toDF(*(field.name for field in sent)).mapInArrow(
         _Payloads(columns, messages.columns), StructType([*read, *sent, reason])
     )
-    from pyspark.sql.functions import col
-
     own = [col(f"e{k}").alias(field.name) for k, field in enumerate(wanted)]
     besides = [
         col(f"m{k}").alias(name)

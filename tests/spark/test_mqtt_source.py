@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import shutil
@@ -12,9 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fencepost import spark as fps
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
@@ -352,15 +356,18 @@ COLUMNS = (
 
 
 def as_messages(spark: SparkSession, rows: list[bytes]) -> DataFrame:
-    numbered = [("t", bytearray(row), k) for k, row in enumerate(rows)]
-    return spark.createDataFrame(numbered, "topic string, payload binary, position long")
+    came = dt.datetime.fromtimestamp(5, dt.UTC)
+    numbered = [("t", bytearray(row), k, came) for k, row in enumerate(rows)]
+    schema = "topic string, payload binary, position long, received timestamp"
+    return spark.createDataFrame(numbered, schema)
 
 
 def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
     sent = [text.encode() for text in GOOD] + list(BAD)
     split = fps.events_of(as_messages(spark, sent), COLUMNS)
     assert split.events.columns == [
-        *("id", "n", "x", "ok", "when", "day", "words", "geometry", "topic", "position")
+        *("id", "n", "x", "ok", "when", "day", "words", "geometry"),
+        *("topic", "position", "received"),
     ]
     feature, plain, empty = sorted(split.events.collect(), key=lambda row: row["position"])
     assert (feature["id"], feature["n"], feature["words"]) == ("7", 3, ["a", "b"])
@@ -368,12 +375,68 @@ def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
     assert shapely.from_wkb(bytes(feature["geometry"])).wkt == "POINT (1 2)"
     assert (plain["id"], plain["n"], plain["ok"], str(plain["day"])) == ("x", 4, True, "2024-05-01")
     assert plain["geometry"] is None
-    assert empty["id"] == "t@2", "of the message, where the payload has none"
+    assert empty["id"] == "t@2-5000000", "of the message, where the payload has none"
     letters = split.dead_letters.collect()
-    assert split.dead_letters.columns == ["topic", "payload", "position", "reason"]
+    assert split.dead_letters.columns == ["topic", "payload", "position", "received", "reason"]
     assert {bytes(row["payload"]) for row in letters} == set(BAD)
     for row in letters:
         assert BAD[bytes(row["payload"])] in row["reason"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=4,
+)
+FITS: dict[str, Callable[[Any], bool]] = {
+    "id": lambda value: type(value) in {str, int, float},
+    "n": lambda value: (
+        (type(value) is int or (type(value) is float and value == value // 1))
+        and -(2**63) <= value < 2**63
+    ),
+    "x": lambda value: type(value) in {int, float},
+    "ok": lambda value: type(value) is bool,
+    "words": lambda value: type(value) is list and all(v is None or type(v) is str for v in value),
+}
+
+
+def is_unicode(value: object) -> bool:
+    return "\\ud" not in json.dumps(value)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(sorted(FITS)), VALUES) | VALUES | st.binary(max_size=5),
+        max_size=4,
+    )
+)
+def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
+    """What runs on the workers, against a plain rule of what fits."""
+    from pyspark.sql import types as t
+
+    from fencepost.spark.payloads import _Column, _Payloads
+
+    kinds = {"id": t.StringType(), "n": t.LongType(), "x": t.DoubleType(), "ok": t.BooleanType()}
+    columns = [_Column.of(name, kind) for name, kind in kinds.items()]
+    columns.append(_Column.of("words", t.ArrayType(t.StringType())))
+    raw = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in sent]
+    batch = pa.RecordBatch.from_arrays([pa.array(raw, pa.binary())], ["payload"])
+    (made,) = _Payloads(columns, ["payload"])([batch])
+    rows = made.to_pylist()
+    assert [row["m0"] for row in rows] == raw
+    for one, text, row in zip(sent, raw, rows, strict=True):
+        if not isinstance(one, dict) or b"NaN" in text or b"Infinity" in text:
+            assert row["reason"] is not None or (isinstance(one, bytes) and text[:1] == b"{")
+            continue
+        given_ones = {name: one[name] for name in FITS if one.get(name) is not None}
+        unsure = any(not is_unicode(value) for value in given_ones.values())
+        fits = all(FITS[name](value) for name, value in given_ones.items())
+        assert unsure or (row["reason"] is None) == fits, row["reason"]
+        if row["reason"] is None:
+            read = {column.name: row[f"e{k}"] for k, column in enumerate(columns)}
+            wanted: dict[str, Any] = dict.fromkeys(FITS) | given_ones
+            wanted["id"] = None if wanted["id"] is None else str(wanted["id"])
+            assert read == wanted
 
 
 def test_messages_that_events_cannot_be_made_of(spark: SparkSession) -> None:
@@ -456,7 +519,7 @@ def test_kill_9_in_the_middle_of_a_stream(
         assert driver.stdout is not None
         try:
             # The session at the broker begins with the first query.
-            until(lambda: '"kill/#"' in session_of(tmp_path))
+            until(lambda: '"kill/#"' in session_of(tmp_path), wait_s=300.0)
             publish(0)
             assert driver.stdout.readline().startswith("batch")
             publish(60)
@@ -471,7 +534,7 @@ def test_kill_9_in_the_middle_of_a_stream(
     query = fps.write_matches(
         matches, tmp_path / "out", tmp_path / "checkpoint", available_now=True
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
     wanted = [(f"e{k}", "all") for k in range(180)] + [(f"e{k}", "even") for k in range(0, 180, 2)]
     assert sorted((row["id"], row["subscription"]) for row in rows) == sorted(wanted)

@@ -259,7 +259,7 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
             pause_s=0.001,
             available_now=True,
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     def taken() -> list[tuple[str, str]]:
         return sorted((body["event"]["id"], body["subscription"]) for _, _, body in endpoint.taken)
@@ -302,7 +302,7 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     assert [(path, id) for path, id, _ in endpoint.taken[5:]] == [
         ("/late", letters(folder)[0]["id"])
     ]
@@ -333,7 +333,7 @@ def test_matches_are_published_under_ids_that_stay(
         query = fps.send_mqtt(
             stream(spark, source), topic, checkpoint, folder, port=broker.port, available_now=True
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     add(spark, source, ("e1", 1, "s1", "ann"), ("e1", 1, "s2", "bob"), ("e1", 1, "s3", "b+d"))
     with broker.client("matches/#", on_message):
@@ -384,7 +384,7 @@ def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None
 
     def run() -> None:
         query = fps.write_matches(stream(spark, source), out, checkpoint, available_now=True)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     def written() -> list[str]:
         rows = spark.read.parquet(str(out)).select("id").collect()

@@ -57,8 +57,8 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     EventsAndLetters
         `events` has the columns of the schema, then those of the messages but for `payload` and
         names that the schema has taken. An attribute that a payload lacks is null; a string `id`
-        it lacks is made of the message's topic and position. `dead_letters` has the messages whose
-        payload cannot be read, with a column `reason`.
+        it lacks is made of the message's topic, position and time. `dead_letters` has the
+        messages whose payload cannot be read, with a column `reason`.
 
     Raises
     ------
@@ -183,12 +183,17 @@ class _Payloads:
         return pa.array([_value(column, v, k, reasons) for k, v in enumerate(values)], column.type)
 
     def _message_ids(self, batch: pa.RecordBatch) -> list[str | None]:
-        if not {"topic", "position"} <= set(self._names):
+        if not {"topic", "position", "received"} <= set(self._names):
             return [None] * len(batch)
-        topics, positions = (
-            batch.column(self._names.index(name)).to_pylist() for name in ("topic", "position")
+        topics, positions, times = (
+            batch.column(self._names.index(name)) for name in ("topic", "position", "received")
         )
-        return [f"{topic}@{at}" for topic, at in zip(topics, positions, strict=True)]
+        # With the time, because the positions of another spool begin with 0 again.
+        parts = zip(
+            *(topics.to_pylist(), positions.to_pylist(), times.cast(pa.int64()).to_pylist()),
+            strict=True,
+        )
+        return [f"{topic}@{position}-{time}" for topic, position, time in parts]
 
 
 def _value(column: _Column, value: object, row: int, reasons: list[str | None]) -> object:

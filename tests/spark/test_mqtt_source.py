@@ -384,7 +384,11 @@ def test_payloads_become_events_or_dead_letters(spark: SparkSession) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
     max_leaves=4,
 )
@@ -425,7 +429,7 @@ def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
     rows = made.to_pylist()
     assert [row["m0"] for row in rows] == raw
     for one, text, row in zip(sent, raw, rows, strict=True):
-        if not isinstance(one, dict) or b"NaN" in text or b"Infinity" in text:
+        if not isinstance(one, dict):
             assert row["reason"] is not None or (isinstance(one, bytes) and text[:1] == b"{")
             continue
         given_ones = {name: one[name] for name in FITS if one.get(name) is not None}

@@ -104,10 +104,12 @@ class Receiver:
         topic = self._mark_topic
         mark = uuid.uuid4().hex.encode()
         came = self._marks[mark] = threading.Event()
-        until = time.monotonic() + _WAIT_S
+        end, until = -1, 0.0
         self._client.subscribe(topic, qos=1)
         while not came.is_set():
             self.check()
+            if self._spool.end != end:  # there is much to catch up on
+                end, until = self._spool.end, time.monotonic() + _WAIT_S
             if time.monotonic() > until:
                 raise DeliveryError(
                     f"the broker at {self._broker} does not give back what was published to "
@@ -141,7 +143,7 @@ class Receiver:
         self._keeper.start()
         self._client.loop_start()
         if not self._subscribed.wait(_WAIT_S):
-            self._fail(f"the broker at {self._broker} does not answer; is it one of MQTT 5?")
+            self._refused("does not answer; is it one of MQTT 5?")
         if self._error is not None:
             self._leave()
             raise self._error
@@ -152,9 +154,8 @@ class Receiver:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         if reason.is_failure:
-            self._fail(
-                f"the broker at {self._broker} refuses the connection: {reason}; "
-                "see the options 'username', 'password' and 'tls'"
+            self._refused(
+                f"refuses the connection: {reason}; see the options 'username', 'password', 'tls'"
             )
             return
         self._connection += 1
@@ -177,9 +178,9 @@ class Receiver:
     ) -> None:
         refused = [str(reason) for reason in reasons if reason.is_failure]
         if refused:
-            self._fail(
-                f"the broker at {self._broker} refuses a subscription: {refused[0]}; let this "
-                f"client read {', '.join(self._topics)} (and {self._mark_topic} for availableNow)"
+            self._refused(
+                f"refuses a subscription: {refused[0]}; let this client read "
+                f"{', '.join(self._topics)} (and {self._mark_topic} for availableNow)"
             )
         elif not self._subscribed.is_set():
             self._session.keep(self._topics)
@@ -191,8 +192,11 @@ class Receiver:
         )
         self._arrived.put(_Arrival(kept, message.mid, message.qos, self._connection))
 
-    def _fail(self, reason: str, error: FencepostError | None = None) -> None:
-        self._error = self._error or error or DeliveryError(reason)
+    def _refused(self, what: str) -> None:
+        self._fail(DeliveryError(f"the broker at {self._broker} {what}"))
+
+    def _fail(self, error: FencepostError) -> None:
+        self._error = self._error or error
         self._subscribed.set()
         for came in list(self._marks.values()):
             came.set()
@@ -213,7 +217,11 @@ class Receiver:
             try:
                 self._keep_group(group)
             except FencepostError as error:
-                self._fail("", error)
+                self._fail(error)
+                return
+            except Exception as error:
+                # Without a word the thread would end, and the query wait for ever.
+                self._fail(DeliveryError(f"messages cannot be kept: {error!r}"))
                 return
             if last:
                 return

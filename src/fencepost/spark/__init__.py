@@ -7,8 +7,68 @@ matches = fps.match(events, "/shared/index", columns=["id"])
 
 from __future__ import annotations
 
-from fencepost.spark.building import BuiltIndex, build_index
-from fencepost.spark.matching import MatchPlan, match, plan
+from typing import TYPE_CHECKING, Any
+
 from fencepost.spark.session import session
 
-__all__ = ["BuiltIndex", "MatchPlan", "build_index", "match", "plan", "session"]
+if TYPE_CHECKING:
+    from fencepost.spark.building import BuiltIndex, build_index
+    from fencepost.spark.matching import MatchPlan, match, plan
+    from fencepost.spark.mqtt_source import read_mqtt
+    from fencepost.spark.payloads import EventsAndLetters, events_of
+    from fencepost.spark.sinks.messages import messages_of
+    from fencepost.spark.sinks.mqtt import send_mqtt
+    from fencepost.spark.sinks.parquet import write_matches, written_files
+    from fencepost.spark.sinks.webhook import send_webhooks
+
+__all__ = [
+    "BuiltIndex",
+    "EventsAndLetters",
+    "MatchPlan",
+    "build_index",
+    "events_of",
+    "match",
+    "messages_of",
+    "plan",
+    "read_mqtt",
+    "send_mqtt",
+    "send_webhooks",
+    "session",
+    "write_matches",
+    "written_files",
+]
+
+# Loaded when first used: sources and sinks need PySpark, and the processes that Spark starts for
+# them need not wait for the kernels, which only `match` and `build_index` need.
+_LATER = {
+    "BuiltIndex": "fencepost.spark.building",
+    "EventsAndLetters": "fencepost.spark.payloads",
+    "MatchPlan": "fencepost.spark.matching",
+    "build_index": "fencepost.spark.building",
+    "events_of": "fencepost.spark.payloads",
+    "match": "fencepost.spark.matching",
+    "messages_of": "fencepost.spark.sinks.messages",
+    "plan": "fencepost.spark.matching",
+    "read_mqtt": "fencepost.spark.mqtt_source",
+    "send_mqtt": "fencepost.spark.sinks.mqtt",
+    "send_webhooks": "fencepost.spark.sinks.webhook",
+    "write_matches": "fencepost.spark.sinks.parquet",
+    "written_files": "fencepost.spark.sinks.parquet",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        return getattr(import_module(_LATER[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "pyspark":
+            raise
+        from fencepost.errors import FencepostError
+
+        raise FencepostError(
+            f"{name} needs PySpark 4.2 or later; install it with: pip install 'fencepost[spark]'"
+        ) from error

@@ -1,0 +1,97 @@
+"""Clients of an MQTT broker, made from the options of a source or a sink.
+
+MQTT 5, because its sessions say how long they last, its refusals carry reasons, and a client can
+say how many messages it takes before it acknowledges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fencepost.errors import DeliveryError, FencepostError
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client
+
+_WAIT_S = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where a broker is, and who asks it."""
+
+    host: str
+    port: int
+    username: str | None = None
+    password: str | None = None
+    tls: bool = False
+    cafile: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Broker:
+        """The broker that options name: host, port, username, password, tls, cafile."""
+        tls = options.get("tls", "false").lower()
+        if tls not in {"true", "false"}:
+            raise FencepostError(f"the option 'tls' is {tls!r}; give true or false")
+        return cls(
+            options.get("host", "127.0.0.1"),
+            whole_number(options, "port", 8883 if tls == "true" else 1883),
+            options.get("username"),
+            options.get("password"),
+            tls == "true",
+            options.get("cafile"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def client_of(broker: Broker, client_id: str, *, manual_ack: bool = False) -> Client:
+    """A client that is not connected yet; it connects again by itself when it lost the broker."""
+    try:
+        from paho.mqtt.client import Client
+        from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+    except ImportError as error:
+        raise FencepostError(
+            "MQTT needs the package paho-mqtt; install it with: pip install 'fencepost[spark]'"
+        ) from error
+    client = Client(
+        CallbackAPIVersion.VERSION2,
+        client_id=client_id,
+        protocol=MQTTProtocolVersion.MQTTv5,
+        manual_ack=manual_ack,
+    )
+    client.reconnect_delay_set(1, 30)
+    if broker.username is not None:
+        client.username_pw_set(broker.username, broker.password)
+    if broker.tls:
+        client.tls_set(ca_certs=broker.cafile)
+    return client
+
+
+def connect(client: Client, broker: Broker, properties: Mapping[str, int], *, clean: bool) -> None:
+    """Reach the broker; the answer to the connection itself comes to `on_connect`."""
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+
+    asked: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+    for name, value in properties.items():
+        setattr(asked, name, value)
+    client.connect_timeout = _WAIT_S
+    try:
+        client.connect(broker.host, broker.port, keepalive=30, clean_start=clean, properties=asked)
+    except OSError as error:
+        raise DeliveryError(
+            f"there is no MQTT broker to be reached at {broker}: {error}; start it there, or give "
+            "the options 'host' and 'port'"
+        ) from error
+
+
+def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """An option that is a positive number."""
+    text = options.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise FencepostError(f"the option {name!r} is {text!r}; give a whole number from 1 on")
+    return int(text)

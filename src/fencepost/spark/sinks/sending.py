@@ -1,0 +1,164 @@
+"""What the sinks that send have in common: which batches are done, and what could not be sent.
+
+    folder/
+      dead-letters/<query>-<batch>-<n>.jsonl    id, to, body and reason of each message
+      <query>/committed                         the last batch that was sent as a whole
+      <query>/pending/                          dead letters of a batch that is being sent
+
+Spark runs the last batch again when it was stopped before it noted that the batch is done. A
+batch that this folder calls committed is then not sent again. One that was stopped before is
+sent again from its beginning, every message under the id it had: receivers that remember ids
+see each once. `<query>` is the id in the checkpoint, so a new checkpoint sends anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from fencepost.errors import FencepostError
+from fencepost.spark.spool import replace
+
+COLUMNS = ["id", "to", "body"]
+
+
+class Outgoing(NamedTuple):
+    """A message to send."""
+
+    id: str
+    to: str | None
+    body: str
+
+
+class Refusal(NamedTuple):
+    """A message that was not taken, and why."""
+
+    message: Outgoing
+    reason: str
+
+
+class Sender(Protocol):
+    """Sends messages; says which were not taken, and raises where the rest should wait."""
+
+    def send(self, messages: list[Outgoing]) -> list[Refusal]: ...
+
+
+class Journal:
+    """The folder of a sink, for one query."""
+
+    def __init__(self, folder: Path, query: str) -> None:
+        self._query = query
+        self._letters = folder / "dead-letters"
+        self._own = folder / query
+        self._pending = self._own / "pending"
+        for path in (self._letters, self._pending):
+            path.mkdir(parents=True, exist_ok=True)
+
+    def is_committed(self, batch: int) -> bool:
+        """Whether all of a batch was sent."""
+        try:
+            return batch <= int((self._own / "committed").read_text())
+        except FileNotFoundError:
+            return False
+
+    def set_aside(self, refused: Iterable[Refusal]) -> str | None:
+        """Write dead letters, on disk but not yet valid; the name of the file, if there are any."""
+        lines = [
+            json.dumps({**refusal.message._asdict(), "reason": refusal.reason}) + "\n"
+            for refusal in refused
+        ]
+        if not lines:
+            return None
+        path = self._pending / f"{uuid.uuid4().hex}.jsonl"
+        replace(path, "".join(lines))
+        return path.name
+
+    def commit(self, batch: int, files: Iterable[str]) -> None:
+        """Make the dead letters of a batch valid, in place of former ones; then it is done."""
+        for path in self._letters.glob(f"{self._query}-{batch:012d}-*.jsonl"):
+            path.unlink()
+        for number, name in enumerate(files):
+            made = self._letters / f"{self._query}-{batch:012d}-{number}.jsonl"
+            (self._pending / name).rename(made)
+        replace(self._own / "committed", f"{batch}\n")
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove what tasks that failed have left."""
+        for path in self._pending.iterdir():
+            path.unlink(missing_ok=True)
+
+
+@dataclass
+class _Sent(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    query: str
+    batch: int
+    file: str | None
+
+
+class SendingWriter(DataSourceStreamArrowWriter):
+    """A streaming writer of Spark over a `Sender`."""
+
+    def __init__(self, names: list[str], folder: str) -> None:
+        if sorted(names) != sorted(COLUMNS):
+            raise FencepostError(
+                f"this sink writes the columns {', '.join(COLUMNS)}; the stream has: "
+                f"{', '.join(names)}; make them with fencepost.spark.messages_of"
+            )
+        self._folder = folder
+
+    @abstractmethod
+    def sender(self) -> AbstractContextManager[Sender]:
+        """What sends, for the time of a task."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send the messages of a partition; runs in a task."""
+        task = TaskContext.get()
+        assert task is not None
+        query = task.getLocalProperty("sql.streaming.queryId")
+        batch = task.getLocalProperty("streaming.sql.batchId")
+        assert query is not None
+        assert batch is not None
+        journal = Journal(Path(self._folder), query)
+        if journal.is_committed(int(batch)):
+            for _ in iterator:
+                pass
+            return _Sent(query, int(batch), None)
+        refused: list[Refusal] = []
+        with self.sender() as sender:
+            for rows in iterator:
+                columns = (rows.column(name).to_pylist() for name in COLUMNS)
+                refused += sender.send([Outgoing(*row) for row in zip(*columns, strict=True)])
+        return _Sent(query, int(batch), journal.set_aside(refused))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """All tasks have sent theirs; runs beside the driver."""
+        sent = [message for message in messages if isinstance(message, _Sent)]
+        if sent:
+            journal = Journal(Path(self._folder), sent[0].query)
+            if not journal.is_committed(batchId):
+                journal.commit(batchId, [one.file for one in sent if one.file is not None])
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """A task has failed; the batch will be sent again."""
+        sent = [message for message in messages if isinstance(message, _Sent)]
+        if sent:
+            Journal(Path(self._folder), sent[0].query).clear()
+
+
+def absolute(folder: str | os.PathLike[str]) -> str:
+    """A folder as an option that means the same in every process."""
+    return str(Path(folder).absolute())

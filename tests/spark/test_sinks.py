@@ -1,0 +1,431 @@
+"""Sinks: each match once in Parquet; messages with ids that stay, sent again or set aside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost import spark as fps
+from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
+from fencepost.spark.mqtt_client import Broker
+from tests.spark.broker import Mosquitto, mosquitto, until
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import MQTTMessage
+    from pyspark.sql import DataFrame, SparkSession
+
+    from fencepost.spark.sinks.sending import Outgoing
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SCHEMA = "id string, n long, subscription string, subscriber string"
+
+
+def add(spark: SparkSession, folder: Path, *rows: tuple[str | None, int, str, str]) -> None:
+    """A file of matches, of which a stream makes a batch."""
+    frame = spark.createDataFrame(list(rows), SCHEMA).coalesce(1)
+    frame.write.mode("append").parquet(str(folder))
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder))
+
+
+def forget_last(checkpoint: Path) -> None:
+    """As if the process had ended when the sink was done and Spark had not noted it."""
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.suffix == "")
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+
+
+def letters(folder: Path) -> list[dict[str, str]]:
+    files = sorted((folder / "dead-letters").glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+
+
+# ----------------------------------------------------------------------------------------- messages
+
+
+def test_messages_have_ids_that_stay(spark: SparkSession) -> None:
+    from pyspark.sql import functions as f
+
+    rows = [
+        ("e1", 1, "s1", "ann"),
+        ("e1", 1, "s2", "ann"),
+        ("e2", 1, "s1", "bob"),
+        (None, 1, "s1", "bob"),
+        (None, 2, "s1", "bob"),
+    ]
+    matches = spark.createDataFrame(rows, SCHEMA)
+    made = fps.messages_of(matches, f.concat(f.lit("to/"), "subscriber")).collect()
+    assert len({row["id"] for row in made}) == 5
+    assert [row["to"] for row in made] == ["to/ann", "to/ann", "to/bob", "to/bob", "to/bob"]
+    assert json.loads(made[0]["body"]) == {
+        "id": made[0]["id"],
+        "subscription": "s1",
+        "subscriber": "ann",
+        "event": {"id": "e1", "n": 1},
+    }
+    assert json.loads(made[3]["body"])["event"] == {"id": None, "n": 1}
+    key = b'{"event":"e1","subscription":"s1"}'
+    assert made[0]["id"] == hashlib.sha256(key).hexdigest()[:32], "a promise to who keeps ids"
+    changed = matches.withColumn("n", f.lit(9)).repartition(3)
+    again = {
+        json.loads(row["body"])["event"]["id"]: row["id"]
+        for row in fps.messages_of(changed.where("subscription = 's1'"), "x").collect()
+    }
+    assert (again["e1"], again["e2"]) == (made[0]["id"], made[2]["id"])
+    with pytest.raises(ModelError, match=r"no column 'key'.*keep it with match"):
+        fps.messages_of(matches, "x", event="key")
+    with pytest.raises(ModelError, match="no column 'subscription'"):
+        fps.messages_of(spark.range(1), "x")
+
+
+# ----------------------------------------------------------------------------------------- webhooks
+
+
+class Endpoint:
+    """A real server. `/after/<n>` refuses each message n times, `/<status>` always answers that."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, str, Any]] = []
+        self.asked: Counter[str] = Counter()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                id = self.headers["Idempotency-Key"]
+                outer.asked[id] += 1
+                words = self.path.split("?")[0].strip("/").split("/")
+                status = 200
+                if words[0].isdigit():
+                    status = int(words[0])
+                elif words[0] == "after" and outer.asked[id] <= int(words[1]):
+                    status = 503
+                elif words[0] == "hang-up" and outer.asked[id] == 1:
+                    self.close_connection = True
+                    return
+                if status == 200:
+                    outer.taken.append((self.path, id, body))
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def dead() -> str:
+    """An address where nobody listens any more."""
+    gone = Endpoint()
+    gone.close()
+    return gone.url
+
+
+def outgoing(number: int, to: str | None) -> Outgoing:
+    from fencepost.spark.sinks.sending import Outgoing
+
+    return Outgoing(f"m{number}", to, json.dumps({"n": number}))
+
+
+def post(messages: list[Outgoing], attempts: int = 3) -> dict[str, str]:
+    from fencepost.spark.sinks.webhook import Posting, Webhooks
+
+    webhooks = Webhooks(Posting({"attempts": str(attempts), "pause": "0.001", "timeout": "5"}))
+    try:
+        return {refusal.message.id: refusal.reason for refusal in webhooks.send(messages)}
+    finally:
+        webhooks.close()
+
+
+def test_webhooks_are_tried_again_and_then_set_aside(endpoint: Endpoint, dead: str) -> None:
+    url = endpoint.url
+    refused = post(
+        [
+            outgoing(0, f"{url}/ok?a=b"),
+            outgoing(1, f"{dead}/x"),
+            outgoing(2, f"{url}/after/2"),
+            outgoing(3, f"{url}/410"),
+            outgoing(4, f"{dead}/y"),
+            outgoing(5, f"{url}/hang-up"),
+            outgoing(6, None),
+            outgoing(7, "ftp://example.org"),
+            outgoing(8, "http://[bad"),
+            outgoing(9, f"{url}/301"),
+            outgoing(10, url),
+        ]
+    )
+    assert [(path, id, body["n"]) for path, id, body in endpoint.taken] == [
+        ("/ok?a=b", "m0", 0),
+        ("/after/2", "m2", 2),
+        ("/hang-up", "m5", 5),
+        ("/", "m10", 10),
+    ]
+    assert endpoint.asked == {"m0": 1, "m2": 3, "m3": 1, "m5": 2, "m9": 1, "m10": 1}
+    assert sorted(refused) == ["m1", "m3", "m4", "m6", "m7", "m8", "m9"]
+    assert "refused, 3 times" in refused["m1"]
+    assert refused["m4"] == refused["m1"]
+    assert "answers 410" in refused["m3"]
+    assert "no address" in refused["m6"]
+    assert "no URL such as" in refused["m7"]
+
+
+def test_a_host_that_goes_on_failing_is_given_up(endpoint: Endpoint) -> None:
+    refused = post([outgoing(k, f"{endpoint.url}/503") for k in range(4)], attempts=2)
+    assert endpoint.asked == {"m0": 2}
+    assert len(refused) == 4
+    assert "503 Service Unavailable, 2 times" in refused["m3"]
+
+
+def test_pauses_grow_vary_and_are_bounded(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds: list[tuple[float, float]] = []
+    slept: list[float] = []
+
+    def uniform(low: float, high: float) -> float:
+        bounds.append((low, high))
+        return high
+
+    monkeypatch.setattr("random.uniform", uniform)
+    monkeypatch.setattr("time.sleep", slept.append)
+    post([outgoing(0, f"{endpoint.url}/429")], attempts=20)
+    assert bounds[:4] == [(0.0, 0.001), (0.0, 0.002), (0.0, 0.004), (0.0, 0.008)]
+    assert slept[:2] == [0.001, 0.002]
+    assert max(slept) == 30.0
+    assert len(slept) == 19
+
+
+def test_options_of_webhooks_that_are_wrong() -> None:
+    from fencepost.spark.sinks.webhook import Posting
+
+    for options, wrong in [
+        ({"timeout": "0"}, "'timeout' is '0'"),
+        ({"pause": "soon"}, "give seconds above 0"),
+        ({"attempts": "-1"}, "whole number from 1 on"),
+    ]:
+        with pytest.raises(FencepostError, match=wrong):
+            Posting(options)
+
+
+def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
+    spark: SparkSession, endpoint: Endpoint, dead: str, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as f
+
+    source, checkpoint, folder = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "sink"
+
+    def run() -> None:
+        url = f.when(f.col("subscriber") == "dead", f"{dead}/x").otherwise(f"{endpoint.url}/ok")
+        query = fps.send_webhooks(
+            stream(spark, source),
+            url,
+            checkpoint,
+            folder,
+            attempts=2,
+            pause_s=0.001,
+            available_now=True,
+        )
+        assert query.awaitTermination(300)
+
+    def taken() -> list[tuple[str, str]]:
+        return sorted((body["event"]["id"], body["subscription"]) for _, _, body in endpoint.taken)
+
+    add(spark, source, ("e1", 1, "s1", "ann"), ("e1", 1, "s2", "dead"), ("e2", 2, "s1", "ann"))
+    run()
+    assert taken() == [("e1", "s1"), ("e2", "s1")]
+    assert [(row["to"], json.loads(row["body"])["subscription"]) for row in letters(folder)] == [
+        (f"{dead}/x", "s2")
+    ]
+    assert "2 times" in letters(folder)[0]["reason"]
+
+    forget_last(checkpoint)
+    run()
+    assert taken() == [("e1", "s1"), ("e2", "s1")], "the folder knows that the batch was sent"
+    assert len(letters(folder)) == 1
+
+    forget_last(checkpoint)
+    (marked,) = folder.glob("*/committed")
+    marked.unlink()
+    run()
+    assert taken() == [("e1", "s1")] * 2 + [("e2", "s1")] * 2, "killed while it was sent"
+    assert set(Counter(id for _, id, _ in endpoint.taken).values()) == {2}, "under the same ids"
+    assert len(letters(folder)) == 1, "dead letters of a batch replace those of its first attempt"
+
+    add(spark, source, ("e3", 3, "s1", "ann"))
+    run()
+    assert taken()[-1] == ("e3", "s1")
+    assert len(taken()) == 5
+    assert list(folder.glob("*/pending/*")) == []
+
+    # What was set aside is sent again as a stream of its own, under its ids.
+    aside = spark.readStream.schema("id string, to string, body string")
+    query = (
+        aside.json(str(folder / "dead-letters"))
+        .withColumn("to", f.lit(f"{endpoint.url}/late"))
+        .writeStream.format("fencepost-webhook")
+        .option("folder", str(tmp_path / "again"))
+        .option("checkpointLocation", str(tmp_path / "checkpoint-again"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(300)
+    assert [(path, id) for path, id, _ in endpoint.taken[5:]] == [
+        ("/late", letters(folder)[0]["id"])
+    ]
+
+
+# --------------------------------------------------------------------------------------------- MQTT
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+    with mosquitto(tmp_path_factory.mktemp("mosquitto") / "broker") as running:
+        yield running
+
+
+def test_matches_are_published_under_ids_that_stay(
+    spark: SparkSession, broker: Mosquitto, tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as f
+
+    source, checkpoint, folder = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "sink"
+    seen: dict[str, list[str]] = defaultdict(list)
+
+    def on_message(message: MQTTMessage) -> None:
+        seen[message.topic].append(json.loads(message.payload)["id"])
+
+    def run() -> None:
+        topic = f.concat(f.lit("matches/"), "subscriber")
+        query = fps.send_mqtt(
+            stream(spark, source), topic, checkpoint, folder, port=broker.port, available_now=True
+        )
+        assert query.awaitTermination(300)
+
+    add(spark, source, ("e1", 1, "s1", "ann"), ("e1", 1, "s2", "bob"), ("e1", 1, "s3", "b+d"))
+    with broker.client("matches/#", on_message):
+        run()
+        until(lambda: len(seen) == 2)
+        first = {topic: list(ids) for topic, ids in seen.items()}
+        assert sorted(first) == ["matches/ann", "matches/bob"]
+        assert [row["to"] for row in letters(folder)] == ["matches/b+d"]
+        forget_last(checkpoint)
+        shutil.rmtree(next(folder.glob("*/committed")).parent)
+        run()
+        until(lambda: all(len(ids) == 2 for ids in seen.values()))
+    assert all(ids == first[topic] * 2 for topic, ids in seen.items())
+    assert len(letters(folder)) == 1
+
+
+def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
+    from fencepost.spark.sinks.mqtt import Publisher
+
+    with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
+        where = Broker("127.0.0.1", own.port)
+        with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
+            Publisher(where)
+    with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
+        Publisher(where)
+
+
+def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
+    from fencepost.spark.sinks.mqtt import Publisher
+
+    rules = tmp_path / "rules"
+    rules.write_text("topic readwrite open/#\n")
+    with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
+        publisher = Publisher(Broker("127.0.0.1", own.port))
+        sent = [outgoing(0, "open/a"), outgoing(1, "shut"), outgoing(2, None), outgoing(3, "a/#")]
+        refused = {one.message.id: one.reason for one in publisher.send(sent)}
+        publisher.close()
+    assert sorted(refused) == ["m1", "m2", "m3"]
+    assert "Not authorized" in refused["m1"]
+
+
+# ------------------------------------------------------------------------------------------ Parquet
+
+
+def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Batches that are run again, before and after the log of the sink has them."""
+    source, checkpoint, out = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out put"
+
+    def run() -> None:
+        query = fps.write_matches(stream(spark, source), out, checkpoint, available_now=True)
+        assert query.awaitTermination(300)
+
+    def written() -> list[str]:
+        rows = spark.read.parquet(str(out)).select("id").collect()
+        files = fps.written_files(out)
+        named = [value for path in files for value in pq.read_table(path)["id"].to_pylist()]
+        assert sorted(named) == sorted(row["id"] for row in rows)
+        return sorted(named)
+
+    assert fps.written_files(out) == []
+    for k in range(3):
+        add(spark, source, (f"e{k}", k, "s", "ann"))
+    run()
+    assert written() == ["e0", "e1", "e2"]
+    forget_last(checkpoint)
+    run()
+    assert written() == ["e0", "e1", "e2"], "the sink was done"
+    forget_last(checkpoint)
+    log = out / "_spark_metadata"
+    last = max((path for path in log.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))
+    last.unlink()
+    (log / f".{last.name}.crc").unlink()
+    run()
+    assert written() == ["e0", "e1", "e2"], "the sink was not: files of two attempts are there"
+    assert len(list(out.glob("*.parquet"))) > len(fps.written_files(out))
+    with pytest.raises(StoreError, match=r"has batches up to 2, .* has come to -1"):
+        fps.write_matches(stream(spark, source), out, tmp_path / "new")
+
+
+def test_the_list_of_files_goes_over_compact_logs(tmp_path: Path) -> None:
+    log = tmp_path / "_spark_metadata"
+    log.mkdir()
+
+    def entry(name: str, *files: str) -> None:
+        lines = ["v1", *(json.dumps({"path": f"file:///old/{file}"}) for file in files)]
+        (log / name).write_text("\n".join(lines))
+        (log / f".{name}.crc").write_bytes(b"x")
+
+    for k in range(9):
+        entry(str(k), f"{k}.parquet")
+    entry("9.compact", *(f"{k}.parquet" for k in range(10)))
+    entry("10", "a%20b.parquet")
+    entry("11")
+    found = [path.name for path in fps.written_files(tmp_path)]
+    assert found == [*(f"{k}.parquet" for k in range(10)), "a b.parquet"]

@@ -27,6 +27,7 @@ from fencepost.model.tokens import Tokeniser
 from fencepost.spark import placing, routing, workers
 from fencepost.spark.placing import CHANCE, Division, Places, divide
 from fencepost.spark.reading import Form, Reader
+from fencepost.spark.workers import ASKS, WRONG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,14 +161,16 @@ class _Job:
         from pyspark.sql import functions as F
 
         used = self._form.used(given.columns)
+        if REASON in used:
+            raise ModelError(f"the column {REASON!r} clashes with that of dead letters; rename it")
         deleting = self._mode == "update" and _DELETED in given.columns
         plain = given.select(*(F.col(_quoted(name)) for name in used))
         if deleting:
             flag = F.coalesce(F.col(_DELETED).cast("boolean"), F.lit(False))
             plain = given.select(*(F.col(_quoted(name)) for name in used), flag.alias(_DELETED))
         staged = self._staged(plain, used, deleting, staging / "rows")
-        good = staged.where(F.col(REASON).isNull())
-        bad = staged.where(F.col(REASON).isNotNull()).select(*used, REASON)
+        good = staged.where(F.col(WRONG).isNull())
+        bad = staged.where(F.col(WRONG).isNotNull()).select(*used, F.col(WRONG).alias(REASON))
         dead = self._dead_letters(bad)
         kept = good.where(~F.col(_DELETED)) if deleting else good
         columns = self._columns(kept)
@@ -185,25 +188,22 @@ class _Job:
         from pyspark.sql import functions as F
         from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
-        kinds = {"kind": IntegerType(), "asks": StringType(), REASON: StringType()}
-        added = (*placing.FIELDS, "asks", REASON)
+        kinds = {placing.KIND: IntegerType(), ASKS: StringType(), WRONG: StringType()}
+        added = (*placing.FIELDS, ASKS, WRONG)
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        clash = [name for name in added if name in rows.columns]
-        if clash:
-            raise ModelError(f"the column {clash[0]!r} has a meaning here; give it another name")
         first = workers.Place(rows.columns, self._reader, deleting)
         twice = rows.groupBy("id").count().where("count > 1 AND id IS NOT NULL")
         told = rows.mapInArrow(first, schema).join(
             F.broadcast(twice.withColumnRenamed("count", "times")), "id", "left"
         )
         told = told.withColumn(
-            REASON,
+            WRONG,
             F.when(
                 F.col("times").isNotNull(),
                 F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times")),
-            ).otherwise(F.col(REASON)),
+            ).otherwise(F.col(WRONG)),
         ).drop("times")
         # Where many lie at one place, chance divides them.
         chance = F.pmod(F.xxhash64("id"), F.lit(2**32)) / F.lit(float(2**32))
@@ -224,7 +224,7 @@ class _Job:
         columns = Columns(Tokeniser.without(self._reader.stop_words), Space(self._reader.space))
         if self._mode == "update" and self._before is not None:
             columns.adopt(storage.columns_of(self._before))
-        asked = sorted(row[0] for row in kept.select("asks").distinct().collect())
+        asked = sorted(row[0] for row in kept.select(ASKS).distinct().collect())
         for text in asked:
             for row in json.loads(text):
                 columns.number(storage.column_of(row))

@@ -21,8 +21,9 @@ LARGE = 4  # a kind besides those of needs: a place that reaches across many oth
 _LARGE_SHARE = 1 / 8  # of the whole map
 _AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
 
-FIELDS = ("kind", "x", "y", "size")  # of a subscription, as `lie` tells
-CHANCE = "chance"
+# Columns beside those of the user: what `lie` tells of a subscription, and by chance.
+FIELDS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", "y", "size"))
+CHANCE = "fencepost_chance"
 
 
 def lie(shelf: Shelf) -> dict[str, pa.Array]:
@@ -81,8 +82,8 @@ class Places:
     @classmethod
     def of(cls, table: pa.Table) -> Places:
         """Those of a table with the columns `FIELDS` and `CHANCE`."""
-        points = np.column_stack([table.column(name).to_numpy() for name in ("x", "y", CHANCE)])
-        kind, size = (table.column(name).to_numpy() for name in ("kind", "size"))
+        points = np.column_stack([table.column(name).to_numpy() for name in (X, Y, CHANCE)])
+        kind, size = (table.column(name).to_numpy() for name in (KIND, SIZE))
         return cls(kind.astype(np.int32), points.astype(np.float64), size.astype(np.float64))
 
 
@@ -118,7 +119,12 @@ class Division:
 
 
 def divide(sample: Places, parts: int) -> Division:
-    """Divide subscriptions into about so many parts of the same work, as a sample suggests."""
+    """Divide subscriptions into about so many parts of the same work, as a sample suggests.
+
+    Of several parts none has subscriptions of two kinds.
+    """
+    if parts == 1:
+        return Division(np.inf, {NOTHING: (0, cut(sample.points, sample.size, 1))})
     placed = sample.kind == PLACE
     low, high = (
         np.quantile(sample.points[placed, :2], (0.01, 0.99), axis=0)

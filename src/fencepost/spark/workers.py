@@ -19,6 +19,8 @@ from fencepost.spark.needs import NOTHING
 from fencepost.spark.placing import Division, Places, lie
 from fencepost.spark.reading import Reader
 
+ASKS = "fencepost_asks"  # which columns of events a row asks for, as JSON
+WRONG = "fencepost_reason"
 Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
@@ -47,7 +49,7 @@ class Place:
         for row, reason in bad:
             reasons[numbers[row]] = reason
         found: dict[str, Any] = {
-            "kind": np.full(count, NOTHING, np.int32),
+            placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
         ids = table.column("id").to_pylist()
@@ -59,8 +61,8 @@ class Place:
         asks = json.dumps([c for rows in storage.columns_json(matcher._columns) for c in rows])
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
-        table = table.append_column("asks", pa.array([asks] * count, pa.string()))
-        return table.append_column("reason", pa.array(reasons, pa.string()))
+        table = table.append_column(ASKS, pa.array([asks] * count, pa.string()))
+        return table.append_column(WRONG, pa.array(reasons, pa.string()))
 
 
 class Divide:

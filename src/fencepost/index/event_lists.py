@@ -94,7 +94,7 @@ def strings_of(array: pa.Array) -> Strings:
         none = np.where(array.is_valid().to_numpy(zero_copy_only=False), 0, -1)
         return Strings(np.empty(0, np.uint8), none, np.zeros(len(array), np.int64))
     size = np.int32 if pa.types.is_string(array.type) else np.int64
-    ends = np.frombuffer(offsets, size)[array.offset : array.offset + len(array) + 1]
+    ends: NDArray[Any] = np.frombuffer(offsets, size)[array.offset : array.offset + len(array) + 1]
     # A copy is writable, as Arrow's memory is not: kernels need no second signature.
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].copy()
     ends = ends - np.int64(ends[0])

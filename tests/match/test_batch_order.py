@@ -48,3 +48,30 @@ def test_ids_that_begin_alike_and_end_in_bytes_of_0() -> None:
     found = matcher.match_batch(pa.table({"text": ["x", "y", "x"]}))
     assert found["subscription"].to_pylist() == ids * 2
     assert found["event"].to_pylist() == [0] * 5 + [2] * 5
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("events", [1, 3, 200])
+def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None:
+    """Both are sorted, each in its way; the dictionary holds the ids that occur, each once."""
+    rng = np.random.default_rng(events)
+    matcher = Matcher()
+    ids = [form.format(n) for n in rng.permutation(500).tolist()]
+    strings = [f"s{n}" for n in rng.integers(0, 20, len(ids)).tolist()]
+    for part in (slice(0, 300), slice(300, 480), slice(480, 500)):  # each a shelf of its own
+        matcher.subscribe_columns(ids[part], equals={"a": strings[part]})
+    gone = ids[::7]
+    for id in gone:
+        matcher.unsubscribe(id)
+    asked = [f"s{n}" for n in rng.integers(0, 10, events).tolist()]
+    found = matcher.match_batch(pa.table({"a": asked}))
+    expected = [
+        (event, id)
+        for event, own in enumerate(asked)
+        for id in sorted(set(ids) - set(gone))
+        if strings[ids.index(id)] == own
+    ]
+    got = list(zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True))
+    assert got == expected
+    used = found["subscription"].combine_chunks().dictionary.to_pylist()
+    assert sorted(used) == sorted({id for _, id in expected})

@@ -87,16 +87,21 @@ def strings_of(array: pa.Array) -> Strings:
     """The strings of a column."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    array = array.cast(pa.large_string())
+    if not pa.types.is_string(array.type):
+        array = array.cast(pa.large_string())
     _, offsets, data = array.buffers()
     if not len(array) or data is None:
         none = np.where(array.is_valid().to_numpy(zero_copy_only=False), 0, -1)
         return Strings(np.empty(0, np.uint8), none, np.zeros(len(array), np.int64))
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    there = array.is_valid().to_numpy(zero_copy_only=False)
+    size = np.int32 if pa.types.is_string(array.type) else np.int64
+    ends: NDArray[Any] = np.frombuffer(offsets, size)[array.offset : array.offset + len(array) + 1]
     # A copy is writable, as Arrow's memory is not: kernels need no second signature.
     text = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].copy()
-    return Strings(text, np.where(there, ends[:-1] - ends[0], -1), ends[1:] - ends[0])
+    ends = ends - np.int64(ends[0])
+    start = ends[:-1]
+    if array.null_count:
+        start = np.where(array.is_valid().to_numpy(zero_copy_only=False), start, -1)
+    return Strings(text, start, ends[1:])
 
 
 def _words(texts: Strings, kind: Bytes, rules: Any) -> Lists:

@@ -325,8 +325,10 @@ def _is_plain(kind: pa.DataType) -> bool:
 def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
     strings = strings_of(array)
     base = block.add_text(strings.text)
-    block.string_start[number] = np.where(strings.start >= 0, strings.start + base, -1)
-    block.string_stop[number] = strings.stop + base
+    np.add(strings.start, base, out=block.string_start[number])
+    if array.null_count:
+        block.string_start[number][strings.start < 0] = -1
+    np.add(strings.stop, base, out=block.string_stop[number])
 
 
 def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bool:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.contact import fills_its_box, meets_box
 from fencepost.kernels.posts import search
-from fencepost.kernels.posts_arrays import BOX, DISC, cells_of, image
+from fencepost.kernels.posts_arrays import BOX, DISC, cells_of, height, image, level_range
+from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 
@@ -31,6 +32,7 @@ MOST_COLUMNS = 3  # of a signature
 KEY_NUMBERS = 1 + MOST_COLUMNS  # of a word: the signature, and a string for each column, or 0
 _KEY_BYTES = 4 * KEY_NUMBERS
 _ALL = 2**62
+_SOON = 4  # events
 AHEAD = 256  # events that are looked at in one go
 
 
@@ -101,6 +103,18 @@ def find_combined(segment, events, words, begin, room, near, ahead):
         and total + most <= ahead.candidates.shape[0]
     ):
         for s in range(words.shape[0]):
+            # What later events will read is asked for now, as each is a wait for memory.
+            if e + 4 * _SOON < words.shape[1] and words[s, e + 4 * _SOON] >= 0:
+                prefetch(posts.token_lists, words[s, e + 4 * _SOON] + first_word)
+            if e + 2 * _SOON < words.shape[1] and words[s, e + 2 * _SOON] >= 0:
+                word = words[s, e + 2 * _SOON] + first_word
+                prefetch(posts.lists, np.int64(posts.token_lists[word]))
+            if e + _SOON < words.shape[1] and words[s, e + _SOON] >= 0:
+                soon = posts.lists[posts.token_lists[words[s, e + _SOON] + first_word]]
+                size = np.int64(soon["count"])
+                top, _ = level_range(np.int64(soon["node"]), size, height(size))
+                prefetch(posts.nodes, 4 * top)
+                prefetch(posts.boxes, 4 * np.int64(soon["first"]))
             word = words[s, e]
             if word < 0:
                 continue

@@ -1,13 +1,14 @@
 """Events against a segment of subscriptions: candidates from the access paths, then their checks.
 
 A segment's filters each stand under one access path: a word (the filter needs it in a list or
-text), several strings and a box beside them, a region (it needs a relation to an area, which the
-walk decides), a box in a tree (it needs contact with, or nearness to, some other geometry), a value
-in the postings (it needs one of some strings, a truth, or that an attribute is missing), an
-interval (it needs a number in it, or a string that begins or ends so), or none (`scan`). Where a
-filter asks for nothing but a relation to an area, or for words or strings and contact with a
-rectangle, what is found are matches already. The other candidates' checks are evaluated in order,
-cheapest first; the first one that is not true ends it.
+text), several strings at once and a box (`combined`), a region (it needs a relation to an area,
+which the walk decides), a box in a tree (it needs contact with, or nearness to, some other
+geometry), a value in the postings (it needs one of some strings, a truth, or that an attribute is
+missing), an interval (it needs a number in it, or a string that begins or ends so), or none
+(`scan`). Where a filter asks for nothing but a relation to an area, or for words and contact with a
+rectangle, or for strings and a rectangle or the distance to a point, what is found are matches
+already. The other candidates' checks are evaluated in order, cheapest first; the first one that is
+not true ends it.
 """
 
 from __future__ import annotations

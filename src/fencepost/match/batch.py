@@ -192,7 +192,7 @@ def _result_of_many(answers: Sequence[_Answer], count: int, shelves: Snapshot) -
     used = pairs.sort_by_event(rank_places, by_rank, numbers, event_places, distinct, events, codes)
     if used < len(ids):
         ids = ids.take(pa.array(distinct[:used]))
-    encoded = pa.DictionaryArray.from_arrays(pa.array(codes), ids)
+    encoded = pa.DictionaryArray.from_arrays(pa.array(codes), ids, safe=False)
     return pa.table([pa.array(events), encoded], schema=RESULT)
 
 

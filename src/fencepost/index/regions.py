@@ -77,6 +77,7 @@ def point_to(laid: RegionArrays, place: NDArray[np.uint32], shapes: ShapeArrays)
         entries["first"] = shapes.chains["start"][chain]
         points = shapes.chains["start"][stop] - entries["first"]
         entries["points"] = np.where(connected, points, 0)
+        entries["rings"] = np.minimum(stop - chain, 255)
 
 
 def _entries(regions: Regions, rows: NDArray[np.int64]) -> NDArray[np.void]:

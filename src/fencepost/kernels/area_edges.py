@@ -13,7 +13,6 @@ from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import OVERLAPS
 from fencepost.kernels.orient import orient
-from fencepost.kernels.rtree import WIDTH
 from fencepost.kernels.trees import (
     chains_of,
     children,
@@ -24,6 +23,7 @@ from fencepost.kernels.trees import (
     segments_apart,
 )
 from fencepost.kernels.trees import edges as edges_below
+from fencepost.kernels.vectors import WIDTH
 
 _ROUNDING = 4e-16  # exceeds 3 units in the last place, and what is lost in the bound itself
 _TINY = 1e-300  # exceeds what can be lost to underflow

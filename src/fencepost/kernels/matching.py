@@ -27,6 +27,7 @@ from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
 from fencepost.kernels.posts import find
 from fencepost.kernels.posts_arrays import COMBINED, PostArrays
+from fencepost.kernels.region_points import find_points
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
@@ -207,14 +208,29 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     groups = segment.arrays.posts.groups
     with_words = groups.shape[0] > 0 and groups[0]["list_column"] != COMBINED
     with_others = _has_others(segment)
+    with_regions = segment.arrays.region_column.shape[0] > 0
+    points_begin = points_end = 0  # points have been looked for, as above
     for e in range(stops.shape[0]):
         start = found
         # Every filter may match, or be too close to call.
         if results.shape[0] - found < most:
             results = _grown(results, found, most)
         total = np.int64(0)
-        if with_others:
-            found = _direct(segment, events, e, room.pairs, results, found)
+        if with_regions:
+            if e >= points_end:
+                points_begin = e
+                points_end = find_points(segment, events, e, room.pairs.stack, room.points)
+            if e < points_end:
+                k = e - points_begin
+                for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
+                    results[found] = room.points.found[1, j]
+                    found += 1
+                for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
+                    candidates[total] = room.points.found[0, j]
+                    total += 1
+            else:
+                found = _walked(segment, events, e, True, room.pairs, results, found)
+                total = _walked(segment, events, e, False, room.pairs, candidates, total)
         if with_words:
             found, total = find(
                 segment.arrays.posts, events.arrays, item_id, e, room.pairs, room.posts,
@@ -265,6 +281,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
             room.pairs,
             room.posts,
             room.ahead,
+            room.points,
             candidates,
             room.seen,
             results,
@@ -305,10 +322,9 @@ def _numbers_of_words(segment, events):
 
 @kernel
 def _has_others(segment):
-    """Whether filters stand elsewhere than in the posts."""
+    """Whether filters stand elsewhere than in the posts, and among the regions."""
     return (
-        segment.arrays.region_column.shape[0]
-        + segment.arrays.tree_column.shape[0]
+        segment.arrays.tree_column.shape[0]
         + segment.arrays.interval_column.shape[0]
         + segment.arrays.post_key.shape[0]
         + segment.arrays.scan.shape[0]
@@ -317,11 +333,13 @@ def _has_others(segment):
 
 
 @kernel
-def _direct(segment, events, e, room, results, found):
-    """Append the subscriptions that ask for nothing but a relation that event e has."""
+def _walked(segment, events, e, direct, room, out, found):
+    """Append what event e finds among the regions: the subscriptions that ask for nothing else
+    but a relation that it has, or the filters that ask for more.
+    """
     for t in range(segment.arrays.region_column.shape[0]):
         row = events.arrays.geometry[segment.arrays.region_column[t], e]
-        if row >= 0 and segment.arrays.region_direct[t]:
+        if row >= 0 and (segment.arrays.region_direct[t] > 0) == direct:
             found = walk(
                 segment.arrays.regions,
                 t,
@@ -329,7 +347,7 @@ def _direct(segment, events, e, room, results, found):
                 row,
                 segment.arrays.shapes,
                 room,
-                results,
+                out,
                 found,
             )
     return found
@@ -413,20 +431,7 @@ def _sort_by_bits(results, start, stop, seen):
 
 @kernel
 def _candidates(segment, events, string_id, e, version, room, out, count):
-    """Append the filters that event e may satisfy, but for those posted under words."""
-    for t in range(segment.arrays.region_column.shape[0]):
-        row = events.arrays.geometry[segment.arrays.region_column[t], e]
-        if row >= 0 and not segment.arrays.region_direct[t]:
-            count = walk(
-                segment.arrays.regions,
-                t,
-                events.arrays.shapes,
-                row,
-                segment.arrays.shapes,
-                room,
-                out,
-                count,
-            )
+    """Append the filters that event e may satisfy, but for those of posts and regions."""
     for t in range(segment.arrays.tree_column.shape[0]):
         row = events.arrays.geometry[segment.arrays.tree_column[t], e]
         if row >= 0:

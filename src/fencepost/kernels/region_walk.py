@@ -59,9 +59,10 @@ from fencepost.kernels.rasters import (
 )
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
-from fencepost.kernels.rtree import SEARCH_STACK, WIDTH, WIDTH_BITS, RTreeArrays, meeting
+from fencepost.kernels.rtree import SEARCH_STACK, WIDTH_BITS, RTreeArrays
 from fencepost.kernels.shapes import AREAS, POINTS, Floats, Positions
 from fencepost.kernels.trees import chains_of, covers_point, points_of
+from fencepost.kernels.vectors import WIDTH, block_meeting
 
 ENTRY = np.dtype(
     [
@@ -70,6 +71,7 @@ ENTRY = np.dtype(
         ("points", "u4"),  # how many it has; 0 where it is not connected
         ("areas_mask", "u1"),  # what is asked of an event that is an area,
         ("thin_mask", "u1"),  # and of one that is points or lines
+        ("rings", "u1"),  # how many it has, or 255 where there are more
     ],
     align=True,
 )
@@ -440,7 +442,7 @@ def _walk_thin(regions, tree, g, a, h, room, out, found):
         shift = WIDTH_BITS * level
         below = first + (block << (shift + WIDTH_BITS))
         here = min(WIDTH, ((count - 1) >> shift) + 1 - WIDTH * block)
-        met = meeting(forest.boxes, record, x0, y0, x1, y1)
+        met = block_meeting(forest.boxes, record, x0, y0, x1, y1)
         if met == 0 and not some_apart:
             continue
         for k in range(here):

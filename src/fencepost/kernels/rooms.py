@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fencepost.kernels.combined import AHEAD, Ahead
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.posts import FILTER_WORDS, PostScratch
+from fencepost.kernels.region_points import PointRoom, point_room
 from fencepost.kernels.shapes import STACK
 from fencepost.kernels.trees import Scratch
 
@@ -24,6 +25,7 @@ class Room(NamedTuple):
     pairs: Scratch
     posts: PostScratch  # whose bits are all 0
     ahead: Ahead
+    points: PointRoom
     candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
     seen: NDArray[np.uint64]  # a bit a subscription, all 0
     results: NDArray[np.uint32]
@@ -39,6 +41,7 @@ def no_room() -> Room:
         Scratch(np.empty(STACK, np.uint32), np.empty(2 * STACK, np.uint32), np.zeros(2, np.uint8)),
         PostScratch(bits, np.zeros(FILTER_WORDS, np.uint64), none, none, none, none, none),
         Ahead(none, none, np.zeros((AHEAD + 1, 2), np.int64)),
+        point_room(),
         none,
         bits,
         none,
@@ -86,6 +89,7 @@ def fitted(room_handle, segment, events):
             np.empty(2 * entries + 16 * AHEAD, np.uint32),
             room.ahead.stops,
         ),
+        room.points,
         np.empty(max(most, room.candidates.shape[0]), np.uint32),
         np.zeros(max(bits, room.seen.shape[0]), np.uint64),
         room.results,

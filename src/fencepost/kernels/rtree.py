@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.vectors import WIDTH, block_inside, block_meeting
 
-WIDTH = 16
 SEARCH_STACK = 128  # more than any search can hold: 15 waiting at each level and one
 
 WIDTH_BITS = 4
@@ -108,14 +108,14 @@ def search(forest, tree, x0, y0, x1, y1, stack, out):
         waiting -= 1
         level = np.int64(stack[waiting]) >> _BLOCK_BITS
         block = np.int64(stack[waiting]) & _BLOCK_MASK
-        record = np.uint32(forest.levels[np.uint32(first_level + level)] + block)
-        met = meeting(forest.boxes, record, x0, y0, x1, y1)
+        record = np.int64(forest.levels[np.uint32(first_level + level)]) + block
+        met = block_meeting(forest.boxes, record, x0, y0, x1, y1)
         if met == 0:
             continue
         if level == 0:
             found = _take(forest.values, first + WIDTH * block, met, out, found)
             continue
-        inside = _inside(forest.boxes, record, x0, y0, x1, y1)
+        inside = block_inside(forest.boxes, record, x0, y0, x1, y1)
         below = (level - 1) << _BLOCK_BITS | WIDTH * block
         partly = met & ~inside
         for k in range(WIDTH):
@@ -129,36 +129,6 @@ def search(forest, tree, x0, y0, x1, y1, stack, out):
                     high = min(low + span, count)
                     found = _take_range(forest.values, first + low, high - low, out, found)
     return found if found <= out.shape[0] else -found
-
-
-@inlined
-def meeting(boxes, record, x0, y0, x1, y1):
-    """Which boxes of a block meet a box, as bits. Nothing stops the loop, so that it vectorises."""
-    bits = 0
-    for k in range(WIDTH):
-        meets = (
-            (boxes[record, 0, k] <= x1)
-            & (boxes[record, 1, k] <= y1)
-            & (boxes[record, 2, k] >= x0)
-            & (boxes[record, 3, k] >= y0)
-        )
-        bits |= meets << k
-    return bits
-
-
-@inlined
-def _inside(boxes, record, x0, y0, x1, y1):
-    """Which boxes of a block lie wholly in a box, as bits."""
-    bits = 0
-    for k in range(WIDTH):
-        inside = (
-            (boxes[record, 0, k] >= x0)
-            & (boxes[record, 1, k] >= y0)
-            & (boxes[record, 2, k] <= x1)
-            & (boxes[record, 3, k] <= y1)
-        )
-        bits |= inside << k
-    return bits
 
 
 @inlined

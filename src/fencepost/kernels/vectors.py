@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 WIDTH = 16
 ir = cgutils.ir
 _LANES = ir.VectorType(ir.IntType(16), WIDTH)
+_DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
 def _plain_meeting(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
@@ -35,6 +36,27 @@ def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: An
     for k in range(width):
         x0, y0, x1, y1 = (int(boxes[at + side * width + k]) for side in range(4))
         bits |= (x0 >= a and y0 >= b and x1 <= c and y1 <= d) << k
+    return bits
+
+
+def _plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
+    """Which of the 16 boxes of a block meet the box x0, y0, x1, y1, as bits.
+
+    boxes : float64, (blocks, 4, 16): x0, y0, x1, y1 of each; NaN meets nothing.
+    """
+    bits = 0
+    for k in range(WIDTH):
+        low_x, low_y, high_x, high_y = boxes[record, :, k]
+        bits |= (low_x <= x1 and low_y <= y1 and high_x >= x0 and high_y >= y0) << k
+    return bits
+
+
+def _plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
+    """Which of them lie wholly in it, as bits."""
+    bits = 0
+    for k in range(WIDTH):
+        low_x, low_y, high_x, high_y = boxes[record, :, k]
+        bits |= (low_x >= x0 and low_y >= y0 and high_x <= x1 and high_y <= y1) << k
     return bits
 
 
@@ -60,16 +82,57 @@ def _compare(operators: str) -> Any:
                 builder.trunc(bound, _LANES.element),
                 cgutils.int32_t(0),
             )
-            spread = builder.shuffle_vector(
-                one, one, ir.Constant(ir.VectorType(cgutils.int32_t, WIDTH), [0] * WIDTH)
-            )
-            holds = builder.icmp_unsigned(operator, lanes, spread)
+            holds = builder.icmp_unsigned(operator, lanes, _spread(builder, one))
             result = holds if result is None else builder.and_(result, holds)
         bits = builder.zext(builder.bitcast(result, ir.IntType(WIDTH)), at.type)
         used = builder.sub(builder.shl(at.type(1), width), at.type(1))
         return builder.and_(bits, used)
 
     return generate
+
+
+def _spread(builder: Any, one: Any) -> Any:
+    """A vector whose first lane is in all lanes."""
+    first = ir.Constant(ir.VectorType(cgutils.int32_t, WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(one, one, first)
+
+
+def _compare_block(operators: str, order: tuple[int, int, int, int]) -> Any:
+    """Code that compares the sides of a block's boxes with four of the arguments after it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, record, *bounds = arguments
+        start = context.make_array(signature.args[0])(context, builder, array).data
+        start = builder.bitcast(start, _DOUBLES.element.as_pointer())
+        first = builder.mul(record, record.type(4 * WIDTH))
+        result = None
+        for side, (operator, which) in enumerate(zip(operators.split(), order, strict=True)):
+            place = builder.gep(start, [builder.add(first, record.type(side * WIDTH))])
+            lanes = builder.load(builder.bitcast(place, _DOUBLES.as_pointer()), align=8)
+            one = builder.insert_element(
+                ir.Constant(_DOUBLES, ir.Undefined), bounds[which], cgutils.int32_t(0)
+            )
+            holds = builder.fcmp_ordered(operator, lanes, _spread(builder, one))
+            result = holds if result is None else builder.and_(result, holds)
+        return builder.zext(builder.bitcast(result, ir.IntType(WIDTH)), record.type)
+
+    return generate
+
+
+def _block_signature(boxes: Any) -> Any:
+    return types.int64(boxes, types.int64, *[types.float64] * 4)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fast_block_meeting(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+    """See `_plain_block_meeting`; the boxes are contiguous."""
+    return _block_signature(boxes), _compare_block("<= <= >= >=", (2, 3, 0, 1))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fast_block_inside(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+    """See `_plain_block_inside`."""
+    return _block_signature(boxes), _compare_block(">= >= <= <=", (0, 1, 2, 3))
 
 
 def _signature(boxes: Any) -> Any:
@@ -106,5 +169,7 @@ def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
 
 if numba.config.DISABLE_JIT:
     meeting, inside, lowest = _plain_meeting, _plain_inside, _plain_lowest
+    block_meeting, block_inside = _plain_block_meeting, _plain_block_inside
 else:
     meeting, inside, lowest = _fast_meeting, _fast_inside, _fast_lowest
+    block_meeting, block_inside = _fast_block_meeting, _fast_block_inside

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -51,6 +51,10 @@ class RowStrings(Protocol):
     """Strings by row, and rows by string."""
 
     def __getitem__(self, row: int) -> str: ...
+
+    @property
+    def get(self) -> Callable[[int], str]:
+        """From a row to its string, as fast as can be."""
 
     def row_of(self, value: str) -> int:
         """The row of a string, or -1."""

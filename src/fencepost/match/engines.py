@@ -119,12 +119,12 @@ class SegmentEngine(_OfShelves):
         if len(found) == first:
             return ()
         if first == 1:
-            return map(shelves[0].ids.__getitem__, found[1:])
+            return map(shelves[0].ids.get, found[1:])
         ids: list[str] = []
         for shelf, stop in zip(shelves, found, strict=False):
             last = stop + len(shelves)
             if first < last:
-                ids += map(shelf.ids.__getitem__, found[first:last])
+                ids += map(shelf.ids.get, found[first:last])
                 first = last
         return ids
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,11 @@ class _Strings:
     def __getitem__(self, row: int) -> str:
         found: str = getattr(self._subscriptions[row], self._name)
         return found
+
+    @property
+    def get(self) -> Callable[[int], str]:
+        """From a row to its string."""
+        return self.__getitem__
 
     def row_of(self, value: str) -> int:
         return self._rows.get(value, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -43,6 +43,11 @@ class Strings(Sequence[str]):
         if len(self) <= _FEW or isinstance(row, slice):
             return self._list()[row]
         return str(self._text[self._end[row] : self._end[row + 1]], "utf-8")
+
+    @property
+    def get(self) -> Callable[[int], str]:
+        """From a row to its string, as fast as can be."""
+        return self._list().__getitem__ if len(self) <= _FEW else self.__getitem__
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._list() if len(self) <= _FEW else self.array.to_pylist())

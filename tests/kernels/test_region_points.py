@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from numpy.typing import NDArray
+from shapely.affinity import scale
 
 from fencepost.kernels import vectors
 from fencepost.match.matcher import Matcher
 from fencepost.testing import Geometries
 from tests.match.strategies import examples
 
+WIDE = 120.0
 RELATIONS = {
     "S_INTERSECTS": shapely.intersects,
     "S_TOUCHES": shapely.touches,
@@ -24,18 +26,17 @@ RELATIONS = {
 
 
 def stars(rng: np.random.Generator, count: int, whole: bool) -> Geometries:
-    """Simple polygons, some with a hole and some of two parts; on a grid of whole numbers or not."""
-    found = []
+    """Simple polygons, some with a hole or of two parts; on a grid of whole numbers or not."""
+    found: list[shapely.Geometry] = []
     while len(found) < count:
         corners = rng.integers(3, 40)
         angle = np.sort(rng.random(corners)) * 2 * np.pi
         reach = rng.uniform(2, 8, corners)
-        ring = (
-            rng.uniform(0, 30, 2) + np.column_stack((np.cos(angle), np.sin(angle))) * reach[:, None]
-        )
+        away = np.column_stack((np.cos(angle), np.sin(angle))) * reach[:, None]
+        ring = rng.uniform(0, WIDE, 2) + away
         polygon = shapely.Polygon(np.round(ring) if whole else ring)
         if rng.random() < 0.3 and polygon.is_valid and polygon.area:
-            polygon = polygon.difference(shapely.transform(polygon, lambda xy: xy * 0.5 + 8))
+            polygon = polygon.difference(scale(polygon, 0.5, 0.5))
         if polygon.is_valid and polygon.area > 0 and polygon.geom_type != "GeometryCollection":
             found.append(polygon)
     return np.array(found, object)
@@ -47,8 +48,8 @@ def points_about(
     """Points anywhere, at vertices, on edges, and level with vertices."""
     vertices = shapely.get_coordinates(polygons)
     some = vertices[rng.integers(0, len(vertices), 150)]
-    anywhere = rng.uniform(-5, 35, (150, 2))
-    level = np.column_stack((rng.uniform(-5, 35, 60), some[:60, 1]))
+    anywhere = rng.uniform(-5, WIDE + 5, (150, 2))
+    level = np.column_stack((some[:60, 0] + rng.uniform(-5, 5, 60), some[:60, 1]))
     middles = (vertices[:-1] + vertices[1:])[rng.integers(0, len(vertices) - 1, 60)] / 2
     if whole:
         anywhere = np.round(anywhere)
@@ -67,6 +68,8 @@ def test_points_beside_geos(relation: str, whole: bool) -> None:
     matcher.subscribe_columns(
         list(map(str, range(len(polygons)))), regions={"g": (polygons, relation)}
     )
+    (shelf,) = matcher.snapshot()
+    assert not len(shelf.segment.arrays.regions.large), "large ones go another way"
     table = pa.table({"g": pa.array(shapely.to_wkb(shapes), pa.binary())})
     found = matcher.match_batch(table)
     rows = found["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()

@@ -107,7 +107,7 @@ class EventLayout:
                 self._number[k], self._rest[k] = pair_of(column, event) or _NO_NUMBER
         for k, column in enumerate(self._truths):
             flag = truth_of(column, event)
-            self._truth[k] = -1 if flag is None else flag
+            self._truth[k] = -1 if flag is None else int(flag)  # it may be one of NumPy
         for k, name in enumerate(self._missing):
             self._gone[k] = event.get(name) is None
 

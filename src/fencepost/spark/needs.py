@@ -1,8 +1,8 @@
 """What events must have to match any subscription of a segment: by it they are sent to parts.
 
-A filter *needs* a place if it has a box that the event must meet, else words (one of which must be
-in a list or text), else strings (one of which an attribute must be), else nothing: then every event
-may match it. What a segment needs is what any of its filters does.
+A filter *needs* a place if it has a box that the event's geometry must meet, else words (one of
+which must be in a list or text), else strings (one of which an attribute must be), else nothing:
+then every event may match it. What a segment needs is what any of its filters does.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     places = places_of(checks, arrays.shapes)
     boxes = places.joined()
     extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent))
+    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent) & ~_of_centroids(checks))
     own = own[np.argsort(-extent[own], kind="stable")]
     kind[owner[own]], found[owner[own]] = PLACE, own
 
@@ -114,6 +114,13 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
         np.concatenate(rows),
         np.concatenate(keys),
     )
+
+
+def _of_centroids(checks: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether checks ask where a centroid is; the geometry itself may be all round about it."""
+    same = checks["function"] % matching.ON_WGS84 == matching.SAMEPLACE
+    result: NDArray[np.bool_] = (checks["kind"] == matching.NEAR) & same
+    return result
 
 
 def _needs_words(arrays: SegmentArrays, own: Ints) -> NDArray[np.bool_]:

@@ -95,7 +95,8 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     kind[owner[own]], found[owner[own]] = WORD, own
     places = places_of(checks, arrays.shapes)
     boxes = places.joined()
-    extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
+        extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
     own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent) & ~_of_centroids(checks))
     own = own[np.argsort(-extent[own], kind="stable")]
     kind[owner[own]], found[owner[own]] = PLACE, own
@@ -230,7 +231,7 @@ def _together(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     if len(boxes) < 2:
         return [boxes]
-    middle = boxes[:, :2] + boxes[:, 2:]
+    middle = boxes[:, :2] / 4 + boxes[:, 2:] / 4  # of which no difference is infinite
     axis = int(np.argmax(np.ptp(middle, axis=0)))
     order = np.argpartition(middle[:, axis], len(boxes) // 2)
     return [boxes[order[: len(boxes) // 2]], boxes[order[len(boxes) // 2 :]]]

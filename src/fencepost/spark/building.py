@@ -8,26 +8,32 @@ them, in one step.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fencepost.errors import IndexingError, ModelError
 from fencepost.index.columns import Columns
+from fencepost.index.segment import NEVER_GONE
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import PREFIX, Entry
+from fencepost.match.segment_files import PREFIX, Entry, open_segment
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.spark import placing, routing, workers
+from fencepost.spark.matching import plain_names, plainly
 from fencepost.spark.placing import CHANCE, Division, Places, divide
 from fencepost.spark.reading import Form, Reader
-from fencepost.spark.workers import ASKS, WRONG
+from fencepost.spark.workers import ASKS, DELETED, PART, WRONG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +41,9 @@ if TYPE_CHECKING:
 MODES = ("create", "replace", "update")
 REASON = "reason"
 _DELETED = "deleted"
+_ID = plain_names(1)[0]  # it comes first
+_STAGING = ".staging-"
+_LOCK = ".building"
 _SAMPLE = 100_000
 _PART_SIZE = 500_000  # subscriptions that a worker holds at once
 _VERSIONS_KEPT = 3  # a stream may be at work with one that is not the newest
@@ -115,23 +124,41 @@ def build_index(
         raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
     form = Form(regions or {}, within or {}, keywords or {}, equals or {})
     where = Path(path).absolute()
-    before = storage.manifest(where) if storage.exists(where) else None
-    if before is None and mode == "update":
-        raise IndexingError(f"there is no index in {where} to update; leave mode out")
-    if before is not None and mode == "create":
+    _refuse_mode(where, mode)
+    with _alone(where):
+        _refuse_mode(where, mode)  # somebody may have built one
+        before = storage.manifest(where) if mode == "update" else None
+        if before is not None:
+            space, stop_words = before["space"], before["stop_words"]
+        job = _Job(spark, where, form, space, tuple(stop_words), before)
+        for left in where.glob(f"{_STAGING}*"):  # by one that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_STAGING, dir=where) as staging:
+            return job.run(subscriptions, Path(staging), parts)
+
+
+def _refuse_mode(path: Path, mode: str) -> None:
+    there = storage.exists(path)
+    if not there and mode == "update":
+        raise IndexingError(f"there is no index in {path} to update; leave mode out")
+    if there and mode == "create":
         raise IndexingError(
-            f"there is an index in {where} already; give mode='replace' or mode='update'"
+            f"there is an index in {path} already; give mode='replace' or mode='update'"
         )
-    if mode == "update" and before is not None:
-        space, stop_words = before["space"], before["stop_words"]
-    job = _Job(spark, where, form, space, tuple(stop_words), before, mode)
-    with tempfile.TemporaryDirectory(prefix=".staging-", dir=_made(where)) as staging:
-        return job.run(subscriptions, Path(staging), parts)
 
 
-def _made(path: Path) -> Path:
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Nobody else builds there; the system lets go of the lock when the process ends."""
     path.mkdir(parents=True, exist_ok=True)
-    return path
+    with (path / _LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise IndexingError(
+                f"an index is being built in {path} at this moment; build again when it is done"
+            ) from None
+        yield
 
 
 class _Job:
@@ -144,43 +171,45 @@ class _Job:
         form: Form,
         space: str,
         stop_words: tuple[str, ...],
-        before: dict[str, Any] | None,
-        mode: str,
+        before: storage.Manifest | None,
     ) -> None:
         Matcher(space, stop_words=stop_words)  # says what is wrong with them
         self._spark = spark
         self._path = path
         self._form = form
         self._reader = Reader(form, space, stop_words)
-        self._before = before
-        self._mode = mode
-        self._version = 1 if before is None else before.get("version", 0) + 1
+        self._before = before  # of an index to update
+        self._version = max(_versions(path), default=0) + 1
         self._prefix = f"{PREFIX}{self._version}-"
 
     def run(self, given: DataFrame, staging: Path, parts: int | None) -> BuiltIndex:
         from pyspark.sql import functions as F
 
         used = self._form.used(given.columns)
-        if REASON in used:
-            raise ModelError(f"the column {REASON!r} clashes with that of dead letters; rename it")
-        deleting = self._mode == "update" and _DELETED in given.columns
-        plain = given.select(*(F.col(_quoted(name)) for name in used))
+        _refuse_alike([*used, REASON])
+        deleting = self._before is not None and _DELETED in given.columns
+        names = plain_names(len(used))
         if deleting:
-            flag = F.coalesce(F.col(_DELETED).cast("boolean"), F.lit(False))
-            plain = given.select(*(F.col(_quoted(name)) for name in used), flag.alias(_DELETED))
+            plain = plainly(given, [*used, _DELETED])
+            flag = F.coalesce(F.col(plain.columns[-1]).cast("boolean"), F.lit(False))
+            plain = plain.select(*names, flag.alias(DELETED))
+        else:
+            plain = plainly(given, used)
         staged = self._staged(plain, used, deleting, staging / "rows")
         good = staged.where(F.col(WRONG).isNull())
-        bad = staged.where(F.col(WRONG).isNotNull()).select(*used, F.col(WRONG).alias(REASON))
-        dead = self._dead_letters(bad)
-        kept = good.where(~F.col(_DELETED)) if deleting else good
+        bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
+        dead = self._dead_letters(bad.toDF(*used, REASON))
+        kept = good.where(~F.col(DELETED)) if deleting else good
         columns = self._columns(kept)
         added = kept.count()
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
         old: list[Entry] = []
         removed = 0
-        if self._mode == "update" and self._before is not None:
-            old, removed = self._without(good.select("id"), self._before["segments"])
+        if self._before is not None:
+            old, removed = self._without(
+                good.select(F.col(_ID).alias("id")), self._before["segments"]
+            )
         return self._published([*old, *entries], columns, added, removed, dead)
 
     def _staged(self, rows: DataFrame, used: list[str], deleting: bool, path: Path) -> DataFrame:
@@ -193,10 +222,10 @@ class _Job:
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        first = workers.Place(rows.columns, self._reader, deleting)
-        twice = rows.groupBy("id").count().where("count > 1 AND id IS NOT NULL")
+        first = workers.Place(used, self._reader, deleting)
+        twice = rows.groupBy(_ID).count().where(f"count > 1 AND {_ID} IS NOT NULL")
         told = rows.mapInArrow(first, schema).join(
-            F.broadcast(twice.withColumnRenamed("count", "times")), "id", "left"
+            F.broadcast(twice.withColumnRenamed("count", "times")), _ID, "left"
         )
         told = told.withColumn(
             WRONG,
@@ -206,7 +235,7 @@ class _Job:
             ).otherwise(F.col(WRONG)),
         ).drop("times")
         # Where many lie at one place, chance divides them.
-        chance = F.pmod(F.xxhash64("id"), F.lit(2**32)) / F.lit(float(2**32))
+        chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
         told.withColumn(CHANCE, chance).write.parquet(str(path))
         return self._spark.read.parquet(str(path))
 
@@ -222,7 +251,7 @@ class _Job:
     def _columns(self, kept: DataFrame) -> Columns:
         """What the subscriptions ask of events, numbered for all parts alike."""
         columns = Columns(Tokeniser.without(self._reader.stop_words), Space(self._reader.space))
-        if self._mode == "update" and self._before is not None:
+        if self._before is not None:
             columns.adopt(storage.columns_of(self._before))
         asked = sorted(row[0] for row in kept.select(ASKS).distinct().collect())
         for text in asked:
@@ -245,13 +274,13 @@ class _Job:
         """Build the parts on the workers; what the manifest says of each."""
         from pyspark.sql.types import IntegerType, StructField, StructType
 
-        names = [*used, *placing.FIELDS, CHANCE]
-        rows = kept.select(*names)
-        part = StructField("part", IntegerType(), False)
-        schema = StructType([*(rows.schema[name] for name in used), part])
-        placed = rows.mapInArrow(workers.Divide(names, used, division), schema)
+        names = plain_names(len(used))
+        rows = kept.select(*names, *placing.FIELDS, CHANCE)
+        part = StructField(PART, IntegerType(), False)
+        schema = StructType([*(rows.schema[name] for name in names), part])
+        placed = rows.mapInArrow(workers.Divide(names, division), schema)
         build = workers.Build(str(self._path), used, self._reader, columns, self._prefix)
-        told = placed.repartitionById(division.parts, "part").mapInArrow(
+        told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
         return [json.loads(row["entry"]) for row in sorted(told.collect())]
@@ -259,6 +288,7 @@ class _Job:
     def _without(self, changed: DataFrame, entries: list[Entry]) -> tuple[list[Entry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
 
+        entries = [_described(self._path, entry) for entry in entries]
         numbers = self._spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
             workers.Ids(str(self._path), entries), "id string, segment int, row long"
@@ -303,20 +333,43 @@ class _Job:
         )
 
 
+def _versions(path: Path) -> dict[int, Path]:
+    """The versions of an index of which there are manifests."""
+    found = {file.stem.removeprefix("manifest-"): file for file in path.glob("manifest-*.json")}
+    return {int(number): file for number, file in found.items() if number.isdecimal()}
+
+
+def _described(path: Path, entry: Entry) -> Entry:
+    """An entry with what `Matcher.save` does not say: its size, and how many are gone."""
+    if "bytes" in entry:
+        return entry
+    segment = open_segment(path, entry).segment
+    gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))
+    return {**entry, "bytes": segment.nbytes, "gone_count": gone}
+
+
 def _remove_unnamed(path: Path, version: int) -> None:
     """Remove what none of the last versions names; somebody may still read the others."""
     named = set()
-    for old in path.glob("manifest-*.json"):
-        number = old.stem.removeprefix("manifest-")
-        if number.isdigit() and int(number) > version - _VERSIONS_KEPT:
-            found = storage.manifest(path, int(number))
-            named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
+    for number, file in _versions(path).items():
+        if number > version - _VERSIONS_KEPT:
+            with suppress(IndexingError):  # of another format, which nobody can read
+                found = storage.manifest(path, number)
+                named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
         else:
-            old.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
     for folder in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
         if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
+def _refuse_alike(names: Sequence[str]) -> None:
+    """Columns of dead letters must differ, and not only in case: Spark would not write them."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name or names.count(name) > 1:
+            raise ModelError(
+                f"the columns {other!r} and {name!r} clash among those of dead letters, which "
+                f"have a {REASON!r} besides; rename one"
+            )

@@ -28,7 +28,10 @@ ADDED = ("subscription", "subscriber")
 REASON = "reason"
 WAYS = ("auto", "whole", "partitioned")
 WHOLE_BYTES = 2**30  # a larger index is matched part by part
-_ROUTED = ("part", "version", "slot", REASON)
+# Columns beside those of the user.
+_ROUTED = _PART, _VERSION, _SLOT, _WHY = tuple(
+    f"fencepost_{name}" for name in ("part", "version", "slot", "reason")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def match(
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
     where = Path(path).absolute()
     chosen = plan(where, how)
+    slots = max(chosen.parts, 1)
     asked = storage.columns_of(storage.manifest(where)).every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
@@ -141,17 +145,33 @@ def match(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), dead_letters) for name in added]
     )
-    # `mapInArrow` reads dots and ticks in names as syntax, so columns travel under plain names.
-    quoted = [f"`{name.replace('`', '``')}`" for name in needed]
-    plain = events.selectExpr(*quoted).toDF(*(f"c{k}" for k in range(len(needed))))
+    plain = plainly(events, needed)
     task = _Task(str(where), tuple(needed), tuple(kept), dead_letters)
     if chosen.how == "whole":
         return plain.mapInArrow(_Matches(task), schema)
     routed = plain.mapInArrow(
-        _Routes(task, chosen.parts),
+        _Routes(task, slots),
         StructType([*plain.schema, *_routed_fields()]),
     )
-    return routed.repartitionById(chosen.parts, "slot").mapInArrow(_PartMatches(task), schema)
+    return routed.repartitionById(slots, _SLOT).mapInArrow(_PartMatches(task), schema)
+
+
+def plainly(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """These columns under plain names: c0, c1 and so on.
+
+    Spark reads dots and ticks in names as syntax, and does not tell n from N.
+    """
+    twice = [name for name in names if rows.columns.count(name) > 1]
+    if twice:
+        raise ModelError(f"there are two columns {twice[0]!r}; rename one, or leave it out")
+    numbered = rows.toDF(*(f"all{k}" for k in range(len(rows.columns))))
+    places = [rows.columns.index(name) for name in names]
+    return numbered.select(*(f"all{k}" for k in places)).toDF(*plain_names(len(names)))
+
+
+def plain_names(count: int) -> list[str]:
+    """The names of so many columns."""
+    return [f"c{k}" for k in range(count)]
 
 
 def _routed_fields() -> list[Any]:
@@ -262,13 +282,13 @@ class _PartMatches:
 
         for batch in batches:
             table = self.task.table(batch)
-            part, version = (table.column(name).to_numpy() for name in ("part", "version"))
+            part, version = (table.column(name).to_numpy() for name in (_PART, _VERSION))
             for at, number in np.unique(np.column_stack((version, part)), axis=0).tolist():
                 rows = np.flatnonzero((part == number) & (version == at))
                 own = table.take(pa.array(rows))
                 if number < 0:
                     none = pa.nulls(own.num_rows, pa.string())
-                    reasons = own.column(REASON).combine_chunks()
+                    reasons = own.column(_WHY).combine_chunks()
                     yield self.task.result(own, np.arange(own.num_rows), none, none, reasons)
                     continue
                 manifest = storage.manifest(Path(self.task.path), at)

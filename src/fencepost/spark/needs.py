@@ -1,8 +1,8 @@
 """What events must have to match any subscription of a segment: by it they are sent to parts.
 
-A filter *needs* a place if it has a box that the event must meet, else words (one of which must be
-in a list or text), else strings (one of which an attribute must be), else nothing: then every event
-may match it. What a segment needs is what any of its filters does.
+A filter *needs* a place if it has a box that the event's geometry must meet, else words (one of
+which must be in a list or text), else strings (one of which an attribute must be), else nothing:
+then every event may match it. What a segment needs is what any of its filters does.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     kind[owner[own]], found[owner[own]] = WORD, own
     places = places_of(checks, arrays.shapes)
     boxes = places.joined()
-    extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
+        extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
+    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent) & ~_of_centroids(checks))
     own = own[np.argsort(-extent[own], kind="stable")]
     kind[owner[own]], found[owner[own]] = PLACE, own
 
@@ -114,6 +115,13 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
         np.concatenate(rows),
         np.concatenate(keys),
     )
+
+
+def _of_centroids(checks: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether checks ask where a centroid is; the geometry itself may be all round about it."""
+    same = checks["function"] % matching.ON_WGS84 == matching.SAMEPLACE
+    result: NDArray[np.bool_] = (checks["kind"] == matching.NEAR) & same
+    return result
 
 
 def _needs_words(arrays: SegmentArrays, own: Ints) -> NDArray[np.bool_]:
@@ -223,7 +231,7 @@ def _together(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     if len(boxes) < 2:
         return [boxes]
-    middle = boxes[:, :2] + boxes[:, 2:]
+    middle = boxes[:, :2] / 4 + boxes[:, 2:] / 4  # of which no difference is infinite
     axis = int(np.argmax(np.ptp(middle, axis=0)))
     order = np.argpartition(middle[:, axis], len(boxes) // 2)
     return [boxes[order[: len(boxes) // 2]], boxes[order[len(boxes) // 2 :]]]

@@ -32,18 +32,19 @@ def lie(shelf: Shelf) -> dict[str, pa.Array]:
     count = len(shelf)
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
+    placed = needs.kind == PLACE
     # Of several needs the first of the lowest kind tells; but who needs nothing is of that kind.
     order = np.lexsort((np.arange(len(needs.kind)), needs.kind))[::-1]
     owner = needs.subscription[order]
     kind[owner] = needs.kind[order]
-    centre = (needs.boxes[:, :2] + needs.boxes[:, 2:]) / 2
-    extent = (needs.boxes[:, 2:] - needs.boxes[:, :2]).max(axis=1, initial=0.0)
+    boxes = np.where(placed[:, None], needs.boxes, 0.0)
+    centre = boxes[:, :2] / 2 + boxes[:, 2:] / 2
+    extent = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
     hashed = np.zeros(len(needs.kind))
     hashed[needs.key_row[::-1]] = _hashes(shelf, needs.keys[::-1])
-    placed = needs.kind == PLACE
     x[owner] = np.where(placed, centre[:, 0], hashed)[order]
-    y[owner] = np.where(placed, centre[:, 1], 0.0)[order]
-    size[owner] = np.where(placed, extent, 0.0)[order]
+    y[owner] = centre[order, 1]
+    size[owner] = extent[order]
     kind[needs.subscription[needs.kind == NOTHING]] = NOTHING
     return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from fencepost.errors import IndexingError
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 
@@ -21,14 +22,21 @@ def matcher(path: str) -> Matcher:
 
 def router(path: str, manifest: storage.Manifest) -> Matcher:
     """What tells to which parts of an index events go."""
+    if "router" not in manifest:
+        raise IndexingError(
+            f"the index in {path} has no parts any more, as it was saved in one piece; build it "
+            "with fencepost.spark.build_index, or match it with how='whole'"
+        )
     folder = str(Path(path) / manifest["router"])
     return _kept((folder, None), lambda: Matcher.open(folder))
 
 
 def part(path: str, manifest: storage.Manifest, number: int) -> Matcher:
     """One part of an index."""
+    entry = manifest["segments"][number]
+    # A version may come twice where an index was removed; a folder does not.
     return _kept(
-        (path, (manifest["version"], number)),
+        (str(Path(path) / entry["folder"]), entry.get("gone")),
         lambda: _opened(path, manifest, number),
     )
 

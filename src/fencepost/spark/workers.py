@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from fencepost.spark.needs import NOTHING
 from fencepost.spark.placing import Division, Places, lie
 from fencepost.spark.reading import Reader
 
+DELETED = "fencepost_deleted"
+PART = "fencepost_part"
 ASKS = "fencepost_asks"  # which columns of events a row asks for, as JSON
 WRONG = "fencepost_reason"
 Batches = Iterable[pa.RecordBatch]
@@ -42,9 +45,10 @@ class Place:
         count = table.num_rows
         read = np.ones(count, bool)
         if self._deleting:
-            read = ~table.column("deleted").to_numpy(zero_copy_only=False).astype(bool)
+            read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
         numbers = np.flatnonzero(read)
-        matcher, bad = self._reader(table.take(pa.array(numbers)))
+        given = _named(table, self._names)
+        matcher, bad = self._reader(given.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
@@ -52,7 +56,7 @@ class Place:
             placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
-        ids = table.column("id").to_pylist()
+        ids = given.column("id").to_pylist()
         row_of = {id: row for row, id in enumerate(ids) if reasons[row] is None and read[row]}
         for shelf in matcher.snapshot():
             rows = np.array([row_of[id] for id in shelf.column("id").to_pylist()], np.int64)
@@ -65,11 +69,15 @@ class Place:
         return table.append_column(WRONG, pa.array(reasons, pa.string()))
 
 
+def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The first columns, under their own names."""
+    return table.select(range(len(names))).rename_columns(list(names))
+
+
 class Divide:
     """Adds to rows the part that they belong to."""
 
-    def __init__(self, names: Sequence[str], kept: Sequence[str], division: Division) -> None:
-        self._names = list(names)
+    def __init__(self, kept: Sequence[str], division: Division) -> None:
         self._kept = list(kept)
         self._division = division
 
@@ -77,7 +85,7 @@ class Divide:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             part = self._division.part_of(Places.of(table)).astype(np.int32)
-            kept = table.select(self._kept).append_column("part", pa.array(part))
+            kept = table.select(self._kept).append_column(PART, pa.array(part))
             yield from kept.to_batches(max_chunksize=None)
 
 
@@ -98,7 +106,7 @@ class Build:
         if not given:
             return
         table = pa.Table.from_batches(given)
-        part = table.column("part")[0].as_py()
+        part = table.column(PART)[0].as_py()
         columns = storage.columns_of(
             {
                 "stop_words": self._reader.stop_words,
@@ -106,7 +114,7 @@ class Build:
                 "columns": self._columns,
             }
         )
-        matcher, bad = self._reader(table.select(self._names), columns)
+        matcher, bad = self._reader(_named(table, self._names), columns)
         assert not bad, bad  # they were read before
         path = Path(self._path)
         for shelf in matcher.snapshot():
@@ -157,7 +165,7 @@ class Remove:
         path, entry = Path(self._path), self._entries[number]
         gone = np.array(open_segment(path, entry).gone)
         gone[rows] = 0
-        name = f"gone-{self._version}.npy"
+        name = f"gone-{self._version}-{uuid.uuid4().hex[:8]}.npy"
         write_array(path / entry["folder"] / name, gone)
         yield pa.RecordBatch.from_pydict(
             {

@@ -1,0 +1,125 @@
+"""`fencepost.spark.needs`: an event is sent to each part in which it matches anything."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import shapely
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fencepost.index.segment import NEVER
+from fencepost.match.catalogue import Subscription
+from fencepost.match.matcher import Matcher
+from fencepost.spark.needs import filters_of, summary
+from tests.match.earth import PLACES, scene, wkt
+from tests.match.strategies import EVENTS, EXPRESSIONS, Event, examples
+
+STOP_WORDS = ("a", "the", "hail")
+
+
+def router(matcher: Matcher) -> Matcher:
+    """What sends events to the segments of a matcher, by number."""
+    columns = matcher._columns
+    made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
+    made._add(
+        [
+            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s.segment), columns))
+            for k, s in enumerate(matcher.snapshot())
+        ],
+        replace=False,
+    )
+    return made
+
+
+def lost(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event, str]]:
+    """Matches of events that are not sent to where the subscription is."""
+    matcher.settle()
+    sends = router(matcher)
+    at = {
+        id: str(k) for k, shelf in enumerate(matcher.snapshot())
+        for id in shelf.column("id").to_pylist()
+    }  # fmt: skip
+    return [
+        (event, id)
+        for event in events
+        for id in matcher.match(event)
+        if at[id] not in sends.match(event)
+    ]
+
+
+def filled(expressions: Sequence[Any], **options: Any) -> Matcher:
+    matcher = Matcher(**options)
+    for number, expression in enumerate(expressions):
+        matcher.subscribe(f"s{number}", expression)
+    return matcher
+
+
+@examples(150)
+@given(
+    st.lists(EXPRESSIONS, min_size=1, max_size=3),
+    st.lists(EVENTS, min_size=1, max_size=5),
+    st.sampled_from([(), STOP_WORDS]),
+)
+@example(["S_SAMEPLACE(g, POINT(5 5), 1)"], [{"g": "MULTIPOINT((0 0), (10 10))"}], ())
+@example(["A_OVERLAPS(l, ('The', 'x'))"], [{"l": "X the"}, {"l": ["The"]}], STOP_WORDS)
+@example(["A_CONTAINS(l, ('hail storm', 'X'))"], [{"l": "a Storm x hail"}], ())
+@example(["A_CONTAINS(l, ())", "A_EQUALS(l, ())"], [{"l": []}, {"l": ""}], ())
+@example(["A_CONTAINS(l, (1, 'a'))"], [{"l": [1.0, "a"]}], ())
+@example(["CASEI(s) = CASEI('STRASSE')"], [{"s": "Straße"}], ())
+def test_no_match_is_lost(expressions: list[Any], events: list[Event], stop: Any) -> None:
+    assert lost(filled(expressions, stop_words=stop), events) == []
+
+
+def test_nul_is_a_character_like_any_other() -> None:
+    matcher = Matcher()
+    matcher.subscribe_columns(["s"], equals={"s": ["\0"]})
+    matcher.subscribe_columns(["k"], keywords={"l": [["\0x"]]})
+    events: list[Event] = [{"s": "\0"}, {"l": ["\0x"]}]
+    assert [matcher.match(event) for event in events] == [["s"], ["k"]]
+    assert lost(matcher, events) == []
+
+
+@pytest.mark.parametrize("far", [1e-320, 1e300, 1.7e308])
+def test_places_at_the_ends_of_numbers(far: float) -> None:
+    """Boxes without an extent, or of such that it cannot be told."""
+    x = repr(far)
+    expressions = [
+        f"S_INTERSECTS(g, POINT({x} -{x}))",
+        f"S_INTERSECTS(g, LINESTRING({x} 0, {x} {x}))",
+        f"S_DWITHIN(g, POINT(0 0), {x})",
+        f"S_INTERSECTS(g, BBOX(-{x}, -{x}, {x}, {x}))",
+    ]
+    events: list[Event] = [{"g": f"POINT({x} {y})"} for y in ("0", x, f"-{x}")]
+    for own in (*([one] for one in expressions), expressions):
+        matcher = filled(own)
+        assert any(matcher.match(event) for event in events)
+        assert lost(matcher, events) == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_places_on_the_ellipsoid(place: str) -> None:
+    rng = random.Random(place)
+    for _ in range(2):
+        geometries = scene(rng, place, 12)
+        expressions = [
+            f"{function}(g, {wkt(one)}, {10 ** rng.uniform(0, 7.4)})"
+            for one in geometries[:6]
+            for function in ("S_DWITHIN", "S_SAMEPLACE")
+        ]
+        expressions += [f"S_INTERSECTS(g, {wkt(one)})" for one in geometries[:6]]
+        events: list[Event] = [{"g": one} for one in geometries]
+        for expression in expressions:
+            assert lost(filled([expression], space="wgs84"), events) == []
+
+
+def test_more_places_than_boxes_are_kept() -> None:
+    rng = random.Random(8)
+    points = [shapely.Point(rng.gauss(0, 9), rng.gauss(0, 9)) for _ in range(700)]
+    matcher = filled([f"S_INTERSECTS(g, POINT({p.x!r} {p.y!r}))" for p in points])
+    events: list[Event] = [{"g": p} for p in points]
+    assert all(matcher.match(event) for event in events)
+    assert lost(matcher, events) == []

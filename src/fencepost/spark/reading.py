@@ -108,9 +108,10 @@ def _subscribe_columns(
         return
     try:
         matcher.subscribe_columns(**_arguments(table, form))
-    except FencepostError as error:
+    except (FencepostError, UnicodeDecodeError) as error:
         if table.num_rows == 1:
-            bad.append((first, str(error)))
+            odd = isinstance(error, UnicodeDecodeError)
+            bad.append((first, f"a text is not UTF-8: {error}" if odd else str(error)))
             return
         half = table.num_rows // 2
         _subscribe_columns(matcher, table.slice(0, half), form, first, bad)

@@ -367,7 +367,7 @@ def test_all_deleted_and_some_added_again(spark: SparkSession, tmp_path: Path) -
     event = spark.createDataFrame([(1.0,)], "n double")
     schema = "id string, expression string, deleted boolean"
     fps.build_index(spark, frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]), path)
-    steps = (
+    steps: tuple[tuple[list[Any], list[str]], ...] = (
         ([("a", None, True), ("b", None, True)], []),
         ([("a", "n > 0", None)], ["a"]),
         ([("a", "n > 5", False), ("b", "n > 0", False)], ["b"]),

@@ -142,7 +142,11 @@ def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
     }
     if "subscriber" in table.column_names:
         owners = column("subscriber")
-        found["subscribers"] = owners.fill_null(ids) if owners.null_count else owners
+        if pa.types.is_null(owners.type):
+            owners = ids
+        elif owners.null_count and owners.type == ids.type:
+            owners = owners.fill_null(ids)
+        found["subscribers"] = owners
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import random
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -288,4 +290,109 @@ def test_no_subscription_at_all(spark: SparkSession, tmp_path: Path) -> None:
     built = fps.build_index(spark, frame(spark, []), tmp_path / "index")
     assert (built.subscriptions, built.parts) == (0, 0)
     batch = spark.createDataFrame(events(5), EVENTS)
-    assert fps.match(batch, tmp_path / "index").collect() == []
+    for how in ("whole", "partitioned"):
+        assert fps.match(batch, tmp_path / "index", how=how).collect() == []
+
+
+def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("part", "version", "slot", "reason", "times", "fencepost_kind", "a.b", "a`b", "Part")
+    given = ", ".join(f"`{name.replace('`', '``')}` string" for name in names)
+    table = spark.createDataFrame([("s", *names), (None, *names)], f"id string, {given}")
+    with pytest.raises(ModelError, match="'part' and 'Part' clash"):
+        fps.build_index(spark, table, tmp_path / "index", equals={"a": "part", "b": "Part"})
+    with pytest.raises(ModelError, match="'reason' and 'reason' clash"):
+        fps.build_index(spark, table, tmp_path / "index", equals={"reason": "reason"})
+    used = {name: name for name in names if name not in ("reason", "Part")}
+    built = fps.build_index(spark, table, tmp_path / "index", equals=used, parts=2)
+    assert (built.subscriptions, built.dead_letters) == (1, 1)
+    assert built.dead_letters_path is not None
+    assert pq.read_schema(next(Path(built.dead_letters_path).glob("*.parquet"))).names == [
+        *("id", *used, "reason")
+    ]
+    for how in ("whole", "partitioned"):
+        (row,) = fps.match(table.where("id = 's'"), tmp_path / "index", how=how).collect()
+        assert tuple(row) == ("s", *names, "s", "s")
+    twice = spark.createDataFrame([("x", "y")], "part string, part string")
+    with pytest.raises(ModelError, match="two columns 'part'"):
+        fps.match(twice, tmp_path / "index")
+
+
+def test_text_that_is_not_utf8_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(3).selectExpr(
+        "CASE WHEN id = 1 THEN CAST(X'ff' AS STRING) ELSE CAST(id AS STRING) END AS id",
+        "CASE WHEN id = 2 THEN CAST(X'ff' AS STRING) ELSE 'x' END AS kind",
+        "'n > 0' AS expression",
+    )
+    forms: tuple[tuple[dict[str, Any], int], ...] = (({}, 1), ({"equals": {"s": "kind"}}, 2))
+    for form, bad in forms:
+        path = tmp_path / f"index {bad}"
+        built = fps.build_index(spark, rows, path, **form)
+        assert (built.subscriptions, built.dead_letters) == (3 - bad, bad)
+        assert built.dead_letters_path is not None
+        dead = pq.read_table(built.dead_letters_path, columns=["reason"]).to_pylist()
+        assert all("not UTF-8" in row["reason"] for row in dead)
+
+
+def only(result: DataFrame) -> list[str]:
+    return sorted(row["subscription"] for row in result.collect())
+
+
+def test_an_index_that_is_removed_and_one_saved_over(spark: SparkSession, tmp_path: Path) -> None:
+    """What workers have mapped of another index in the same folder is not asked."""
+    path = tmp_path / "an index, é"
+    event = spark.createDataFrame([(1.0,)], "n double")
+    for name in ("first", "second"):
+        shutil.rmtree(path, ignore_errors=True)
+        built = fps.build_index(spark, frame(spark, [(name, "n > 0", "me")]), path)
+        assert built.version == 1
+        assert only(fps.match(event, path, how="partitioned")) == [name]
+    saved = Matcher()
+    for id in ("third", "gone"):
+        saved.subscribe(id, "n > 0")
+    saved.settle()
+    saved.unsubscribe("gone")
+    before = fps.match(event, path, how="partitioned")
+    saved.save(path)
+    with pytest.raises(Exception, match="has no parts any more, as it was saved in one piece"):
+        before.collect()
+    built = fps.build_index(spark, frame(spark, [("fourth", "n > 0", "me")]), path, mode="update")
+    assert (built.version, built.subscriptions, built.removed) == (2, 2, 0)
+    assert fps.plan(path).bytes == built.bytes > 2_000
+    for how in ("whole", "partitioned"):
+        assert only(fps.match(event, path, how=how)) == ["fourth", "third"]
+
+
+def test_all_deleted_and_some_added_again(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    event = spark.createDataFrame([(1.0,)], "n double")
+    schema = "id string, expression string, deleted boolean"
+    fps.build_index(spark, frame(spark, [("a", "n > 0", "me"), ("b", "n > 0", "me")]), path)
+    steps: tuple[tuple[list[Any], list[str]], ...] = (
+        ([("a", None, True), ("b", None, True)], []),
+        ([("a", "n > 0", None)], ["a"]),
+        ([("a", "n > 5", False), ("b", "n > 0", False)], ["b"]),
+        ([("a", "n > 0", False), ("b", "n >", False)], ["a", "b"]),
+    )
+    for changes, right in steps:
+        fps.build_index(spark, spark.createDataFrame(changes, schema), path, mode="update")
+        for how in ("whole", "partitioned"):
+            assert only(fps.match(event, path, how=how)) == right
+
+
+def test_one_build_at_a_time_and_what_a_killed_one_left(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    for left in (".staging-x/rows", "segment-1-x", "router-1-x"):
+        (path / left).mkdir(parents=True)
+    rows = frame(spark, [("a", "n > 0", "me")])
+    with (path / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(IndexingError, match=r"is being built in .* at this moment"):
+            fps.build_index(spark, rows, path)
+    fps.build_index(spark, rows, path)
+    assert not [*path.glob(".staging-*"), *path.glob("segment-1-x"), *path.glob("router-1-x")]
+    for manifest in ("manifest.json", "manifest-1.json"):
+        (path / manifest).write_text('{"format": 1}')
+    assert fps.build_index(spark, rows, path, mode="replace").version == 2
+    assert Matcher.open(path).ids() == ["a"]

@@ -108,9 +108,10 @@ def _subscribe_columns(
         return
     try:
         matcher.subscribe_columns(**_arguments(table, form))
-    except FencepostError as error:
+    except (FencepostError, UnicodeDecodeError) as error:
         if table.num_rows == 1:
-            bad.append((first, str(error)))
+            odd = isinstance(error, UnicodeDecodeError)
+            bad.append((first, f"a text is not UTF-8: {error}" if odd else str(error)))
             return
         half = table.num_rows // 2
         _subscribe_columns(matcher, table.slice(0, half), form, first, bad)
@@ -141,7 +142,11 @@ def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
     }
     if "subscriber" in table.column_names:
         owners = column("subscriber")
-        found["subscribers"] = owners.fill_null(ids) if owners.null_count else owners
+        if pa.types.is_null(owners.type):
+            owners = ids
+        elif owners.null_count and owners.type == ids.type:
+            owners = owners.fill_null(ids)
+        found["subscribers"] = owners
     return found
 
 

@@ -56,8 +56,9 @@ class Place:
             placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
-        ids = given.column("id").to_pylist()
-        row_of = {id: row for row, id in enumerate(ids) if reasons[row] is None and read[row]}
+        good = [row for row in numbers.tolist() if reasons[row] is None]
+        ids = given.column("id").take(pa.array(good, pa.int64())).to_pylist()
+        row_of = dict(zip(ids, good, strict=True))
         for shelf in matcher.snapshot():
             rows = np.array([row_of[id] for id in shelf.column("id").to_pylist()], np.int64)
             for name, own in lie(shelf).items():

@@ -94,7 +94,8 @@ def written(layout: EventLayout, event: dict[str, Any]) -> EventArrays | None:
             return None
         shapes, usable = Shapes.read_one(shapely.Point(*rest[:2])).arrays, True
     else:
-        shapes, usable = lay_out_plain(*rest[:5], *layout.limits)
+        lay_out: Any = lay_out_plain
+        shapes, usable = lay_out(*rest[:5], *layout.limits)
     item_start, text = rest[-2:] if len(rest) > 2 else layout.events[-3:-1]
     whole = layout.events._replace(item_start=item_start, text=text, shapes=shapes)
     return whole if usable else None

@@ -45,6 +45,10 @@ _ALIKE_BITS = 2
 _ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
 LAST_VERSION = int(NEVER_GONE) - 1
 _MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
+# Python lets one thread run at a time. With more waiting to be indexed than this, whoever adds
+# pauses a little once for each thousand, so that the thread beside is not starved.
+_FEW_WAITING = 1
+_PAUSE_S = 0.02
 _MANY = 64  # so many subscriptions at once are worth a segment
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -228,6 +232,8 @@ class Shelves:
         if self._merger is None or not self._merger.is_alive():
             self._merger = threading.Thread(target=self._merge_all, daemon=True)
             self._merger.start()
+        if sum(shelf.listed is not None for shelf in self._filed) > _FEW_WAITING:
+            self._merged.wait(_PAUSE_S)
         while len(self._filed) > _MOST_UNMERGED and self._merger.is_alive():
             self._merged.wait(1.0)
 

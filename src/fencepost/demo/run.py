@@ -1,4 +1,4 @@
-"""Runs the demonstration: subscribe, stream through Spark, compare, sum up, draw."""
+"""Runs the demonstration: an index built on Spark, a stream through it, a summary, a picture."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from fencepost.errors import FencepostError
 from fencepost.match.matcher import Matcher
 
 FILES = 6  # micro-batches of the stream
+PARTS = 4  # of the index
 _MADE = ("index", "stream", "matches", "checkpoint")
 _SCHEMA = pa.schema(
     [
@@ -46,12 +47,9 @@ def run(out: Path, seed: int) -> None:
     matcher.subscribe_many(
         [{"id": q.id, "expression": q.expression, "subscriber": q.subscriber} for q in asked]
     )
-    matcher.save(out / "index")
     _write_inputs(out, asked, happened)
-    console.print(
-        f"{len(asked):,} standing questions compiled and saved; {len(happened):,} events to come"
-    )
-    pairs = _stream(console, out)
+    console.print(f"{len(asked):,} standing questions; {len(happened):,} events to come")
+    pairs = _on_spark(console, out)
     table = pa.table({"event": [e for e, _ in pairs], "subscription": [s for _, s in pairs]})
     pq.write_table(table, out / "matches.parquet")
     _summary(console, asked, happened, pairs)
@@ -102,11 +100,18 @@ def _write_inputs(out: Path, asked: list[city.Question], happened: list[dict[str
         )
 
 
-def _stream(console: Console, out: Path) -> list[tuple[str, str]]:
-    """Match the stream on local Spark, file by file; the pairs found."""
+def _on_spark(console: Console, out: Path) -> list[tuple[str, str]]:
+    """Build the index on local Spark, and match the stream, file by file; the pairs found."""
     with console.status("Starting Spark (a few seconds)"):
         spark = fps.session(name="fencepost-demo")
     try:
+        with console.status("Building the index"):
+            questions = spark.read.json(str(out / "subscriptions.ndjson"))
+            built = fps.build_index(spark, questions, out / "index", parts=PARTS)
+        console.print(
+            f"Index built by a Spark job: {built.subscriptions:,} subscriptions in "
+            f"{built.parts} parts, {built.bytes / 1e3:,.0f} kB"
+        )
         events = (
             spark.readStream.schema(
                 "id string, kind string, severity bigint, state string, text string, "

@@ -60,45 +60,6 @@ class RowStrings(Protocol):
         """The row of a string, or -1."""
 
 
-class TableNames:
-    """Names in a table.
-
-    Where no subscription has a subscriber other than its id, or none an expression, it need not
-    have that column.
-    """
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self._ids: Strings | None = None
-        self._subscribers: Strings | None = None
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """The "id" or the "subscriber" of each row."""
-        return self.table.column(name if name in self.table.column_names else "id")
-
-    def given(self, row: int) -> str | None:
-        """The expression of a row, if it was given as one."""
-        if "expression" not in self.table.column_names:
-            return None
-        given: str | None = self.table.column("expression")[row].as_py()
-        return given
-
-    @property
-    def ids(self) -> Strings:
-        """The ids, row by row."""
-        if self._ids is None:
-            self._ids = Strings(self.column("id"))
-        return self._ids
-
-    @property
-    def subscribers(self) -> Strings:
-        """The subscribers, row by row."""
-        if self._subscribers is None:
-            own = "subscriber" in self.table.column_names
-            self._subscribers = Strings(self.column("subscriber")) if own else self.ids
-        return self._subscribers
-
-
 class Shelf(ABC):
     """Subscriptions row by row: as a segment, and by name.
 
@@ -185,14 +146,20 @@ class Shelf(ABC):
 
 
 class FiledShelf(Shelf):
-    """A segment, and the names of its subscriptions in a table."""
+    """A segment, and the names of its subscriptions in a table.
 
-    __slots__ = ("_names", "_segment")
+    Where no subscription has a subscriber other than its id, or none an expression, the table need
+    not have that column.
+    """
+
+    __slots__ = ("_ids", "_segment", "_subscribers", "_table")
 
     def __init__(self, segment: Segment, table: pa.Table) -> None:
         super().__init__()
         self._segment = segment
-        self._names = TableNames(table)
+        self._table = table
+        self._ids: Strings | None = None
+        self._subscribers: Strings | None = None
 
     def __len__(self) -> int:
         return len(self._segment)
@@ -210,21 +177,29 @@ class FiledShelf(Shelf):
     @property
     def table(self) -> pa.Table:
         """The names."""
-        return self._names.table
+        return self._table
 
     @property
     def ids(self) -> Strings:
         """The ids, row by row."""
-        return self._names.ids
+        if self._ids is None:
+            self._ids = Strings(self.column("id"))
+        return self._ids
 
     @property
     def subscribers(self) -> Strings:
         """The subscribers, row by row."""
-        return self._names.subscribers
+        if self._subscribers is None:
+            own = "subscriber" in self._table.column_names
+            self._subscribers = Strings(self.column("subscriber")) if own else self.ids
+        return self._subscribers
 
     def given(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        return self._names.given(row)
+        if "expression" not in self._table.column_names:
+            return None
+        given: str | None = self._table.column("expression")[row].as_py()
+        return given
 
     @property
     def gone(self) -> NDArray[np.uint32]:

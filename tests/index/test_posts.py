@@ -82,8 +82,19 @@ def found_by(
     rows = len(built.owner)
     own = post_scratch(words // 64 + 1, len(items) + 1, 8 * (len(items) + 1), rows)
     results, candidates = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
+    nothing = np.empty((0, len(items) + events.geometry.shape[1]), np.int64)
     direct, others = find(
-        built, events, items, e, scratch(4), own, results, np.int64(0), candidates, np.int64(0)
+        built,
+        events,
+        items,
+        nothing,
+        e,
+        scratch(4),
+        own,
+        results,
+        np.int64(0),
+        candidates,
+        np.int64(0),
     )
     assert not own.bits.any()
     assert not own.filter.any()

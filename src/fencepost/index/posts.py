@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import posts_layout
+from fencepost.kernels import posts_layout, vocabulary
 from fencepost.kernels.posts_arrays import (
     COMBINED,
     DENSITY_BITS,
     GROUP,
+    GUARD,
     LIST,
     NOTHING,
     PADDING,
@@ -20,6 +21,7 @@ from fencepost.kernels.posts_arrays import (
     PostArrays,
 )
 from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels.with_strings import KEY_NUMBERS
 
 Tell: TypeAlias = Callable[[str], None]
 Box: TypeAlias = tuple[float, float, float, float]
@@ -36,6 +38,7 @@ class Form(NamedTuple):
     accepts: int  # bit k: the attribute may be of kind k (see `fencepost.kernels.matching`)
     direct: bool  # they ask for nothing else, and what they own are subscriptions
     decides: int = NOTHING  # of COMBINED: what decides a filter
+    string_column: int = -1  # which must have the string of the row
 
 
 class PostRows(NamedTuple):
@@ -47,6 +50,7 @@ class PostRows(NamedTuple):
     boxes: NDArray[np.float64]  # (n, 4)
     token_start: NDArray[np.int64]
     tokens: NDArray[np.int64]  # those of a row differ
+    strings: NDArray[np.int64] = np.empty(0, np.int64)  # of each row, or -1; of none if all are
 
 
 def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostRows:
@@ -72,6 +76,7 @@ def join(parts: list[PostRows]) -> PostRows:
     forms = tuple(dict.fromkeys(form for part in parts for form in part.forms))
     numbers = [np.array([forms.index(form) for form in part.forms]) for part in parts]
     base = np.cumsum([0, *(len(part.tokens) for part in parts)])
+    strings = [part.strings if len(part.strings) else np.full(len(part.form), -1) for part in parts]
     return PostRows(
         forms,
         np.concatenate([n[part.form] for n, part in zip(numbers, parts, strict=True)]),
@@ -81,6 +86,7 @@ def join(parts: list[PostRows]) -> PostRows:
             [[0], *(part.token_start[1:] + b for b, part in zip(base, parts, strict=False))]
         ),
         np.concatenate([part.tokens for part in parts]),
+        np.concatenate(strings) if any(len(part.strings) for part in parts) else parts[0].strings,
     )
 
 
@@ -98,6 +104,11 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
     images = np.empty((len(group), 4), np.uint16)
     posts_layout.images(rows.boxes, group, knots, images)
     chosen, rest_start, rest = _choose(rows, images, words)
+    columns = sorted({form.string_column for form in forms} - {-1})
+    of_group = np.array(
+        [([-1, *columns].index(form.string_column)) - 1 for form in forms], np.int64
+    )
+    string_words, words = _with_strings(rows.strings, of_group[group], chosen, words)
     tell("sorting lists")
     keys = np.empty(len(group), np.uint64)
     lists, list_of, list_words = _lists(group, chosen, words)
@@ -115,7 +126,10 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
     tell("sorting places")
     entry_of = np.empty(len(order), np.uint32)
     entry_of[order] = np.arange(len(order))
-    groups, *spatial = _spatial(forms, group, images, chosen, entry_of, words)
+    groups, tokens, entries, spatial_boxes, spatial_nodes, density = _spatial(
+        forms, group, images, chosen, entry_of, words
+    )
+    groups["strings"] = of_group
     return PostArrays(
         token_lists,
         lists,
@@ -127,15 +141,25 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         entry_rest,
         rows.owner[order].astype(np.uint32),
         rows.boxes[order],
-        *spatial,
+        tokens,
+        entries,
+        spatial_boxes,
+        spatial_nodes,
+        density,
+        np.empty(0, GUARD),
+        np.array(columns, np.uint32),
+        string_words,
     )
 
 
 def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
-    """The forms, direct ones first and those of one list together; and the number of each row's."""
-    numbers = sorted(
-        range(len(rows.forms)), key=lambda k: (not rows.forms[k].direct, rows.forms[k])
-    )
+    """The forms, direct ones first, then by list and string; and the number of each row's."""
+
+    def place(k: int) -> tuple[Any, ...]:
+        form = rows.forms[k]
+        return not form.direct, form.list_column, form.string_column, form
+
+    numbers = sorted(range(len(rows.forms)), key=place)
     rank = np.empty(len(numbers), np.int64)
     rank[numbers] = np.arange(len(numbers))
     return [rows.forms[k] for k in numbers], rank[rows.form]
@@ -173,6 +197,33 @@ def _choose(
         chosen,
     )
     return chosen, rest_start, rest[: rest_start[-1]]
+
+
+def _with_strings(
+    strings: NDArray[np.int64],
+    column: NDArray[np.int64],
+    chosen: NDArray[np.uint32],
+    words: int,
+) -> tuple[vocabulary.Vocabulary, int]:
+    """Number words that stand for a string and a word behind the others, in the rows with one.
+
+    column : of each row, the number of its string column. Returns what each stands for, and how
+    many words there are then, which is the new number for none.
+    """
+    own = np.flatnonzero(strings >= 0)
+    keys = np.column_stack((column[own], strings[own], chosen[own])).astype(np.uint32)
+    start = np.arange(len(keys) + 1) * keys.dtype.itemsize * KEY_NUMBERS
+    pairs, ids = vocabulary.build(keys.reshape(-1).view(np.uint8), start)
+    total = words + len(pairs.start) - 1
+    chosen[chosen == words] = total
+    chosen[own] = words + ids
+    return pairs, total
+
+
+def guard(built: PostArrays, guards: NDArray[np.void]) -> PostArrays:
+    """The same with guards, one a filter, beside the entries that are owned by filters."""
+    own = guards[built.owner[direct_count(built) :]]
+    return built._replace(guards=own) if (own["column"] >= 0).any() else built
 
 
 def _lists(
@@ -308,12 +359,24 @@ def chosen(rows: PostRows, owner: NDArray[np.int64]) -> PostRows:
     own = owner[rows.owner]
     kept = np.flatnonzero(own >= 0)
     kept = kept[np.argsort(own[kept], kind="stable")]
-    first = rows.token_start[kept]
-    sizes = rows.token_start[kept + 1] - first
-    start = np.zeros(len(kept) + 1, np.int64)
+    return take(rows, kept)._replace(owner=own[kept])
+
+
+def take(rows: PostRows, chosen: NDArray[np.int64]) -> PostRows:
+    """Some rows, in the order given; a row may be given more than once."""
+    first = rows.token_start[chosen]
+    sizes = rows.token_start[chosen + 1] - first
+    start = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
-    tokens = rows.tokens[ranges(first, sizes)]
-    return PostRows(rows.forms, rows.form[kept], own[kept], rows.boxes[kept], start, tokens)
+    return PostRows(
+        rows.forms,
+        rows.form[chosen],
+        rows.owner[chosen],
+        rows.boxes[chosen],
+        start,
+        rows.tokens[ranges(first, sizes)],
+        rows.strings[chosen] if len(rows.strings) else rows.strings,
+    )
 
 
 def ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 Each filter is put under one access path, which the planner chooses:
 
 - *words*: where a check needs words in a list or text; with them goes the box in which another
-  check needs the event to be;
+  check needs the event to be, a string that a third one needs, and the bounds of a number;
 - *combined*: where checks need strings in several columns, or in one and a place: posted likewise,
   under all of these strings at once;
 - *region*: where a check asks for a relation to an area, *place*: where it needs contact with, or
@@ -33,6 +33,7 @@ from fencepost.index.table import ITEMS, TEXT, TableArrays
 from fencepost.kernels import matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.posts_arrays import GUARD
 from fencepost.kernels.region_walk import RegionArrays
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import RTreeArrays
@@ -41,6 +42,10 @@ from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
 _EVENTS_SEEN = -1  # the last of the state, after what kernels need
+_MOST_SHARE = 0.5  # of a string, for it to go with words
+_MOST_STRINGS = 8  # of one check; more are many postings for one filter
+_MOST_STRING_COLUMNS = 4
+_FEWEST_OF_A_COLUMN = 8  # at least one of so many filters must need a string of it
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 
@@ -161,6 +166,7 @@ def build(
     most_chains = max(table.shapes.most_chains, 1)
     all_words = len(words.start) + len(together.arrays.words.start) - 2
     laid_out = posts.build(posts.join([direct, posted, together.rows]), all_words, tell)
+    laid_out = posts.guard(laid_out, _guards(checks, owner, chosen))
     together.give_discs(laid_out)
     once = _found_once(table, chosen)
     state = np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64)
@@ -299,24 +305,87 @@ def _posted(
             )
         )
     posted = _on_both_sides(posts.join(parts), chosen_plan)
-    chosen_plan.put_under(Path.WORDS, filters, _word_shares(posted)[filters])
-    return posted
+    shares = _word_shares(posted)[filters]
+    strings = _strings(checks, owner, set_start, filters, chosen_plan.shares)
+    checks["flags"][strings[strings >= 0]] |= matching.FOUND
+    shares *= np.append(chosen_plan.shares, 1.0)[strings[filters]].astype(np.float32)
+    chosen_plan.put_under(Path.WORDS, filters, shares)
+    return _with_each_string(posted, checks, strings, set_items, set_start)
+
+
+def _strings(
+    checks: NDArray[np.void],
+    owner: NDArray[np.int64],
+    set_start: NDArray[np.int64],
+    filters: NDArray[np.int64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Of each filter the check for a string that goes with its words, or -1.
+
+    An event looks for its words once more for each string column, so there are few of them.
+    """
+    worded = np.zeros(int(owner.max(initial=-1)) + 1, bool)
+    worded[filters] = True
+    asked = (checks["kind"] == matching.MEMBER) & ((checks["flags"] & matching.NEGATED) == 0)
+    own = np.flatnonzero(asked & worded[owner] & (shares <= _MOST_SHARE))
+    sizes = np.diff(set_start)[checks["item"][own]]
+    own = own[(sizes > 0) & (sizes <= _MOST_STRINGS)]
+    columns, number, counts = np.unique(
+        checks["column"][own], return_inverse=True, return_counts=True
+    )
+    often = np.argsort(-counts, kind="stable")[:_MOST_STRING_COLUMNS]
+    pays = np.zeros(len(columns), bool)
+    pays[often] = counts[often] * _FEWEST_OF_A_COLUMN >= len(filters)
+    own = own[pays[number]]
+    own = own[np.argsort(-shares[own], kind="stable")]
+    chosen = np.full(len(worded), -1, np.int64)
+    chosen[owner[own]] = own  # the smallest share is written last, and stays
+    return chosen
+
+
+def _with_each_string(
+    posted: PostRows,
+    checks: NDArray[np.void],
+    strings: NDArray[np.int64],
+    set_items: NDArray[np.uint32],
+    set_start: NDArray[np.int64],
+) -> PostRows:
+    """The rows, those of a filter with a check for strings once for each of them."""
+    own = strings[posted.owner]
+    if not (own >= 0).any():
+        return posted
+    sets = checks["item"][own].astype(np.int64)
+    sizes = np.where(own >= 0, set_start[sets + 1] - set_start[sets], 1)
+    rows = np.repeat(np.arange(len(own)), sizes)
+    found = np.full(len(rows), -1, np.int64)
+    with_one = own[rows] >= 0
+    found[with_one] = set_items[ranges(set_start[sets[own >= 0]], sizes[own >= 0])]
+    column = np.where(own >= 0, checks["column"][own].astype(np.int64), -1)
+    kinds, form = np.unique(posted.form << 32 | (column + 1), return_inverse=True)
+    forms = tuple(
+        posted.forms[kind >> 32]._replace(string_column=(kind & 0xFFFFFFFF) - 1)
+        for kind in kinds.tolist()
+    )
+    repeated = posts.take(posted, rows)
+    return repeated._replace(forms=forms, form=form[rows], strings=found)
+
+
+def _guards(checks: NDArray[np.void], owner: NDArray[np.int64], chosen: Plan) -> NDArray[np.void]:
+    """Of each filter the numbers of an event that may satisfy it, by its most telling check."""
+    guards = np.zeros(len(chosen.path), GUARD)
+    guards["column"] = -1
+    posted = (chosen.path == Path.WORDS) | (chosen.path == Path.COMBINED)
+    own = np.flatnonzero((chosen.source == matching.NUMBERS) & posted[owner])
+    own = own[np.argsort(-chosen.shares[own], kind="stable")]
+    guards["column"][owner[own]] = checks["column"][own]
+    guards["low"][owner[own]], guards["high"][owner[own]] = chosen.intervals[own].T
+    return guards
 
 
 def _on_both_sides(posted: PostRows, chosen_plan: Plan) -> PostRows:
     """The rows, and those that have another box beyond the antimeridian once more, with that."""
     split, beyond = chosen_plan.places.beyond_of(chosen_plan.place[posted.owner])
-    first = posted.token_start[split]
-    sizes = posted.token_start[split + 1] - first
-    again = PostRows(
-        posted.forms,
-        posted.form[split],
-        posted.owner[split],
-        beyond,
-        np.cumsum(np.append(0, sizes)),
-        posted.tokens[ranges(first, sizes)],
-    )
-    return posts.join([posted, again])
+    return posts.join([posted, posts.take(posted, split)._replace(boxes=beyond)])
 
 
 def _word_shares(posted: PostRows) -> NDArray[np.float32]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS
 from fencepost.kernels.orient import orient
 from fencepost.kernels.shapes import BOUNDARY, LINES, POINTS
 from fencepost.kernels.trees import (
@@ -18,6 +21,12 @@ from fencepost.kernels.trees import (
 INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
 ALL_CHAINS = -1
 
+_MOST_IN_A_ROW = 128  # points of a ring up to which no tree pays
+_ONE = np.uint64(1)
+# What the rounding of a product less another can be, of the sum of both: Shewchuk's (3 + 16 e) e.
+_ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
+_TINY = 1e-300  # exceeds what is lost where products are too small for doubles
+
 
 @kernel
 def locate(g, shape, px, py, stack):
@@ -29,6 +38,49 @@ def locate(g, shape, px, py, stack):
     if g.shapes[shape]["dimension"] == LINES:
         return locate_on_lines(g, shape, px, py, stack)
     return locate_in_area(g, shape, ALL_CHAINS, px, py, stack)
+
+
+@inlined
+def is_place(shapes, row):
+    """Whether points are all at one place, which is a corner of their box."""
+    return shapes[row]["x0"] == shapes[row]["x1"] and shapes[row]["y0"] == shapes[row]["y1"]
+
+
+@inlined
+def point_in_area(g, shape, x, y, stack):
+    """The relation of a point to an area whose box it is in."""
+    first, stop = chains_of(g, shape)
+    low, high = points_of(g, first)
+    if stop - first > 1 or high - low > _MOST_IN_A_ROW:
+        return point_in_rings(g, shape, x, y, stack)
+    return point_in_ring(g, shape, low, high - 1, x, y, stack)
+
+
+@inlined
+def point_in_ring(g, shape, first, last, x, y, stack):
+    """The same for an area of one ring, which has the points first to last."""
+    inside = unsure = np.int64(0)
+    # As it is written here, it becomes code for vectors; many other ways do not.
+    for k in range(np.uint64(first), np.uint64(last)):
+        x0, y0 = g.x[k] - x, g.y[k] - y
+        x1, y1 = g.x[k + _ONE] - x, g.y[k + _ONE] - y
+        upward = y1 > 0.0
+        crosses = (y0 > 0.0) != upward
+        left, right = x0 * y1, x1 * y0
+        turn = left - right
+        far = abs(turn) > _ROUNDING * (abs(left) + abs(right)) + _TINY
+        inside += crosses & ((turn > 0.0) == upward)
+        unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (not does not do)
+    if unsure:
+        return point_in_rings(g, shape, x, y, stack)
+    return INSIDE if inside & 1 else DISJOINT
+
+
+@inlined
+def point_in_rings(g, shape, x, y, stack):
+    """The same, exactly and whatever the area is like."""
+    where = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
+    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
 
 
 @kernel

@@ -18,15 +18,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.combined import CombinedArrays, find_combined, words_of_events
+from fencepost.kernels.combined import CombinedArrays, words_of_events
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84
 from fencepost.kernels.like import compare, like
-from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate_in_area
-from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS, relation_of_matrix
-from fencepost.kernels.posts import find
-from fencepost.kernels.posts_arrays import COMBINED, PostArrays
+from fencepost.kernels.locate import is_place, point_in_area
+from fencepost.kernels.matrices import DISJOINT, relation_of_matrix
+from fencepost.kernels.posted import find_posted
+from fencepost.kernels.posts_arrays import PostArrays
+from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.region_points import find_points
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.kernels.relate import matrix_of
@@ -46,8 +47,9 @@ from fencepost.kernels.rooms import (
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
-from fencepost.kernels.trees import boxes_apart, chains_of, covers_point, points_of
+from fencepost.kernels.trees import boxes_apart
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
+from fencepost.kernels.with_strings import words_with_strings
 
 RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
 
@@ -85,6 +87,7 @@ CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
 
+_FETCHED = 64  # filters whose checks are asked for before they are read
 _FEW = 24  # results that are sorted by insertion
 _DENSE = 8  # with at least one result for so many words of bits, bits sort faster
 # Which bit a power of two is, by its remainder: no two have the same.
@@ -203,10 +206,10 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
     candidates = room.candidates
     most = most_candidates(segment)
     combined = words_of_events(segment.arrays.combined, string_id)
-    begin = ahead = 0  # what is combined has been looked for from the first of them to the second
+    with_string = words_with_strings(segment.arrays.posts, events.arrays, string_id, item_id)
+    posted = segment.arrays.posts.owner.shape[0] > 0
+    begin = ahead = 0  # what is posted has been looked for from the first of them to the second
     matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
-    groups = segment.arrays.posts.groups
-    with_words = groups.shape[0] > 0 and groups[0]["list_column"] != COMBINED
     with_others = _has_others(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
     points_begin = points_end = 0  # points have been looked for, as above
@@ -231,17 +234,13 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
             else:
                 found = _walked(segment, events, e, True, room.pairs, results, found)
                 total = _walked(segment, events, e, False, room.pairs, candidates, total)
-        if with_words:
-            found, total = find(
-                segment.arrays.posts, events.arrays, item_id, e, room.pairs, room.posts,
-                results, found, candidates, total,
-            )  # fmt: skip
-        if combined.shape[0] > 0:
+        if posted:
             if e == ahead:
                 begin = e
-                ahead = find_combined(
-                    segment, events, combined, e, room.pairs, room.posts.near, room.ahead
-                )
+                ahead = find_posted(
+                    segment, events, item_id, with_string, combined, e, room.pairs, room.posts,
+                    room.ahead,
+                )  # fmt: skip
             for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
                 results[found] = matches[k]
                 found += 1
@@ -255,6 +254,7 @@ def _match_segment(segment, s, events, room_handle, room, now, version, found, u
                 segment, events, string_id, e, version, room.pairs, candidates, total
             )
         room.counts[CANDIDATES] += total
+        _fetch_checks(segment, candidates, total)
         for k in range(total):
             f = candidates[k]
             subscription = owner[f]
@@ -530,6 +530,26 @@ def place_of_string(text, start, stop, source):
 
 
 @kernel
+def _fetch_checks(segment, candidates, total):
+    """Ask for what will be read of some filters, each array of all of them before the next."""
+    total = min(total, _FETCHED)
+    checks = segment.arrays.checks
+    filter_check = segment.arrays.filter_check
+    shapes = segment.arrays.shapes.shapes
+    for k in range(total):
+        prefetch(filter_check, np.int64(candidates[k]))
+        prefetch(segment.arrays.filter_subscription, np.int64(candidates[k]))
+    for k in range(total):
+        first, last = filter_check[candidates[k]], filter_check[candidates[k] + 1]
+        for j in range(first, last):
+            prefetch(checks, np.int64(j))
+    for k in range(total):
+        for j in range(filter_check[candidates[k]], filter_check[candidates[k] + 1]):
+            if checks[j]["kind"] == RELATE or checks[j]["kind"] == NEAR:
+                prefetch(shapes, np.int64(checks[j]["item"]))
+
+
+@kernel
 def _check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     checks = segment.arrays.checks
@@ -678,8 +698,8 @@ def _relate(segment, check, events, e, room):
             code = DISJOINT
         elif a_dimension == AREAS:
             code = area_relation(g, a, h, b, room)
-        elif a_dimension == POINTS and _is_single(g, a):
-            code = _point_in_area(g, a, h, b, room.stack)
+        elif a_dimension == POINTS and is_place(g.shapes, a):
+            code = point_in_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], room.stack)
         else:
             code = relation_of_matrix(matrix_of(g, a, h, b, 0, room))
         mask = check["areas_mask"]
@@ -692,23 +712,6 @@ def _relate(segment, check, events, e, room):
     if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
         return YES
     return NO
-
-
-@inlined
-def _is_single(g, a):
-    first, _ = chains_of(g, a)
-    low, high = points_of(g, first)
-    return high - low == 1
-
-
-@kernel
-def _point_in_area(g, a, h, b, stack):
-    first, _ = chains_of(g, a)
-    k, _ = points_of(g, first)
-    where = EXTERIOR
-    if covers_point(h.shapes, b, g.x[k], g.y[k]):
-        where = locate_in_area(h, b, -1, g.x[k], g.y[k], stack)
-    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
 
 
 @kernel

@@ -21,6 +21,7 @@ from fencepost.kernels.posts_arrays import (
     height,
     image,
     level_range,
+    passes,
 )
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
@@ -43,7 +44,7 @@ class PostScratch(NamedTuple):
 
     bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
     filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
-    known: Positions  # words of one event
+    known: Positions  # words of one event, then those that stand for a string and a word
     lists: Positions  # of those words
     queue: Positions  # pairs of a list and a block of its tree
     found: Positions  # blocks
@@ -51,14 +52,15 @@ class PostScratch(NamedTuple):
 
 
 @kernel
-def find(posts, events, item_id, e, room, own, results, found, candidates, total):
+def find(posts, events, item_id, with_string, e, room, own, results, found, candidates, total):
     """Append subscriptions that event e matches to `results`, filters it may match to `candidates`.
 
     posts : PostArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
-    own : PostScratch, whose bits are all 0. Returns how many of both there are now.
+    with_string : see `words_with_strings`. own : PostScratch, whose bits are all 0. Returns how
+    many of both there are now.
     """
-    column = np.int64(-1)
-    known = 0
+    column = strings = np.int64(-1)
+    known = first = end = 0
     for g in range(posts.groups.shape[0]):
         asked = np.int64(posts.groups[g]["list_column"])
         if asked == COMBINED:  # these come last, and are found otherwise
@@ -73,9 +75,13 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
             if not (posts.groups[g]["accepts"] >> kind) & 1:
                 continue
             if asked != column:
-                _forget(own, known)
-                column = asked
-                known = _learn(events, item_id, e, column, own)
+                _forget(own, end)
+                column, strings = asked, np.int64(-1)
+                known = end = _learn(events, item_id, e, column, own)
+            asked_strings = np.int64(posts.groups[g]["strings"])
+            if asked_strings >= 0 and asked_strings != strings:  # groups of one are neighbours
+                strings, first = asked_strings, end
+                end = _learn_with(events, with_string, e, column, strings, own, end)
         x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
         boxed = True
         if place >= 0:
@@ -84,14 +90,18 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
             boxed = fills_its_box(events.shapes, place)
         a, c = image(posts.knots, g, 0, x0), image(posts.knots, g, 0, x1)
         b, d = image(posts.knots, g, 1, y0), image(posts.knots, g, 1, y1)
-        words = known if asked >= 0 else 0
+        begin, stop = 0, known if asked >= 0 else 0
+        if posts.groups[g]["strings"] >= 0:
+            begin, stop = first, end
+            if begin == stop:
+                continue
         near = -1
-        if asked >= 0 and _few_near(posts, g, a, b, c, d, words):
-            near = _by_place(posts, g, a, b, c, d, room.stack, own, words)
+        if asked >= 0 and _few_near(posts, g, a, b, c, d, stop - begin):
+            near = _by_place(posts, g, a, b, c, d, room.stack, own, stop - begin)
         if near < 0:
-            near = _by_words(posts, g, a, b, c, d, own, words, 0)
+            near = _by_words(posts, g, a, b, c, d, own, begin, stop, 0)
         else:  # of the lists, that of filters without words is left
-            near = _by_words(posts, g, a, b, c, d, own, 0, near)
+            near = _by_words(posts, g, a, b, c, d, own, 0, 0, near)
         _fetch(posts, own, near)
         direct = posts.groups[g]["direct"]
         for k in range(near):
@@ -100,7 +110,7 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
                 continue
             if not direct:
                 candidates[total] = posts.owner[entry]
-                total += 1
+                total += passes(posts, entry, events, e)
                 continue
             if place >= 0:
                 if boxed:
@@ -115,7 +125,7 @@ def find(posts, events, item_id, e, room, own, results, found, candidates, total
                     continue
             results[found] = posts.owner[entry]
             found += 1
-    _forget(own, known)
+    _forget(own, end)
     return found, total
 
 
@@ -126,12 +136,31 @@ def _learn(events, item_id, e, column, own):
     for k in range(events.list_start[column, e], events.list_stop[column, e]):
         token = item_id[k]
         if token >= 0:
-            bit = _ONE << np.uint64(token & 63)
-            own.bits[token >> 6] |= bit
-            own.filter[(token & _FILTER_MASK) >> 6] |= bit
-            own.known[known] = token
+            _mark(own, token, known)
             known += 1
     return known
+
+
+@inlined
+def _learn_with(events, with_string, e, column, strings, own, known):
+    """The same for the words that stand for a string and a word, after those that are known."""
+    for k in range(events.list_start[column, e], events.list_stop[column, e]):
+        if with_string[strings, k] >= 0:
+            _mark(own, with_string[strings, k], known)
+            known += 1
+    alone = with_string[strings, with_string.shape[1] - events.geometry.shape[1] + e]
+    if alone >= 0:
+        _mark(own, alone, known)
+        known += 1
+    return known
+
+
+@inlined
+def _mark(own, token, known):
+    bit = _ONE << np.uint64(token & 63)
+    own.bits[token >> 6] |= bit
+    own.filter[(token & _FILTER_MASK) >> 6] |= bit
+    own.known[known] = token
 
 
 @inlined
@@ -142,14 +171,14 @@ def _forget(own, known):
 
 
 @kernel
-def _by_words(posts, g, a, b, c, d, own, words, near):
-    """Append entries of group g under `words` known words, or none, whose images meet a box.
+def _by_words(posts, g, a, b, c, d, own, begin, stop, near):
+    """Append entries of group g under some of the known words, or none, whose images meet a box.
 
     Step by step all addresses are known before any is waited for.
     """
     none = np.int64(posts.token_lists.shape[0] - 2)
     lists = 0
-    for k in range(words):
+    for k in range(begin, stop):
         token = np.int64(own.known[k])
         for n in range(posts.token_lists[token], posts.token_lists[token + 1]):
             prefetch(posts.lists, n)
@@ -263,6 +292,9 @@ def _fetch(posts, own, near):
         entry = np.int64(own.near[k] & _ENTRY)
         prefetch(posts.rest, np.int64(posts.rest_start[entry]))
         prefetch(posts.owner, entry)
+        guard = entry - (posts.owner.shape[0] - posts.guards.shape[0])
+        if guard >= 0:
+            prefetch(posts.guards, guard)
 
 
 @inlined

@@ -21,6 +21,12 @@ are the coordinates themselves compared. So the rounding of the map can decide n
 boxes of like size together, by blocks of 16 with a tree over them: of each the word it is posted
 under, and which entry it is. An event that meets few of these blocks, for the words it has, looks
 for its words there instead.
+
+*A string may go with the words.* Filters of a group that has a string column also need one of its
+strings; they are posted under words that stand for a string and a word, see `with_strings`.
+
+*A number may guard an entry.* What is found is looked at again, check by check, and that is a wait
+for memory. An entry whose filter needs a number between two bounds has these beside it.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import inlined
 from fencepost.kernels.shapes import Floats, Positions
 from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels.vocabulary import Vocabulary
 
 PLAIN = 32  # entries of a list up to which no tree pays
 PIECES = 256  # of a map; each has as many steps
@@ -51,6 +58,7 @@ GROUP = np.dtype(
         ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
         ("accepts", "u4"),  # bit k: attributes of kind k count
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
+        ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
         ("decides", "u4"),  # of COMBINED: NOTHING, or what decides a filter: contact or distance
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),
@@ -68,6 +76,15 @@ LIST = np.dtype(
         ("count", "u4"),
         ("node", "u4"),
         ("group", "u4"),
+    ],
+    align=True,
+)
+
+GUARD = np.dtype(
+    [
+        ("low", "f8"),  # a number must not be below, nor above the other
+        ("high", "f8"),
+        ("column", "i4"),  # of numbers; -1: any event passes
     ],
     align=True,
 )
@@ -91,6 +108,22 @@ class PostArrays(NamedTuple):
     spatial_boxes: NDArray[np.uint16]
     spatial_nodes: NDArray[np.uint16]
     density: NDArray[np.float32]  # (groups, cells): how many blocks a point in a cell meets
+    guards: NDArray[np.void]  # GUARD, of the last entries; those before have none
+    string_columns: Positions
+    string_words: Vocabulary  # of a string column, a string and a word: three numbers, as bytes
+
+
+@inlined
+def passes(posts, entry, events, e):
+    """Whether an event has the number that guards an entry, if one does."""
+    k = entry - (posts.owner.shape[0] - posts.guards.shape[0])
+    if k < 0:
+        return True
+    column = posts.guards[k]["column"]
+    if column < 0:
+        return True
+    value = events.number[column, e]
+    return posts.guards[k]["low"] <= value <= posts.guards[k]["high"]
 
 
 @inlined

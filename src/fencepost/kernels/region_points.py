@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.locate import ALL_CHAINS, EXTERIOR, INTERIOR, locate_in_area
-from fencepost.kernels.matrices import DISJOINT, INSIDE, MEETS
+from fencepost.kernels.locate import point_in_ring, point_in_rings
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import POINTS, Positions
 from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
@@ -24,13 +23,9 @@ CHUNK = 64  # events at a time
 _QUEUE = 2**13  # blocks, regions or matches of theirs; with more, there are fewer at a time
 _HALF = np.uint64(32)
 _LOWER = np.uint64(2**32 - 1)
-_ONE = np.uint64(1)
 _BLOCK_NUMBERS = 4 * WIDTH
 _LINE = 8  # numbers in a line of the cache
 _MOST_LINES = 6  # of a region's points are asked for along each axis
-# What the rounding of a product less another can be, of the sum of both: Shewchuk's (3 + 16 e) e.
-_ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
-_TINY = 1e-300  # exceeds what is lost where products are too small for doubles
 
 
 class PointRoom(NamedTuple):
@@ -174,28 +169,12 @@ def _find(segment, events, begin, stop, stack, room):
 @inlined
 def _relation(given, entries, entry, x, y, stack):
     """The relation of a point to a region whose box it is in."""
-    sure = entries[entry]["rings"] == 1
-    inside = np.int64(0)
-    if sure:
-        first = np.uint64(entries[entry]["first"])
-        last = first + np.uint64(entries[entry]["points"]) - _ONE
-        unsure = np.int64(0)
-        # As it is written here, it becomes code for vectors; many other ways do not.
-        for k in range(first, last):
-            x0, y0 = given.x[k] - x, given.y[k] - y
-            x1, y1 = given.x[k + _ONE] - x, given.y[k + _ONE] - y
-            upward = y1 > 0.0
-            crosses = (y0 > 0.0) != upward
-            left, right = x0 * y1, x1 * y0
-            turn = left - right
-            far = abs(turn) > _ROUNDING * (abs(left) + abs(right)) + _TINY
-            inside += crosses & ((turn > 0.0) == upward)
-            unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (not does not do)
-        sure = unsure == 0
-    if sure:
-        return INSIDE if inside & 1 else DISJOINT
-    where = locate_in_area(given, np.int64(entries[entry]["shape"]), ALL_CHAINS, x, y, stack)
-    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
+    shape = np.int64(entries[entry]["shape"])
+    if entries[entry]["rings"] == 1:
+        first = np.int64(entries[entry]["first"])
+        last = first + np.int64(entries[entry]["points"]) - 1
+        return point_in_ring(given, shape, first, last, x, y, stack)
+    return point_in_rings(given, shape, x, y, stack)
 
 
 @inlined

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.combined import AHEAD, Ahead
 from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.posted import AHEAD, Ahead
 from fencepost.kernels.posts import FILTER_WORDS, PostScratch
 from fencepost.kernels.region_points import PointRoom, point_room
 from fencepost.kernels.shapes import STACK
@@ -63,6 +63,7 @@ def fitted(room_handle, segment, events):
             items = max(items, events.arrays.list_stop[c, e] - events.arrays.list_start[c, e])
     words = segment.arrays.posts.token_lists.shape[0] // 64 + 1
     lists = (items + 1) * segment.arrays.posts.groups.shape[0]
+    items += (items + 1) * segment.arrays.posts.string_columns.shape[0]
     entries = segment.arrays.posts.owner.shape[0]
     if (
         room.pairs.touched.shape[0] >= 2 * chains

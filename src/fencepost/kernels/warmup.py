@@ -25,6 +25,7 @@ from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
     GROUP,
+    GUARD,
     LIST,
     PADDING,
     PIECES,
@@ -175,7 +176,7 @@ def _segment() -> SegmentArrays:
         none,
         np.empty(0, np.uint8),
         CombinedArrays(positions, none, words),
-        _posts(),
+        _posts(words),
         regions,
         trees,
         trees,
@@ -184,7 +185,7 @@ def _segment() -> SegmentArrays:
     )
 
 
-def _posts() -> PostArrays:
+def _posts(words: vocabulary.Vocabulary) -> PostArrays:
     """No posts; what lays them out is compiled by the way."""
     boxes, images = np.empty((0, 4)), np.empty((0, 4), np.uint16)
     rows, tokens = np.empty(0, np.int64), np.empty(0, np.uint32)
@@ -208,7 +209,8 @@ def _posts() -> PostArrays:
     posts_layout.distinct(start, rows, rows, start)
     return PostArrays(
         np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
-        tokens, tokens, boxes, tokens, tokens, padding, padding, density,
+        tokens, tokens, boxes, tokens, tokens, padding, padding, density, np.empty(0, GUARD),
+        tokens, words,
     )  # fmt: skip
 
 

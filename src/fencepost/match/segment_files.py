@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.posts_arrays import GROUP, LIST, PostArrays
+from fencepost.kernels.posts_arrays import GROUP, GUARD, LIST, PostArrays
 from fencepost.kernels.region_walk import ENTRY, RegionArrays
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import TREE, RTreeArrays
@@ -119,6 +119,7 @@ _PARTS: dict[str, Any] = {
     "combined": CombinedArrays,
     "combined.words": Vocabulary,
     "posts": PostArrays,
+    "posts.string_words": Vocabulary,
     "regions": RegionArrays,
     "regions.trees": RTreeArrays,
     "trees": RTreeArrays,
@@ -130,6 +131,7 @@ _RECORDS = {
     "checks": CHECK,
     "posts.groups": GROUP,
     "posts.lists": LIST,
+    "posts.guards": GUARD,
     "regions.entries": ENTRY,
     "regions.large": ENTRY,
     "regions.trees.trees": TREE,

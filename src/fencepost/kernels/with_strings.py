@@ -1,0 +1,57 @@
+"""Words together with a string of another column.
+
+A filter that needs words and a string is posted, where that pays, under a word that stands for
+both, which few events have. Such words are numbered behind all others; which string and which word
+one stands for is looked up in a table of its own. A filter may need a string and no word: of that,
+the word is the number after the last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.compiling import kernel
+from fencepost.kernels.vocabulary import look_up_all
+
+KEY_NUMBERS = 3  # the string column, the string, the word
+_KEY_BYTES = 4 * KEY_NUMBERS
+
+
+@kernel
+def words_with_strings(posts, events, string_id, item_id):
+    """Of each string column and item, and then event: the word for its string and it; or -1.
+
+    string_id, item_id : the numbers of the events' strings and items, negative where unknown.
+    """
+    items, count = item_id.shape[0], string_id.shape[1]
+    found = np.full((posts.string_columns.shape[0], items + count), np.int64(-1))
+    plain = posts.token_lists.shape[0] - 2 - (posts.string_words.start.shape[0] - 1)
+    keys = np.zeros((items + count) * KEY_NUMBERS, np.uint32)
+    start, stop = np.empty(items + count, np.int64), np.empty(items + count, np.int64)
+    for s in range(found.shape[0]):
+        column = posts.string_columns[s]
+        start[:] = -1
+        for e in range(count):
+            string = string_id[column, e]
+            if string < 0:
+                continue
+            for c in range(events.list_start.shape[0]):
+                for k in range(events.list_start[c, e], events.list_stop[c, e]):
+                    if item_id[k] >= 0:
+                        _write(keys, start, k, s, string, item_id[k])
+            _write(keys, start, items + e, s, string, plain)
+        for k in range(items + count):
+            stop[k] = start[k] + _KEY_BYTES
+        look_up_all(posts.string_words, keys.view(np.uint8), start, stop, found[s])
+        for k in range(items + count):
+            if found[s, k] >= 0:
+                found[s, k] += plain
+    return found
+
+
+@kernel
+def _write(keys, start, k, column, string, word):
+    keys[KEY_NUMBERS * k] = column
+    keys[KEY_NUMBERS * k + 1] = string
+    keys[KEY_NUMBERS * k + 2] = word
+    start[k] = _KEY_BYTES * k

@@ -1,0 +1,109 @@
+"""Filters that need words, and beside them strings and numbers, against the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fencepost import Matcher
+from fencepost.kernels.posts_arrays import PostArrays
+from fencepost.match.catalogue import Snapshot
+
+KINDS = ("taxi", "bus", "it's", "", "tram")
+WORDS = ("hail", "storm", "wind", "Rain", "snow!", "")
+
+
+def condition(rng: np.random.Generator) -> str:
+    """Words, and most often strings, a number and a place."""
+
+    def some(of: tuple[str, ...], least: int, most: int) -> str:
+        chosen = rng.choice(of, rng.integers(least, most + 1), replace=False)
+        return ", ".join("'" + str(word).replace("'", "''") + "'" for word in chosen)
+
+    column = "words" if rng.random() < 0.8 else "text"
+    function = rng.choice(["A_CONTAINS", "A_OVERLAPS", "A_EQUALS"], p=[0.7, 0.2, 0.1])
+    parts = [f"{function}({column}, ({some(WORDS, 1, 3)}))"]
+    if rng.random() < 0.9:
+        parts.append(f"kind IN ({some(KINDS, 1, 3)})")
+    if rng.random() < 0.4:
+        parts.append(f"state {rng.choice(['=', '<>'])} {some(KINDS, 1, 1)}")
+    if rng.random() < 0.7:
+        low = int(rng.integers(0, 8))
+        parts.append(f"price BETWEEN {low} AND {low + rng.integers(0, 4)}")
+    if rng.random() < 0.3:
+        parts.append(f"NOT (price > {rng.integers(0, 10)})")
+    if rng.random() < 0.7:
+        x, y = rng.integers(0, 4, 2).tolist()
+        shape = f"POLYGON(({x} {y}, {x + 3} {y}, {x + 1} {y + 3}, {x} {y}))"
+        parts.append(f"S_INTERSECTS(geometry, {shape})")
+    return " AND ".join(parts)
+
+
+def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
+    """Of which some lack something, or have something else in its place."""
+    found = []
+    for _ in range(count):
+        event: dict[str, Any] = {
+            "words": rng.choice(WORDS, rng.integers(0, 5), replace=False).tolist(),
+            "text": " ".join(rng.choice(WORDS, 3).tolist()),
+            "kind": str(rng.choice([*KINDS, "unheard of"])),
+            "state": str(rng.choice(KINDS)),
+            "price": int(rng.integers(-1, 11)),
+            "geometry": f"POINT({rng.integers(0, 6)} {rng.integers(0, 6)})",
+        }
+        for name in ("kind", "price", "words", "geometry"):
+            if rng.random() < 0.08:
+                del event[name]
+        if rng.random() < 0.1:
+            event["words"] = "Storm and rain"
+        found.append(event)
+    return found
+
+
+def posts_of(snapshot: Snapshot) -> list[PostArrays]:
+    return [shelf.segment.arrays.posts for shelf in snapshot]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_with_strings_and_numbers_say_what_the_reference_says(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng([7, seed])
+    table = pa.table(
+        {"id": [str(k) for k in range(250)], "expression": [condition(rng) for _ in range(250)]}
+    )
+    given = events(rng, 40)
+    ours, reference = Matcher(), Matcher(index="reference")
+    for matcher in (ours, reference):
+        matcher.subscribe_many(table)
+    ours.save(tmp_path / "index")  # which makes a segment of them
+    opened = Matcher.open(tmp_path / "index")
+    built = posts_of(opened.snapshot())
+    assert any(len(posts.string_columns) for posts in built)
+    assert any(len(posts.guards) for posts in built)
+    expected = [reference.match(event) for event in given]
+    assert any(expected)
+    for matcher in (ours, opened):
+        assert [matcher.match(event) for event in given] == expected
+        found = matcher.match_batch(given).to_pylist()
+        pairs = {(row["event"], row["subscription"]) for row in found}
+        assert pairs == {(k, name) for k, names in enumerate(expected) for name in names}
+        assert len(pairs) == len(found)
+
+
+def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> None:
+    matcher = Matcher()
+    for k in range(40):
+        kinds = ", ".join(f"'k{j}'" for j in range(k, k + 9))
+        matcher.subscribe(
+            f"{k}", f"A_CONTAINS(words, ('hail')) AND kind IN ({kinds}) AND state = 'on'"
+        )
+    matcher.save(tmp_path / "index")
+    opened = Matcher.open(tmp_path / "index")
+    assert not any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))
+    event = {"words": ["hail"], "kind": "k8", "state": "on"}
+    assert opened.match(event) == sorted(str(k) for k in range(9))

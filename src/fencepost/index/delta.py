@@ -20,7 +20,7 @@ from fencepost.index.columns import Columns
 from fencepost.index.places import places_of
 from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
-from fencepost.index.table import FilterTable, encode_keys
+from fencepost.index.table import FilterTable
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import CHECK, SegmentArrays
@@ -77,6 +77,38 @@ def _empty(room: int) -> SegmentArrays:
     )
 
 
+class _Given:
+    """Where the next subscription is written; `handle` is what kernels take for it."""
+
+    def __init__(self, sizes: NDArray[np.int64]) -> None:
+        self._sizes = sizes
+        self._take(16)
+
+    def _take(self, room: int) -> None:
+        checks, text = np.empty(room, CHECK), np.empty(room, np.uint8)
+        a, b, c, d = (np.empty(room, np.int64) for _ in range(4))
+        self._arrays = growing.Given(self._sizes, np.zeros(6, np.int64), checks, a, b, c, d, text)
+        self.handle = handle(self._arrays)
+
+    def write(self, table: FilterTable) -> None:
+        """Write the only subscription of a table."""
+        text = b"".join(table.strings)
+        parts: tuple[Any, ...] = (
+            table.checks,
+            table.filter_check,
+            [0, *accumulate(map(len, table.sets))],
+            [item for one in table.sets for item in one],
+            [0, *accumulate(map(len, table.strings))],
+            np.frombuffer(text, np.uint8),
+        )
+        counts = [len(part) for part in parts]
+        if max(counts) > len(self._arrays.checks):
+            self._take(2 * max(counts))
+        self._arrays.counts[:] = counts
+        for array, part, count in zip(self._arrays[2:], parts, counts, strict=True):
+            array[:count] = part
+
+
 class Delta:
     """Subscriptions, row by row as they come.
 
@@ -91,6 +123,7 @@ class Delta:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._sizes = np.zeros(growing.SIZES, np.int64)
+        self._given = _Given(self._sizes)
         self._use(_empty(_FIRST_ROOM))
 
     def _use(self, arrays: SegmentArrays) -> None:
@@ -118,21 +151,12 @@ class Delta:
     def _add(self, filters: Sequence[Filter], expires: int, version: int) -> None:
         table = FilterTable(self._columns, compact=False)
         table.add(0, filters)
-        text, key_start = encode_keys(list(table.strings))
-        given = (
-            _laid_out(table.geometries),
-            self._sizes,
-            np.array(table.checks, CHECK),
-            np.array(table.filter_check),
-            np.array([0, *accumulate(map(len, table.sets))]),
-            np.array([item for one in table.sets for item in one], np.int64),
-            text,
-            key_start,
-            expires,
-            np.uint32(version),
-        )
+        self._given.write(table)
+        shapes = _laid_out(table.geometries)
         first = int(self._sizes[growing.FILTERS])
-        while not growing.append(self.handle, *given):
+        while not growing.append(
+            self.handle, self._given.handle, shapes, expires, np.uint32(version)
+        ):
             self._grow()
         if self._columns.space is Space.WGS84:
             self._widen(first)

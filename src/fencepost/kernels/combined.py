@@ -58,6 +58,8 @@ def words_of_events(combined, string_id):
     """
     events = string_id.shape[1]
     found = np.empty((combined.start.shape[0] - 1, events), np.int64)
+    if found.shape[0] == 0:
+        return found
     keys = np.zeros(events * KEY_NUMBERS, np.uint32)
     start, stop = np.empty(events, np.int64), np.empty(events, np.int64)
     for s in range(found.shape[0]):

@@ -6,7 +6,10 @@ nothing that is there is written to.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.copying import copy_shapes
@@ -15,6 +18,7 @@ from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.matching import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
 from fencepost.kernels.places import NOWHERE, places
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS
+from fencepost.kernels.shapes import Bytes, Ints
 from fencepost.kernels.vocabulary import add
 
 # What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
@@ -32,18 +36,34 @@ def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
     return handle(shapes), usable
 
 
+class Given(NamedTuple):
+    """A subscription to be added, in arrays that are used again for the next."""
+
+    sizes: Ints  # (SIZES,): how much the segment has so far
+    counts: Ints  # how much of each of the others is this subscription's
+    checks: NDArray[np.void]  # CHECK; about rows of shapes, sets, or keys
+    filter_check: Ints
+    set_start: Ints
+    set_items: Ints  # numbers of keys
+    key_start: Ints  # key k is text[key_start[k]:key_start[k + 1]]
+    text: Bytes
+
+
 @kernel
-def append(
-    segment, shapes, sizes, checks, filter_check, set_start, set_items, text, key_start, expires,
-    version,
-):  # fmt: skip
+def append(segment, given_handle, shapes, expires, version):
     """Add a subscription to a segment, behind those there are; whether there is room for it.
 
-    segment : handle of SegmentArrays. shapes : handle of the ShapeArrays that its checks are about.
-    sizes : (SIZES,) int64, what there is so far. checks, filter_check, set_start, set_items : as in
-    a segment, of this subscription alone; the items of sets, and of checks with a string, are
-    numbers of the keys text[key_start[k]:key_start[k + 1]]. version : from which on it is there.
+    segment : handle of SegmentArrays. given_handle : of Given. shapes : handle of the ShapeArrays
+    that its checks are about. version : from which on it is there.
     """
+    one = given_handle.arrays
+    sizes, counts = one.sizes, one.counts
+    checks = one.checks[: counts[0]]
+    filter_check = one.filter_check[: counts[1]]
+    set_start = one.set_start[: counts[2]]
+    set_items = one.set_items[: counts[3]]
+    key_start = one.key_start[: counts[4]]
+    text = one.text[: counts[5]]
     own = segment.arrays
     given = shapes.arrays
     keys = key_start.shape[0] - 1

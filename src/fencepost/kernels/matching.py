@@ -41,7 +41,7 @@ from fencepost.kernels.rooms import (
     REMOVED,
     UNSURE,
     Room,
-    fitted,
+    fit,
     most_candidates,
 )
 from fencepost.kernels.rtree import RTreeArrays, search
@@ -170,29 +170,37 @@ def match_events(segments, events_handle, room_handle, now, version):
     stops : (segments, events) int64, where those of each event end.
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
-    count = events_handle.arrays.geometry.shape[1]
-    stops = np.empty((len(segments), count), np.int64)
-    found = np.int64(0)
-    unsure = np.int64(0)
-    for s in range(len(segments)):
-        room = fitted(room_handle, segments[s], events_handle)
-        found, unsure = _match_segment(
-            segments[s], s, events_handle, room_handle, room, now, version, found, unsure, stops[s]
-        )
+    stops = np.empty((len(segments), events_handle.arrays.geometry.shape[1]), np.int64)
+    found, unsure = find_all(segments, events_handle, room_handle, now, version, stops)
     room = room_handle.arrays
-    room.counts[EVENTS] += count
-    room.counts[MATCHES] += found
-    room.counts[UNSURE] += unsure
     return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
 
 
 @kernel
-def _match_segment(segment, s, events, room_handle, room, now, version, found, unsure, stops):
+def find_all(segments, events_handle, room_handle, now, version, stops):
+    """The same, left in the room's `results` and `uncertain`; how many there are of both."""
+    found = np.int64(0)
+    unsure = np.int64(0)
+    for s in range(len(segments)):
+        fit(room_handle, segments[s], events_handle)
+        found, unsure = _match_segment(
+            segments[s], s, events_handle, room_handle, now, version, found, unsure, stops[s]
+        )
+    counts = room_handle.arrays.counts
+    counts[EVENTS] += stops.shape[1]
+    counts[MATCHES] += found
+    counts[UNSURE] += unsure
+    return found, unsure
+
+
+@kernel
+def _match_segment(segment, s, events, room_handle, now, version, found, unsure, stops):
     """Append what the events find in segment s; how many results and uncertain ones there are.
 
     segment, events : handles, as in what is called here: as arguments of a call the arrays of a
     segment are 700 machine words, which takes longer than most checks.
     """
+    room = room_handle.arrays
     state = segment.arrays.state
     once = state[ONCE] > 0
     some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now

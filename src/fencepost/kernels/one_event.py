@@ -9,7 +9,7 @@ import numpy as np
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.matching import EventArrays, match_events
+from fencepost.kernels.matching import EventArrays, find_all
 
 
 class Desk(NamedTuple):
@@ -89,14 +89,16 @@ def _with_items(event, item_start, text, shapes):
 @kernel
 def _matched(segments, events, room, now, version):
     counts = room.arrays.counts
-    before = counts.copy()
-    rows, stops, uncertain = match_events(segments, events, room, now, np.uint32(version))
-    if uncertain.shape[0] > 0:
-        counts[:] = before  # whoever decides it begins anew
+    before = (counts[0], counts[1], counts[2], counts[3])
+    stops = np.empty((len(segments), 1), np.int64)
+    total, unsure = find_all(segments, events, room, now, np.uint32(version), stops)
+    if unsure > 0:  # whoever decides it begins anew
+        for k in range(len(before)):
+            counts[k] = before[k]
         return np.empty(0, np.uint32)
     first = stops.shape[0]
-    found = np.empty(first + rows.shape[0], np.uint32)
+    found = np.empty(first + total, np.uint32)
     for k in range(first):
         found[k] = stops[k, 0]
-    found[first:] = rows
+    found[first:] = room.arrays.results[:total]
     return found

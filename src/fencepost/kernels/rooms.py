@@ -51,8 +51,8 @@ def no_room() -> Room:
 
 
 @kernel
-def fitted(room_handle, segment, events):
-    """The room behind a handle, grown to what events and a segment, handles too, need."""
+def fit(room_handle, segment, events):
+    """Let the room behind a handle grow to what events and a segment, handles too, need."""
     room = room_handle.arrays
     chains = max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes))
     most = most_candidates(segment)
@@ -75,13 +75,13 @@ def fitted(room_handle, segment, events):
         and room.posts.near.shape[0] >= entries
         and room.ahead.matches.shape[0] >= entries
     ):
-        return room
+        return
     chains = max(chains, room.pairs.touched.shape[0] >> 1)
     words = max(words, room.posts.bits.shape[0])
     items = max(items, room.posts.known.shape[0])
     lists = max(lists, room.posts.lists.shape[0])
     entries = max(entries, room.posts.near.shape[0])
-    room = Room(
+    room_handle.arrays = Room(
         Scratch(room.pairs.stack, room.pairs.pairs, np.zeros(2 * chains, np.uint8)),
         post_scratch(words, items, lists, entries),
         Ahead(
@@ -97,8 +97,6 @@ def fitted(room_handle, segment, events):
         room.uncertain,
         room.counts,
     )
-    room_handle.arrays = room
-    return room
 
 
 @inlined

@@ -259,9 +259,9 @@ def _match() -> None:
     match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
     match_one(desk, *point, item_start, text, 0, 0)
     shapes, _ = growing.laid_out(*point)
-    numbers = np.zeros(growing.SIZES, np.int64)
     start = np.zeros(1, np.int64)
-    growing.append(
-        segment, shapes, numbers, np.empty(0, CHECK), start, start, start[:0], text, start, 0,
-        np.uint32(0),
+    given = growing.Given(
+        np.zeros(growing.SIZES, np.int64), np.array([0, 1, 1, 0, 1, 0]), np.empty(0, CHECK), start,
+        start, start[:0], start, text,
     )  # fmt: skip
+    growing.append(segment, handle(given), shapes, 0, np.uint32(0))

@@ -24,7 +24,9 @@ def words_with_strings(posts, events, string_id, item_id):
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
     """
     items, count = item_id.shape[0], string_id.shape[1]
-    found = np.full((posts.string_columns.shape[0], items + count), np.int64(-1))
+    found = np.empty((posts.string_columns.shape[0], items + count), np.int64)
+    if found.shape[0] == 0:
+        return found
     plain = posts.token_lists.shape[0] - 2 - (posts.string_words.start.shape[0] - 1)
     keys = np.zeros((items + count) * KEY_NUMBERS, np.uint32)
     start, stop = np.empty(items + count, np.int64), np.empty(items + count, np.int64)

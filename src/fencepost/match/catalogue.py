@@ -66,15 +66,12 @@ class Shelf(ABC):
     Attributes
     ----------
     serial : int
-    listed : list of Subscription, optional
-        What is on it, and perhaps more behind, where it is of those that came last.
     """
 
-    __slots__ = ("listed", "serial")
+    __slots__ = ("serial",)
 
-    def __init__(self, serial: int = 0, listed: list[Subscription] | None = None) -> None:
+    def __init__(self, serial: int = 0) -> None:
         self.serial = serial
-        self.listed = listed
 
     @property
     @abstractmethod

@@ -73,7 +73,7 @@ class RecentShelf(Shelf):
     __slots__ = ("_count", "_handle", "_recent", "_segment")
 
     def __init__(self, recent: Recent) -> None:
-        super().__init__(recent.serial, recent.subscriptions)
+        super().__init__(recent.serial)
         self._recent = recent
         self._count = len(recent)
         self._handle = recent.delta.handle

@@ -5,8 +5,9 @@ shelves, and a version. A row that is removed says from which version on, so tha
 older snapshot sees all of it as it was; what belongs together (a subscription replaced) happens in
 one version.
 
-New subscriptions go through `Recent`. Once there are some thousands they become a segment of their
-own, and segments of like size are merged, all that on a thread beside. While one merges, others
+New subscriptions go through `Recent`. Once there are a thousand, whoever added the last makes a
+segment of them, which takes some milliseconds; a thread beside would have to ask for Python's lock
+at every step, and fell behind. Segments of like size are merged on one. While it merges, others
 read and write; what they removed meanwhile is removed from the merged one before it takes the place
 of the old ones.
 """
@@ -45,10 +46,6 @@ _ALIKE_BITS = 2
 _ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
 LAST_VERSION = int(NEVER_GONE) - 1
 _MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
-# Python lets one thread run at a time. With more waiting to be indexed than this, whoever adds
-# pauses a little once for each thousand, so that the thread beside is not starved.
-_FEW_WAITING = 1
-_PAUSE_S = 0.02
 _MANY = 64  # so many subscriptions at once are worth a segment
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -110,9 +107,11 @@ class Shelves:
                 self._recent.add(given.values(), version)
             for shelf, row in places:
                 shelf.remove(row, version)
-            self._publish(version)
-            if len(self._recent) >= self.most_recent:
+            filed = len(self._recent) >= self.most_recent
+            if filed:
                 self._file_recent()
+            self._publish(version)
+            if filed:
                 self._merge_beside()
 
     def remove(self, id: object) -> bool:
@@ -217,11 +216,17 @@ class Shelves:
         return FiledShelf(segment, names_table(subscriptions))
 
     def _file_recent(self) -> None:
-        """Let what came last be a shelf like the others; the thread beside will index it."""
-        if len(self._recent):
-            self._filed.append(RecentShelf(self._recent))
-            self._serial += 1
-            self._recent = Recent(self.columns, self._serial)
+        """Let what came last be a shelf like the others."""
+        if not len(self._recent):
+            return
+        # What is expired can still be asked about.
+        gone = self._recent.delta.gone[: len(self._recent)]
+        kept = np.flatnonzero(gone == NEVER_GONE).tolist()
+        if kept:
+            given = self._recent.subscriptions
+            self._filed.append(self._numbered(self._filed_at_once([given[row] for row in kept])))
+        self._serial += 1
+        self._recent = Recent(self.columns, self._serial)
 
     # Merging
 
@@ -232,8 +237,6 @@ class Shelves:
         if self._merger is None or not self._merger.is_alive():
             self._merger = threading.Thread(target=self._merge_all, daemon=True)
             self._merger.start()
-        if sum(shelf.listed is not None for shelf in self._filed) > _FEW_WAITING:
-            self._merged.wait(_PAUSE_S)
         while len(self._filed) > _MOST_UNMERGED and self._merger.is_alive():
             self._merged.wait(1.0)
 
@@ -244,7 +247,7 @@ class Shelves:
                 if chosen is None:
                     self._merger = None  # under the lock: whoever files another starts a new one
                     return
-                if len(chosen) == len(self._filed) and chosen[0].listed is None:
+                if len(chosen) == len(self._filed):
                     self._anew = False
                 version = self._snapshot.version
             merged, taken = self._merge(chosen, version)
@@ -256,7 +259,7 @@ class Shelves:
         """Neighbouring shelves to be merged, newest last; or one alone that is worth it."""
         run: list[Shelf] = []
         for shelf in reversed(self._filed):
-            if shelf.listed is not None or 2 * shelf.segment.gone_count > len(shelf):
+            if 2 * shelf.segment.gone_count > len(shelf):
                 return [shelf]
             if len(run) < _ALIKE:
                 if run and _size_class(shelf) > max(map(_size_class, run)):
@@ -269,10 +272,6 @@ class Shelves:
 
     def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
         """One shelf of what is living on some at a version, and which rows that is."""
-        listed = shelves[0].listed
-        if listed is not None:  # alone; what is expired can still be asked about
-            kept = np.flatnonzero(shelves[0].gone > version)
-            return self._filed_at_once([listed[row] for row in kept.tolist()]), [kept]
         now = self._clock()
         rows = [shelf.living(now, version) for shelf in shelves]
         parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]

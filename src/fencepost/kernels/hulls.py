@@ -48,7 +48,7 @@ def hulls(points):
     for k in range(count):
         first, stop = points.start[k], points.start[k + 1]
         start[k + 1] = start[k] + _scan(points, first, stop, order, room, x, y, start[k])
-    return Hulls(x[: start[count]].copy(), y[: start[count]].copy(), start)
+    return Hulls(x[: start[count]], y[: start[count]], start)
 
 
 @kernel
@@ -92,9 +92,10 @@ def _sort_round(points, px, py, order, room, count):
     """
     width = 1
     while width < count:
-        for low in range(0, count, 2 * width):
+        low = 0
+        while low < count:
             middle = min(low + width, count)
-            high = min(low + 2 * width, count)
+            high = min(middle + width, count)
             i, j = low, middle
             for k in range(low, high):
                 if i < middle and (j == high or not _is_before(points, px, py, order[j], order[i])):
@@ -103,7 +104,9 @@ def _sort_round(points, px, py, order, room, count):
                 else:
                     room[k] = order[j]
                     j += 1
-        order[:count] = room[:count]
+            low = high
+        for k in range(count):
+            order[k] = room[k]
         width *= 2
 
 

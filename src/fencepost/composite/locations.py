@@ -1,8 +1,8 @@
 """Where events happened, as convex hulls; whether what is asked of two of them holds, exactly.
 
 Hulls in the plane are related by `calipers`. Where its bounds leave a distance open, on the
-ellipsoid, and beside constant regions, which may be any geometries, the functions that subscriptions
-use decide.
+ellipsoid, and beside constant regions, which may be any geometries, the functions decide that
+subscriptions use.
 """
 
 from __future__ import annotations

@@ -22,12 +22,16 @@ from fencepost.errors import (
 from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
+    from fencepost.composite.model import Composite
+    from fencepost.composite.notation import parse_ops4st, render_ops4st
+    from fencepost.language.ops4st.event import parse_ops4st_event
     from fencepost.match.explain import Explanation
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
 
 __all__ = [
+    "Composite",
     "DeliveryError",
     "Explanation",
     "FencepostError",
@@ -39,18 +43,25 @@ __all__ = [
     "ModelError",
     "Relation",
     "StoreError",
+    "parse_ops4st",
+    "parse_ops4st_event",
     "relate",
     "relate_one_to_many",
     "relate_pairs",
+    "render_ops4st",
     "simplify",
 ]
 
 _LOADED_WHEN_USED = {
+    "Composite": "fencepost.composite.model",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
+    "parse_ops4st": "fencepost.composite.notation",
+    "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",
     "relate_one_to_many": "fencepost.match.relate",
     "relate_pairs": "fencepost.match.relate",
+    "render_ops4st": "fencepost.composite.notation",
     "simplify": "fencepost.match.simplify",
 }
 

@@ -34,8 +34,12 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             distance = _distance(rng, given, rng.choice(scene))
             for matcher in matchers:
                 matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
+                matcher.subscribe(f"closer {number}", _closer(given, distance))
             wanted[f"near {number}"] = [
                 are_near(ast.Near.S_DWITHIN, one, given, distance) for one in scene
+            ]
+            wanted[f"closer {number}"] = [
+                are_near(ast.Near.S_CLOSER, one, given, distance) for one in scene
             ]
         table = pa.table({"g": [one.wkb for one in scene]})
         for matcher in matchers:
@@ -44,6 +48,11 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             assert sorted(pairs) == sorted(
                 (row, id) for id, rows in wanted.items() for row, holds in enumerate(rows) if holds
             ), matcher.index
+
+
+def _closer(given: shapely.Geometry, distance: float) -> ast.Condition:
+    place = ast.Geometry(shapely.from_wkb(given.wkb))  # a linear ring as the line that it is
+    return ast.NearCondition(ast.Near.S_CLOSER, ast.Property("g"), place, float(distance))
 
 
 def _distance(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> float:

@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.match.reference.distance import beyond, same_place, within
+from fencepost.match.reference.distance import beyond, closer, same_place, within
 
 SQUARE = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"
 DONUT = "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 7 2, 7 7, 2 7, 2 2))"
@@ -70,6 +70,8 @@ def test_a_distance_is_a_bound_and_one_step_less_is_none(a: str, b: str, d: floa
     for one, other in ((first, second), (second, first)):
         assert within(one, other, d)
         assert not beyond(one, other, d)
+        assert not closer(one, other, d)
+        assert closer(one, other, nextafter(d, inf))
         assert not within(one, other, below(d))
         assert beyond(one, other, below(d))
 
@@ -90,6 +92,8 @@ def test_a_distance_is_a_bound_and_one_step_less_is_none(a: str, b: str, d: floa
 def test_what_has_a_point_in_common_has_no_distance(a: str, b: str) -> None:
     for one, other in ((a, b), (b, a)):
         assert within(geometry(one), geometry(other), 0.0)
+        assert closer(geometry(one), geometry(other), 5e-324)
+        assert not closer(geometry(one), geometry(other), 0.0)
         assert not beyond(geometry(one), geometry(other), 0.0)
         assert beyond(geometry(one), geometry(other), -5e-324)
 

@@ -859,6 +859,9 @@ def test_distances() -> None:
         (Near.S_DWITHIN, 4.9, False),
         (Near.S_BEYOND, 5.0, False),
         (Near.S_BEYOND, 4.9, True),
+        (Near.S_CLOSER, 5.0, False),
+        (Near.S_CLOSER, 5.1, True),
+        (Near.S_CLOSER, 0.0, False),
         (Near.S_SAMEPLACE, 5.0, False),
         (Near.S_SAMEPLACE, 5.1, True),
     ]:

@@ -53,6 +53,8 @@ def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
     for first, second in ((a, b), (b, a)):
         assert near_wgs84(Near.S_DWITHIN, first, second, value)
         assert not near_wgs84(Near.S_BEYOND, first, second, value)
+        assert not near_wgs84(Near.S_CLOSER, first, second, value)
+        assert near_wgs84(Near.S_CLOSER, first, second, math.nextafter(value, math.inf))
         assert not near_wgs84(Near.S_DWITHIN, first, second, below)
         assert near_wgs84(Near.S_BEYOND, first, second, below)
 

@@ -47,19 +47,27 @@ _ORDER = {
     RelateCheck: 7,
     NearCheck: 8,
 }
-_NEAR = {function: code for code, function in enumerate(Near)}
+_NEAR = (Near.S_DWITHIN, Near.S_BEYOND, Near.S_SAMEPLACE)
 _ARRAY = {function: code for code, function in enumerate(Array)}
 ITEMS, TEXT = 1 << matching.ITEMS, 1 << matching.TEXT  # kinds of list attributes, as bits
 
 
 def near_code(function: Near, space: Space) -> int:
-    """What stands for a bound on a distance in a check: which one, and how it is measured."""
-    return _NEAR[function] + (matching.ON_WGS84 if space is Space.WGS84 else 0)
+    """What stands for a bound on a distance in a check: which one, and how it is measured.
+
+    S_CLOSER is S_DWITHIN to the kernels, whose doubles are never sure of a distance that equals its
+    bound: it has the flag LESS for those who decide such distances exactly.
+    """
+    code = _NEAR.index(Near.S_DWITHIN if function is Near.S_CLOSER else function)
+    return code + (matching.ON_WGS84 if space is Space.WGS84 else 0)
 
 
-def near_of_code(code: int) -> tuple[Near, Space]:
-    """The bound again, and how it is measured."""
-    function = tuple(Near)[code % matching.ON_WGS84]
+def near_of_check(check: np.void) -> tuple[Near, Space]:
+    """The bound of a check again, and how it is measured."""
+    code = int(check["function"])
+    function = _NEAR[code % matching.ON_WGS84]
+    if function is Near.S_DWITHIN and check["flags"] & matching.LESS:
+        function = Near.S_CLOSER
     return function, Space.WGS84 if code >= matching.ON_WGS84 else Space.PLANAR
 
 
@@ -171,6 +179,7 @@ class FilterTable:
                 item = self._geometry(check.geometry.value)
                 function = near_code(check.function, self.columns.space)
                 low = (check.distance, 0.0)
+                flags = (check.function is Near.S_CLOSER) * matching.LESS
             case ListCheck():
                 kind = matching.LIST
                 item = self._set([literal_key(one) for one in check.items.items])

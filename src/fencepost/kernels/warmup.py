@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
@@ -17,6 +18,7 @@ from fencepost.kernels.geodesic_shapes import (
     within_wgs84_pairs,
 )
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
+from fencepost.kernels.hulls import Hulls, hull_centroids, hulls, locate_in_hull
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
@@ -57,6 +59,7 @@ def steps() -> list[Step]:
         ("relations of points and lines", _matrices),
         ("distances", _distances),
         ("distances on the ellipsoid", _geodesics),
+        ("convex hulls", _hulls),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
         ("words of texts", _words),
@@ -113,6 +116,16 @@ def _geodesics() -> None:
     same_place_wgs84(g, 0, g, 0, 1.0)
     distance_wgs84(g, 0, g, 0, 0.0, 1.0, scratch(1))
     geodesic(0.0, 0.0, 1.0, 1.0)
+
+
+def _hulls() -> None:
+    h = hulls(Hulls(np.zeros(1), np.zeros(1), np.arange(2)))
+    locate_in_hull(h, 0, 0.0, 0.0)
+    hull_centroids(h, np.empty((1, 3)))
+    rows, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
+    relate_hull_pairs(h, h, rows, rows, out)
+    within_hull_pairs(h, h, rows, rows, np.ones(1), out)
+    hull_distance(h, 0, h, 0)
 
 
 def _copies() -> None:

@@ -62,11 +62,12 @@ class Spatial(Enum):
 
 
 class Near(Enum):
-    """Distances of two geometries: at most, more than; and of their centroids: less than."""
+    """Distances of two geometries: at most, more than, less than; of their centroids: less than."""
 
     S_DWITHIN = "s_dwithin"
     S_BEYOND = "s_beyond"
     S_SAMEPLACE = "s_sameplace"
+    S_CLOSER = "s_closer"
 
 
 class Temporal(Enum):

@@ -16,14 +16,17 @@ from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space
 
 
-def parse(expression: str | Mapping[str, object] | bool, space: Space = Space.PLANAR) -> Condition:
+def parse(
+    expression: str | Mapping[str, object] | bool | Condition, space: Space = Space.PLANAR
+) -> Condition:
     """The tree of an expression.
 
     Parameters
     ----------
-    expression : str, mapping or bool
+    expression : str, mapping, bool or Condition
         CQL2 text; CQL2 JSON as text, which begins with a brace; or CQL2 JSON as mappings and
-        lists. What is supported, and how large it may be, is in ``docs/language.md``.
+        lists. What is supported, and how large it may be, is in ``docs/language.md``. A tree
+        comes back as it is.
     space : Space
         What coordinates mean: on WGS84 a BBOX may go across the antimeridian.
 
@@ -47,6 +50,8 @@ def parse(expression: str | Mapping[str, object] | bool, space: Space = Space.PL
             return Boolean(expression)
         if isinstance(expression, Mapping):
             return _parse_json(expression, space)
+        if isinstance(expression, Condition):
+            return expression
     except RecursionError:  # the caller has used up most of the stack
         raise LanguageError(too_deep()) from None
     raise LanguageError(

@@ -13,17 +13,9 @@ and each further one doubles that, and ``a = 1 order`` is read as ``a = 1 OR der
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 
 from fencepost.errors import LanguageError
-from fencepost.language.limits import (
-    MAX_DEPTH,
-    MAX_DIGITS,
-    MAX_PARTS,
-    too_deep,
-    too_many_digits,
-    too_many_parts,
-)
+from fencepost.language.cursor import DIGITS, Cursor
 from fencepost.language.names import (
     ARRAY,
     COLLECTION_ADVICE,
@@ -33,7 +25,7 @@ from fencepost.language.names import (
     KEYWORDS,
     advice_for,
 )
-from fencepost.language.parts import Kind, Part, depth_over, fault, quoted
+from fencepost.language.parts import Kind, Part, quoted
 from fencepost.language.read_wkt import DIMENSIONS, read_coordinates, split_name
 from fencepost.language.tokens import Tokens, tokens_of
 
@@ -47,7 +39,6 @@ _LEVEL = {
     "^": _POWER,
 }
 _SIGNS = frozenset({"not", "-"})
-_DIGITS = frozenset("0123456789.")
 
 
 def read_text(text: str) -> tuple[Part, Tokens]:
@@ -73,67 +64,8 @@ def _read(text: str, tokens: Tokens) -> tuple[Part, Tokens]:
     return part, tokens
 
 
-class _Reader:
-    """The tokens of a text and a place among them; `name` is that of the token there."""
-
-    def __init__(self, text: str, tokens: Tokens) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.texts, self.gaps, self._names = tokens
-        self.index = 0
-        self.name = self._names[0]
-        self._nesting = 0
-        self._parts = 0
-
-    # ------------------------------------------------------------------------- moving along
-
-    def advance(self) -> int:
-        """The token here; the place moves behind it."""
-        token = self.index
-        self.index = token + 1
-        self.name = self._names[token + 1]
-        return token
-
-    def skip(self, name: str) -> bool:
-        """Whether a symbol or keyword stood here; if so the place moves behind it."""
-        if self.name != name:
-            return False
-        self.advance()
-        return True
-
-    def expect(self, name: str, purpose: str) -> None:
-        """Move behind a symbol or keyword that must stand here."""
-        if self.name != name:
-            raise self.unexpected(f"{name.upper()} {purpose}")
-        self.advance()
-
-    def fault(self, token: int, message: str) -> LanguageError:
-        """An error at a token."""
-        return fault(self.text, self.tokens.start(token), message)
-
-    def unexpected(self, wanted: str) -> LanguageError:
-        """An error at the token here, which is not what is wanted."""
-        seen = self.texts[self.index]
-        if not seen:
-            return self.fault(self.index, f"the expression ends where {wanted} is expected")
-        return self.fault(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
-
-    def leaf(self, kind: Kind, value: object, first: int) -> Part:
-        """A part without args, from the token `first` to the place here."""
-        self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise self.fault(first, too_many_parts())
-        return Part(kind, value, (), 1, first, self.index - 1)
-
-    def part(self, kind: Kind, value: object, first: int, args: tuple[Part, ...]) -> Part:
-        """A part from the token `first` to the place here."""
-        self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise self.fault(first, too_many_parts())
-        depth = depth_over(args)
-        if depth > MAX_DEPTH:
-            raise self.fault(first, too_deep())
-        return Part(kind, value, args, depth, first, self.index - 1)
+class _Reader(Cursor):
+    """Reads expressions."""
 
     # -------------------------------------------------------------------- operators, loose to tight
 
@@ -216,11 +148,11 @@ class _Reader:
     def _signed(self) -> Part:
         """A condition with the NOTs, or a value with the minus signs, before it."""
         name = self.name
-        before = self._nesting
+        before = self.nesting
         signs: list[int] = []
         while self.name == name:
             signs.append(self.advance())
-            self._deeper(signs[-1])
+            self.deeper(signs[-1])
         part = self.expression(_PREDICATE) if name == "not" else self._atom()
         for sign in reversed(signs):
             if name == "not":
@@ -230,13 +162,8 @@ class _Reader:
             else:
                 minus_one = self.leaf(Kind.NUMBER, -1, sign)
                 part = self.part(Kind.CALL, "*", sign, (minus_one, part))
-        self._nesting = before
+        self.nesting = before
         return part
-
-    def _deeper(self, token: int) -> None:
-        self._nesting += 1
-        if self._nesting > MAX_DEPTH:
-            raise self.fault(token, too_deep())
 
     def _atom(self) -> Part:
         """What has no operator: a literal, an attribute, a call, or something in brackets."""
@@ -264,48 +191,27 @@ class _Reader:
             raise self.unexpected("a number right after the sign +")
         return self.leaf(Kind.NUMBER, self.number(), token)
 
-    def at_number(self) -> bool:
-        """Whether a number stands here."""
-        return self.texts[self.index][:1] in _DIGITS
-
-    def number(self) -> int | float:
-        """The number here; the place moves behind it."""
-        token = self.advance()
-        written = self.texts[token]
-        if len(written) > MAX_DIGITS:
-            raise self.fault(token, too_many_digits(len(written)))
-        if written.isdigit():
-            return int(written)
-        value = float(written)
-        if value == inf:
-            raise self.fault(
-                token,
-                f"the number is too large for a double; saw {quoted(written)}; "
-                "the largest is about 1.8e308, but whole numbers without exponent have no bound",
-            )
-        return value
-
     def _brackets(self) -> Part:
         """An expression or a list of two or more in brackets."""
         if self.name != "(":
             return self._no_atom()
         opening = self.advance()
-        self._deeper(opening)
+        self.deeper(opening)
         first = self.expression(_OR)
         if self.name == ",":
             part = self._rest_of_list(opening, [first])
         else:
             self.expect(")", "to close a bracket")
             part = first._replace(first=opening, last=self.index - 1)
-        self._nesting -= 1
+        self.nesting -= 1
         return part
 
     def _list(self) -> Part:
         """A list in brackets of any number of items."""
         opening = self.advance()
-        self._deeper(opening)
+        self.deeper(opening)
         part = self._rest_of_list(opening, [] if self.name == ")" else [self.expression(_OR)])
-        self._nesting -= 1
+        self.nesting -= 1
         return part
 
     def _rest_of_list(self, opening: int, items: list[Part]) -> Part:
@@ -354,7 +260,7 @@ class _Reader:
             raise self.fault(
                 token, f"there is no function {quoted(written)}; {advice_for(written)}"
             )
-        self._deeper(self.advance())
+        self.deeper(self.advance())
         argument = self._set if name in ARRAY else self.expression
         args = []
         if self.name != ")":
@@ -364,7 +270,7 @@ class _Reader:
         if self.name != ")":
             raise self.unexpected(f") to close {name.upper()}(")
         self.advance()
-        self._nesting -= 1
+        self.nesting -= 1
         return self.part(Kind.CALL, name, token, tuple(args))
 
     def _set(self, level: int) -> Part:
@@ -378,6 +284,6 @@ _ATOMS: dict[str, Callable[[_Reader], Part]] = {
     '"': _Reader._name,
     "(": _Reader._brackets,
     "+": _Reader._plus,
-    **dict.fromkeys(_DIGITS, _Reader._number),
+    **dict.fromkeys(DIGITS, _Reader._number),
     **dict.fromkeys([*"=<>-*/%^),", ""], _Reader._no_atom),
 }

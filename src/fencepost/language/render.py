@@ -71,6 +71,17 @@ def render_json(condition: Condition) -> dict[str, Any] | bool:
     return rendered
 
 
+def geometry_text(geometry: ast.Geometry) -> str:
+    """A geometry literal in CQL2 text."""
+    return _atom(geometry)
+
+
+def geometry_json(geometry: ast.Geometry) -> dict[str, Any]:
+    """A geometry literal in CQL2 JSON."""
+    rendered: dict[str, Any] = _json(geometry)
+    return rendered
+
+
 # ---------------------------------------------------------------------------------------- text
 
 

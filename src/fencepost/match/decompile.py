@@ -13,7 +13,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
 from fencepost.index.segment import Segment
-from fencepost.index.table import near_of_code
+from fencepost.index.table import near_of_check
 from fencepost.kernels import matching
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
@@ -75,7 +75,7 @@ def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
     if kind == matching.NEAR:
         own = _property(columns, Storage.GEOMETRY, column)
         geometry = ast.Geometry(geometry_of(arrays.shapes, item))
-        function, _ = near_of_code(int(check["function"]))
+        function, _ = near_of_check(check)
         return ast.NearCondition(function, own, geometry, float(check["low"]))
     if kind == matching.MEMBER:
         own = _property(columns, Storage.STRING, column)

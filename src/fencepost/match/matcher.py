@@ -169,7 +169,7 @@ class Matcher:
     def subscribe(
         self,
         id: str,
-        expression: str | Mapping[str, object],
+        expression: str | Mapping[str, object] | Condition,
         *,
         subscriber: str | None = None,
         replace: bool = False,
@@ -181,8 +181,8 @@ class Matcher:
         ----------
         id : str
             Its name, by which matches are reported.
-        expression : str or mapping
-            CQL2 text or JSON.
+        expression : str, mapping or Condition
+            CQL2 text or JSON; or a tree, such as `parse_ops4st` gives.
         subscriber : str, optional
             To whom it belongs; the id if left out.
         replace : bool
@@ -345,7 +345,7 @@ class Matcher:
     ) -> Subscription:
         name = checked_id(id)
         owner = name if subscriber is None else checked_id(subscriber, "subscriber")
-        if not isinstance(expression, (str, Mapping)):
+        if not isinstance(expression, str | Mapping | Condition):
             raise ModelError(
                 f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
             )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
-from fencepost.index.table import near_of_code
+from fencepost.index.table import near_of_check
 from fencepost.kernels import matching
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
@@ -176,7 +176,7 @@ def _decide(
             if check["kind"] != matching.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
-            function, space = near_of_code(int(check["function"]))
+            function, space = near_of_check(check)
             negated = bool(check["flags"] & matching.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
             if near_in(space, function, *pair, float(check["low"])) == negated:

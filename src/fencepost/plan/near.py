@@ -20,6 +20,8 @@ _Point = tuple[Fraction, Fraction]
 
 def near(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether a bound on the distance of two single shapes holds."""
+    if function is Near.S_CLOSER and distance == 0.0:
+        return False
     room = scratch(max(a.most_chains, b.most_chains))
     if function is Near.S_SAMEPLACE:
         answer = same_place(a.arrays, 0, b.arrays, 0, distance)
@@ -29,6 +31,7 @@ def near(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
         answer = out[0]
     if answer == UNSURE:
         return near_exactly(function, a, 0, b, 0, distance)
+    # A distance that equals its bound is UNSURE, so YES is less as well as at most.
     return bool(answer) != (function is Near.S_BEYOND)
 
 
@@ -56,6 +59,8 @@ def near_exactly(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance:
             (_points(b, j), _chains(a, i)),
         )
     )
+    if function is Near.S_CLOSER:
+        return nearest < bound
     return (nearest <= bound) != (function is Near.S_BEYOND)
 
 

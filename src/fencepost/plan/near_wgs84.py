@@ -27,6 +27,8 @@ from fencepost.plan.near import exact_centroid
 
 def near_wgs84(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether a bound in metres on the distance of two single shapes in lon/lat holds."""
+    if function is Near.S_CLOSER and distance == 0.0:
+        return False
     if function is Near.S_SAMEPLACE:
         answer = same_place_wgs84(a.arrays, 0, b.arrays, 0, distance)
     else:
@@ -61,4 +63,6 @@ def near_by_value(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance
         distance_wgs84(a.arrays, i, b.arrays, j, enough, reach, room),
         distance_wgs84(b.arrays, j, a.arrays, i, enough, reach, room),
     )
+    if function is Near.S_CLOSER:
+        return bool(value < distance)
     return bool(value <= distance) != (function is Near.S_BEYOND)

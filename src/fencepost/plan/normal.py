@@ -153,6 +153,11 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
         case _:
             return _of_event_alone(condition, negated)
     column = Column(Kind.GEOMETRY, place)
+    if condition.function is ast.Near.S_CLOSER and condition.distance == 0.0:
+        # False of any place, and the kernels take 0 for at most 0.
+        within = NearCheck(column, ast.Near.S_DWITHIN, geometry, 0.0)
+        both = _term(within, False), _term(within, True)
+        return _any(both) if negated else _all(both)
     return _term(NearCheck(column, condition.function, geometry, condition.distance), negated)
 
 

@@ -26,7 +26,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.match.reference.relation import matrix
 
-__all__ = ["beyond", "centroid_in_plane", "in_contact", "same_place", "within"]
+__all__ = ["beyond", "centroid_in_plane", "closer", "in_contact", "same_place", "within"]
 
 _Point: TypeAlias = tuple[Fraction, Fraction]
 _Segment: TypeAlias = tuple[_Point, _Point]
@@ -83,6 +83,34 @@ def beyond(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
         The opposite of `within`.
     """
     return not within(a, b, d)
+
+
+def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
+    """
+    Whether the distance of the nearest points of two geometries is less than d, exactly.
+
+    Parameters
+    ----------
+    a, b : shapely geometry
+        As for `within`.
+    d : float
+        The bound.
+
+    Returns
+    -------
+    bool
+        True if the distance is less than d; False if it is just d.
+    """
+    if d <= 0:
+        return False
+    if d == inf or in_contact(a, b):
+        return True
+    limit = Fraction(d) ** 2
+    return any(
+        _squared_distance(point, segment) < limit
+        for one, other in ((a, b), (b, a))
+        for point, segment in product(_points(one), _segments(other))
+    )
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:

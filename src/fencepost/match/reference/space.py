@@ -58,11 +58,14 @@ def are_near(
     function: Near, a: BaseGeometry, b: BaseGeometry, bound: float, space: Space = Space.PLANAR
 ) -> bool:
     """Whether a bound on the distance of two usable geometries holds."""
-    same_place, within = distance.same_place, distance.within
+    same_place, within, closer = distance.same_place, distance.within, distance.closer
     if space is Space.WGS84:
-        same_place, within = ellipsoid.same_place, ellipsoid.within
+        # A distance that is just the bound cannot be told apart there.
+        same_place, within, closer = ellipsoid.same_place, ellipsoid.within, ellipsoid.within
     if function is Near.S_SAMEPLACE:
         return same_place(a, b, bound)
+    if function is Near.S_CLOSER:
+        return closer(a, b, bound)
     return within(a, b, bound) is (function is Near.S_DWITHIN)
 
 

@@ -1,0 +1,1 @@
+"""Patterns of several events that are related in space and near in time."""

@@ -1,0 +1,302 @@
+"""Conditions between the members of a composite: values, and their text and JSON.
+
+    IN(a, b)           a lies in b
+    OVLP(a, b)         they have a point in common
+    SPL(a, b) < 50     the centroids are less than 50 apart
+    DIST(a, b) < 500   also <=, =, >=, >; with = a tolerance may follow: = 500 +- 2
+
+Either operand may be a constant: well-known text, or ``CIRCLE(x, y, r)``. In JSON the same is
+``{"op": "<", "args": [{"op": "dist", "args": [{"member": "a"}, {"member": "b"}]}, 500]}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from fencepost.errors import LanguageError
+from fencepost.language.ast import Compare
+from fencepost.language.cursor import Cursor
+from fencepost.language.geometries import compile_geometry
+from fencepost.language.limits import check_text
+from fencepost.language.names import COMPARE, GEOJSON_TYPE
+from fencepost.language.ops4st.read import TOLERANCE
+from fencepost.language.ops4st.tokens import is_name, tokens_of
+from fencepost.language.ops4st.tree import Asked, Place, Region
+from fencepost.language.parts import Kind, Part, Refused, quoted
+from fencepost.language.read_wkt import read_coordinates, split_name
+from fencepost.language.render import geometry_json, geometry_text
+from fencepost.model.raw_shapes import shown
+
+Operand = str | Region
+
+_PLACES = {place.value: place for place in Place}
+_COMPARED = {"<", "<=", "=", ">=", ">"}
+_FORMS = "write IN(a, b), OVLP(a, b), SPL(a, b) < d or DIST(a, b) < d"
+_JSON_FORMS = (
+    'give {"op": "in" or "ovlp", "args": [A, B]} or {"op": "<", "args": [{"op": "dist" or "spl", '
+    '"args": [A, B]}, d]}, where A is {"member": name}, {"circle": [x, y, r]} or a GeoJSON geometry'
+)
+_SIGNS = {"-": -1, "+": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCondition:
+    """How the locations of two members, or of a member and a constant region, are related.
+
+    Attributes
+    ----------
+    asked : Asked
+        The operator, and what a distance is compared with.
+    left, right : str or Region
+        A member by name, or a region; never two regions. ``IN`` means that left lies in right.
+    """
+
+    asked: Asked
+    left: Operand
+    right: Operand
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members that it is about."""
+        return tuple(one for one in (self.left, self.right) if isinstance(one, str))
+
+    def __str__(self) -> str:
+        text = f"{self.asked.place.name}({_operand_text(self.left)}, {_operand_text(self.right)})"
+        if self.asked.compare is None:
+            return text
+        text += f" {self.asked.compare.value} {self.asked.distance!r}"
+        return f"{text} +- {self.asked.tolerance!r}" if self.asked.compare is Compare.EQ else text
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as mappings and lists."""
+        args = [_operand_json(self.left), _operand_json(self.right)]
+        place = {"op": self.asked.place.value, "args": args}
+        if self.asked.compare is None:
+            return place
+        found: dict[str, Any] = {
+            "op": self.asked.compare.value,
+            "args": [place, self.asked.distance],
+        }
+        if self.asked.compare is Compare.EQ:
+            found["tolerance"] = self.asked.tolerance
+        return found
+
+
+def read_condition(given: object) -> MemberCondition:
+    """The condition that a text, or JSON as a mapping, says.
+
+    Raises
+    ------
+    LanguageError
+        Where it says none; in text, at the place.
+    """
+    if isinstance(given, MemberCondition):
+        return given
+    if isinstance(given, str):
+        check_text(given)
+        return _Reader(given, tokens_of(given)).condition()
+    if isinstance(given, Mapping):
+        return _from_json(given)
+    raise LanguageError(f"a condition between members is a text; saw {shown(given)}; {_FORMS}")
+
+
+# ---------------------------------------------------------------------------------------- text
+
+
+class _Reader(Cursor):
+    def condition(self) -> MemberCondition:
+        """The condition that the whole text is."""
+        place = _PLACES.get(self.name)
+        if place is None:
+            raise self.unexpected(f"IN, OVLP, SPL or DIST ({_FORMS})")
+        self.advance()
+        self.expect("(", f"after {place.name}")
+        left = self._operand()
+        self.expect(",", "and another member")
+        second = self.index
+        right = self._operand()
+        if isinstance(left, Region) and isinstance(right, Region):
+            raise self.fault(second, "both are constants; name a member in place of one")
+        self.expect(")", f"to close {place.name}(")
+        asked = self._asked(place)
+        if self.index < len(self.texts) - 1:
+            raise self.unexpected("the end (each condition is an item of the list by itself)")
+        return MemberCondition(asked, left, right)
+
+    def _asked(self, place: Place) -> Asked:
+        if place in (Place.IN, Place.OVLP):
+            return Asked(place)
+        if self.name not in _COMPARED:
+            raise self.unexpected(f"a comparison, as in {place.name}(a, b) < 50,")
+        token = self.advance()
+        first = self.index
+        distance = self._number("a distance")
+        tolerance = TOLERANCE
+        if self.name in {"+-", "±"}:
+            self.advance()
+            tolerance = self._number("a tolerance")
+        try:
+            return checked(place, COMPARE[self.texts[token]], distance, tolerance)
+        except ValueError as error:
+            raise self.fault(first, str(error)) from None
+
+    def _operand(self) -> Operand:
+        first = self.index
+        written = self.texts[first]
+        if not is_name(written):
+            raise self.unexpected("the name of a member")
+        self.advance()
+        if self.name[:1] != "(":
+            return written
+        if self._names[first] == "circle":
+            return self._circle()
+        kind, dimensions = split_name(self._names[first])
+        if kind not in GEOJSON_TYPE:
+            raise self.fault(first, f"there is no geometry {quoted(written)}")
+        coordinates = read_coordinates(self, kind, dimensions)
+        mapping = {"type": GEOJSON_TYPE[kind], "coordinates": coordinates}
+        try:
+            return Region(compile_geometry(self.leaf(Kind.GEOMETRY, mapping, first)))
+        except Refused as refused:
+            start, end = self.tokens.start(first), self.tokens.end(self.index - 1)
+            raise refused.error_in_text(self.text, start, end) from None
+
+    def _circle(self) -> Region:
+        self.expect("(", "after CIRCLE")
+        x = self._number("x")
+        self.expect(",", "and y")
+        y = self._number("y")
+        self.expect(",", "and the radius")
+        place = self.index
+        radius = self._number("a radius")
+        self.expect(")", "to close CIRCLE(")
+        try:
+            return circle(x, y, radius)
+        except ValueError as error:
+            raise self.fault(place, str(error)) from None
+
+    def _number(self, what: str) -> int | float:
+        sign = _SIGNS.get(self.name)
+        if sign is not None:
+            self.advance()
+        if not self.at_number():
+            raise self.unexpected(what)
+        return (sign or 1) * self.number()
+
+
+# ---------------------------------------------------------------------------------------- JSON
+
+
+def _from_json(given: Mapping[str, object]) -> MemberCondition:
+    op, args = given.get("op"), given.get("args")
+    if not isinstance(op, str) or not isinstance(args, list | tuple) or len(args) != 2:
+        raise _refused(given)
+    place = _PLACES.get(op)
+    if place in (Place.IN, Place.OVLP) and len(given) == 2:
+        return _of_json(given, Asked(place), args)
+    inner, distance = args
+    if op not in _COMPARED or not isinstance(inner, Mapping) or {*inner} != {"op", "args"}:
+        raise _refused(given)
+    place, operands = _PLACES.get(str(inner["op"])), inner["args"]
+    if place not in (Place.DIST, Place.SPL) or not isinstance(operands, list | tuple):
+        raise _refused(given)
+    if len(operands) != 2 or not {*given} <= {"op", "args", "tolerance"}:
+        raise _refused(given)
+    tolerance = given.get("tolerance", TOLERANCE)
+    try:
+        asked = checked(place, COMPARE[op], distance, tolerance)
+    except ValueError as error:
+        raise LanguageError(f"{error}; saw {shown(given)}") from None
+    return _of_json(given, asked, operands)
+
+
+def _of_json(given: object, asked: Asked, args: Any) -> MemberCondition:
+    left, right = _operand_of_json(args[0], given), _operand_of_json(args[1], given)
+    if isinstance(left, Region) and isinstance(right, Region):
+        raise LanguageError(f"both are constants; saw {shown(given)}; name a member for one")
+    return MemberCondition(asked, left, right)
+
+
+def _operand_of_json(given: object, whole: object) -> Operand:
+    if isinstance(given, Mapping):
+        if {*given} == {"member"} and isinstance(given["member"], str):
+            return str(given["member"])
+        if {*given} == {"circle"} and isinstance(given["circle"], list | tuple):
+            numbers = given["circle"]
+            if len(numbers) == 3:
+                try:
+                    return circle(*numbers)
+                except ValueError as error:
+                    raise LanguageError(f"{error}; saw {shown(given)}") from None
+        if "type" in given:
+            try:
+                return Region(compile_geometry(Part(Kind.GEOMETRY, given, given=given)))
+            except Refused as refused:
+                raise refused.error_in_json() from None
+    raise _refused(whole)
+
+
+def _refused(given: object) -> LanguageError:
+    return LanguageError(f"this is no condition between members; saw {shown(given)}; {_JSON_FORMS}")
+
+
+# ---------------------------------------------------------------------------------------- both
+
+
+def checked(place: Place, compare: Compare, distance: object, tolerance: object) -> Asked:
+    """What is asked of a distance; ValueError says what is wrong with it."""
+    bound, slack = _length(distance, "a distance"), _length(tolerance, "a tolerance")
+    if place is Place.SPL:
+        if compare is not Compare.LT:
+            raise ValueError("SPL is compared with < only")
+        return Asked(place, compare, bound)
+    if bound == 0.0 and compare is Compare.LT:
+        raise ValueError("nothing is nearer than 0; write OVLP(a, b) for contact")
+    if bound == 0.0 and compare is Compare.GE:
+        raise ValueError("every distance is 0 or more; leave this condition out")
+    return Asked(place, compare, bound, slack if compare is Compare.EQ else 0.0)
+
+
+def circle(x: object, y: object, radius: object) -> Region:
+    """A disc; ValueError says what is wrong with it."""
+    reach = _length(radius, "a radius")
+    if reach == 0.0:
+        raise ValueError("a circle needs a radius above 0; write POINT(x y) for a point")
+    mapping = {"type": "Point", "coordinates": [x, y]}
+    try:
+        return Region(compile_geometry(Part(Kind.GEOMETRY, mapping, given=mapping)), reach)
+    except Refused as refused:
+        raise ValueError(refused.what) from None
+
+
+def _length(value: object, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{what} is a number; saw {shown(value)}")
+    try:
+        length = float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is too large") from None
+    if not (isfinite(length) and length >= 0):
+        raise ValueError(f"{what} is finite and 0 or more; saw {shown(value)}")
+    return length + 0.0
+
+
+def _operand_text(operand: Operand) -> str:
+    if isinstance(operand, str):
+        return operand
+    place = operand.geometry.value
+    if operand.radius:
+        return f"CIRCLE({place.x!r}, {place.y!r}, {operand.radius!r})"
+    return geometry_text(operand.geometry)
+
+
+def _operand_json(operand: Operand) -> dict[str, Any]:
+    if isinstance(operand, str):
+        return {"member": operand}
+    place = operand.geometry.value
+    if operand.radius:
+        return {"circle": [place.x, place.y, operand.radius]}
+    return geometry_json(operand.geometry)

@@ -1,0 +1,144 @@
+"""Subscriptions in the notation of OPS4ST, as expressions or composites, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import float_info
+
+from fencepost.composite.conditions import MemberCondition
+from fencepost.composite.model import Composite, Member
+from fencepost.errors import LanguageError
+from fencepost.language.ast import Condition
+from fencepost.language.ops4st.read import TOLERANCE, Settings, read_subscription
+from fencepost.language.ops4st.render import render_condition, render_operator, render_region
+from fencepost.language.ops4st.tree import Composed, Node, Region
+from fencepost.model.raw_shapes import shown
+
+_ARGUMENT, _SUBJECT = "a", "b"
+
+
+def parse_ops4st(
+    text: str,
+    *,
+    id: str | None = None,
+    within_s: float | None = None,
+    subscriber: str | None = None,
+    same_place_m: float | None = None,
+    tolerance: float = TOLERANCE,
+    geometry: str = "geometry",
+    values: Mapping[str, object] | None = None,
+) -> Condition | Composite:
+    """The expression of a subscription on one event, or the composite of one on several.
+
+    Parameters
+    ----------
+    text : str
+        In the notation of OPS4ST; ``docs/events.md`` has its grammar and meaning.
+    id, within_s, subscriber
+        Of the composite, where it is one: see `Composite`. The notation has no window of time, so
+        `within_s` must be given; the id is the text if left out. Composites within it are called
+        after it, and have its window.
+    same_place_m : float, optional
+        The distance of ``SPL`` where the text has none and the region is no circle.
+    tolerance : float
+        How far a distance may be off in ``DIST(R;=;l)`` where the text has no tolerance.
+    geometry : str
+        The attribute that holds the location of an event.
+    values : mapping of str to number or str, optional
+        What names stand for, where the text has names in place of values: ``{"x": 3, "y": 4}``.
+
+    Returns
+    -------
+    Condition or Composite
+        A condition is the tree that CQL2 gives, and goes to `Matcher.subscribe`. In a composite the
+        subscription in an operator's brackets is the member "a", the one behind it "b".
+
+    Raises
+    ------
+    LanguageError
+        Where the text cannot be read, at the place.
+    ModelError
+        Where a composite lacks its window.
+
+    Examples
+    --------
+    >>> from fencepost.language.render import render_text
+    >>> render_text(parse_ops4st('DIST((3,4);<;2000)(STRING:type="TAXI")'))
+    "S_CLOSER(geometry, POINT(3 4), 2000.0) AND type = 'TAXI'"
+    >>> parse_ops4st('OVLP((STRING:k="fire"))(STRING:k="smoke")', id="alarm", within_s=60)
+    Composite('alarm', members={'a': "k = 'fire'", 'b': "k = 'smoke'"}, where=['OVLP(b, a)'], \
+within_s=60.0)
+    """
+    if not isinstance(text, str):
+        raise LanguageError(f"a subscription in OPS4ST is text; saw {shown(text)}; give a str")
+    near = None if same_place_m is None else _length("same_place_m", same_place_m)
+    slack = _length("tolerance", tolerance)
+    node = read_subscription(text, Settings(geometry, near, slack, values or {}))
+    if not isinstance(node, Composed):
+        return node
+    return _composite(node, text if id is None else id, within_s, subscriber)
+
+
+def _length(name: str, value: object) -> float:
+    if isinstance(value, int | float) and 0 <= value <= float_info.max:
+        return float(value)
+    raise LanguageError(f"{name} is a finite number of 0 or more; saw {shown(value)}")
+
+
+def _composite(
+    node: Composed, id: str, within_s: float | None, subscriber: str | None = None
+) -> Composite:
+    members: dict[str, object] = {}
+    right: str | Region
+    if isinstance(node.argument, Region):
+        right = node.argument
+    else:
+        right = _ARGUMENT
+        members[_ARGUMENT] = _member(node.argument, f"{id}.{_ARGUMENT}", within_s)
+    members[_SUBJECT] = _member(node.subject, f"{id}.{_SUBJECT}", within_s)
+    where = [MemberCondition(node.asked, _SUBJECT, right)]
+    return Composite(id, members, where, within_s, subscriber)
+
+
+def _member(node: Node, id: str, within_s: float | None) -> Member:
+    return _composite(node, id, within_s) if isinstance(node, Composed) else node
+
+
+def render_ops4st(subscription: Condition | Composite, *, geometry: str = "geometry") -> str:
+    """The text of an expression or a composite in the notation of OPS4ST.
+
+    Of an expression, what is about places comes first; of a composite, the names of members and
+    the window of time are not said.
+
+    Raises
+    ------
+    LanguageError
+        Where the notation cannot say it: other expressions than conjunctions of places and
+        predicates; composites of more than two members, with more or less than one condition, or
+        whose parts have another window.
+    """
+    if not isinstance(subscription, Composite):
+        return render_condition(subscription, geometry)
+    if len(subscription.where) != 1:
+        raise _unsayable(subscription, "one condition")
+    [condition] = subscription.where
+    left, right = condition.left, condition.right
+    if not isinstance(left, str) or {*condition.names} != {*subscription.members}:
+        raise _unsayable(subscription, "one or two members")
+    nested = [one for one in subscription.members.values() if isinstance(one, Composite)]
+    if any(one.within_s != subscription.within_s for one in nested):
+        raise _unsayable(subscription, "one window of time for all parts")
+    if isinstance(right, Region):
+        if not nested:
+            raise _unsayable(subscription, "regions of a single event in its expression")
+        operator = render_operator(condition.asked, render_region(right), of_region=True)
+    else:
+        argument = render_ops4st(subscription.members[right], geometry=geometry)
+        operator = render_operator(condition.asked, argument, of_region=False)
+    return operator + render_ops4st(subscription.members[left], geometry=geometry)
+
+
+def _unsayable(composite: Composite, what: str) -> LanguageError:
+    return LanguageError(
+        f"OPS4ST has {what}; saw {shown(composite)}; keep the composite in JSON (to_json)"
+    )

@@ -1,0 +1,120 @@
+"""Events in the notation: ``ARITH:id=7,STRING:type="TAXI",time,x,y``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fencepost.errors import LanguageError
+from fencepost.language.limits import check_text
+from fencepost.language.ops4st.read import Settings, SubscriptionReader
+from fencepost.language.ops4st.tokens import is_name, is_string, is_time, string_of, tokens_of
+from fencepost.language.parts import quoted
+from fencepost.model.raw_shapes import shown
+from fencepost.model.times import format_instant, instant_of, parse_instant
+
+_MILLISECOND = 1_000_000  # in nanoseconds
+
+
+def parse_ops4st_event(
+    text: str, *, geometry: str = "geometry", values: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """The event that a text of attributes, a time and a place says, as a mapping.
+
+    Parameters
+    ----------
+    text : str
+        ``STRING:name="..."`` and ``ARITH:name=5`` in any number, then the time and the two
+        coordinates, apart by commas. The time is in ISO 8601, or a whole number of
+        milliseconds since 1970.
+    geometry : str
+        What the attribute is called that gets the point.
+    values : mapping of str to number or str, optional
+        What names stand for, where the text has names in place of values.
+
+    Returns
+    -------
+    dict
+        The attributes; `time`, in ISO 8601; and the point, a GeoJSON geometry.
+
+    Raises
+    ------
+    LanguageError
+        Where the text is no event, at the place.
+
+    Examples
+    --------
+    >>> parse_ops4st_event('ARITH:id=7,STRING:type="TAXI",2011-12-01T08:00:00Z,116.3,39.9')
+    {'id': 7, 'type': 'TAXI', 'time': '2011-12-01T08:00:00Z', 'geometry': {'type': 'Point', \
+'coordinates': [116.3, 39.9]}}
+    """
+    if not isinstance(text, str):
+        raise LanguageError(f"an event in OPS4ST is text; saw {shown(text)}; give a str")
+    check_text(text)
+    settings = Settings(geometry=geometry, values=values or {})
+    return _Reader(text, tokens_of(text, with_times=True), settings).event(geometry)
+
+
+class _Reader(SubscriptionReader):
+    def event(self, geometry: str) -> dict[str, object]:
+        """The event that the whole text is."""
+        event: dict[str, object] = {}
+        while self.ahead(1) == ":":
+            self._attribute(event, {"time", geometry})
+        time = self._time()
+        self.expect(",", "and x after the time")
+        x = self._coordinate("x")
+        self.expect(",", "and y after x")
+        place = [x, self._coordinate("y")]
+        if self.index < len(self.texts) - 1:
+            raise self.unexpected("the end")
+        return event | {"time": time, geometry: {"type": "Point", "coordinates": place}}
+
+    def number(self) -> int | float:
+        """The number here; a time is none."""
+        if is_time(self.texts[self.index]):
+            raise self.unexpected("a number")
+        return super().number()
+
+    def _attribute(self, event: dict[str, object], taken: set[str]) -> None:
+        kind = self.value_kind()
+        first = self.index
+        name = self.attribute().value
+        if name in event or name in taken:
+            raise self.fault(first, f"an event has {quoted(name)} once; leave this one out")
+        self.expect("=", "after the name of an attribute")
+        event[name] = self.value(kind).value
+        if not self.skip(";"):
+            self.expect(",", "and the next attribute, or the time,")
+
+    def _time(self) -> str:
+        first = self.index
+        written = self.texts[first]
+        value: object
+        if is_string(written) or is_time(written):
+            self.advance()
+            value = string_of(written) if is_string(written) else written
+        elif is_name(written):
+            value = self.named("a time")
+        else:
+            value = self.quantity("a time")
+        try:
+            if isinstance(value, int) and not isinstance(value, bool):
+                return format_instant(value * _MILLISECOND)
+            found = parse_instant(value) if isinstance(value, str) else None
+            nanoseconds = found[0] if found else instant_of(value)
+            if nanoseconds is not None:
+                return format_instant(nanoseconds)
+        except ValueError:  # a year that has no four digits
+            pass
+        raise self.fault(
+            first,
+            f"a time is expected here; saw {quoted(written)}; write it in ISO 8601, or in whole "
+            "milliseconds since 1970",
+        )
+
+    def _coordinate(self, what: str) -> float:
+        first = self.index
+        try:
+            return float(self.quantity(what))
+        except OverflowError:
+            raise self.fault(first, f"{what} is too large for a double") from None

@@ -1,0 +1,157 @@
+"""Where an event has to be, as conditions of CQL2 on its geometry; and such conditions again.
+
+`OVLP`, `SPL` and `DIST` are one function each. *In the closed region* is none: `S_WITHIN` needs a
+point of the interior, so what lies in the boundary is asked for beside it. A circle is a point with
+a distance, never a polygon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.language.ast import (
+    Compare,
+    Condition,
+    Near,
+    NearCondition,
+    Not,
+    Or,
+    Property,
+    Spatial,
+    SpatialCondition,
+)
+from fencepost.language.ast import Geometry as Literal
+from fencepost.language.ops4st.tree import Asked, Place, Region
+
+Conditions = list[Condition]
+
+
+def located(asked: Asked, region: Region, own: Property) -> Conditions:
+    """The conditions, all of which must hold, that an operator with a region stands for."""
+    return _RULES[asked.place](asked, region, own)
+
+
+def _in(_: Asked, region: Region, own: Property) -> Conditions:
+    if region.radius:
+        return [NearCondition(Near.S_DWITHIN, own, region.geometry, region.radius)]
+    inside = SpatialCondition(Spatial.S_WITHIN, own, region.geometry)
+    edge = boundary(region.geometry.value)
+    if edge is None:
+        return [inside]
+    return [Or((inside, SpatialCondition(Spatial.S_WITHIN, own, Literal(edge))))]
+
+
+def _overlaps(_: Asked, region: Region, own: Property) -> Conditions:
+    if region.radius:
+        return [NearCondition(Near.S_DWITHIN, own, region.geometry, region.radius)]
+    return [SpatialCondition(Spatial.S_INTERSECTS, own, region.geometry)]
+
+
+def _same_place(asked: Asked, region: Region, own: Property) -> Conditions:
+    assert asked.distance is not None
+    return [NearCondition(Near.S_SAMEPLACE, own, region.geometry, asked.distance)]
+
+
+def _distance(asked: Asked, region: Region, own: Property) -> Conditions:
+    """A bound on the distance of the region; that of a disc is its centre's, less the radius."""
+    assert asked.distance is not None
+
+    def at(function: Near, distance: float) -> Condition:
+        return NearCondition(function, own, region.geometry, region.radius + distance)
+
+    match asked.compare:
+        case Compare.LT:
+            return [at(Near.S_CLOSER, asked.distance)]
+        case Compare.LE:
+            return [at(Near.S_DWITHIN, asked.distance)]
+        case Compare.GT:
+            return [at(Near.S_BEYOND, asked.distance)]
+        case Compare.GE:
+            return [Not(at(Near.S_CLOSER, asked.distance))]
+    found = [at(Near.S_DWITHIN, asked.distance + asked.tolerance)]
+    if asked.distance > asked.tolerance:
+        found.append(Not(at(Near.S_CLOSER, asked.distance - asked.tolerance)))
+    return found
+
+
+_RULES: dict[Place, Callable[[Asked, Region, Property], Conditions]] = {
+    Place.IN: _in,
+    Place.OVLP: _overlaps,
+    Place.SPL: _same_place,
+    Place.DIST: _distance,
+}
+
+
+def boundary(region: BaseGeometry) -> BaseGeometry | None:
+    """The boundary of a point (it has none), a line or a polygon without holes."""
+    if region.geom_type == "Point":
+        return None
+    if region.geom_type == "Polygon":
+        return shapely.LineString(region.exterior.coords)
+    return shapely.MultiPoint([region.coords[0], region.coords[-1]])
+
+
+def is_convex(ring: list[list[Any]]) -> bool:
+    """Whether a ring of three or more points that does not cross itself never turns back."""
+    points = [(Fraction(x), Fraction(y)) for x, y in ring]
+    turns = set()
+    for k, (x, y) in enumerate(points):
+        (u, v), (p, q) = points[k - 1], points[k - 2]
+        turn = (u - p) * (y - q) - (v - q) * (x - p)
+        turns.add((turn > 0) - (turn < 0))
+    return not {1, -1} <= turns
+
+
+def placed(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
+    """The operator and the region of a condition; nothing where the notation has none for it."""
+    found = _operator(condition, own)
+    if found is None or not _is_region(found[1].geometry.value):
+        return None
+    return found
+
+
+def _operator(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
+    match condition:
+        case SpatialCondition(Spatial.S_INTERSECTS, left, Literal() as place) if left == own:
+            return Asked(Place.OVLP), Region(place)
+        case SpatialCondition(Spatial.S_WITHIN, left, Literal() as place) if left == own:
+            return (Asked(Place.IN), Region(place)) if boundary_free(place) else None
+        case Or((SpatialCondition(Spatial.S_WITHIN, left, Literal() as place), _)) if left == own:
+            region = Region(place)
+            if not _is_region(place.value) or [condition] != _in(Asked(Place.IN), region, own):
+                return None
+            return Asked(Place.IN), region
+        case NearCondition(function, left, Literal() as place, distance) if left == own:
+            if function is Near.S_SAMEPLACE:
+                return Asked(Place.SPL, Compare.LT, distance), Region(place)
+            return Asked(Place.DIST, _COMPARE[function], distance), Region(place)
+        case Not(NearCondition(Near.S_CLOSER, left, Literal() as place, distance)) if left == own:
+            return Asked(Place.DIST, Compare.GE, distance), Region(place)
+    return None
+
+
+_COMPARE = {
+    Near.S_CLOSER: Compare.LT,
+    Near.S_DWITHIN: Compare.LE,
+    Near.S_BEYOND: Compare.GT,
+}
+
+
+def boundary_free(place: Literal) -> bool:
+    """Whether a geometry is a single point."""
+    return bool(place.value.geom_type == "Point")
+
+
+def _is_region(geometry: BaseGeometry) -> bool:
+    """Whether a geometry is a point, a line of two, or a convex polygon."""
+    if geometry.geom_type == "Polygon":
+        ring = [list(point[:2]) for point in geometry.exterior.coords[:-1]]
+        return not geometry.interiors and is_convex(ring)
+    return geometry.geom_type == "Point" or (
+        geometry.geom_type == "LineString" and len(geometry.coords) == 2
+    )

@@ -1,0 +1,96 @@
+"""Texts in the notation into tokens.
+
+Strings stand in double quotes, straight ones (a quote within is written twice) or the curly ones of
+a printed page. Names may have points and hyphens within them: ``PointA.x``, ``v-range``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fencepost.errors import LanguageError
+from fencepost.language.parts import fault, quoted
+from fencepost.language.tokens import Tokens
+
+NAME = r"[^\W\d][\w.\-]*+"
+_SIGNS = r"<>|<=|>=|!=|\+-|[=<>+\-(),;:@±]"
+_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+_STRING = r'"(?:[^"]++|"")*+"|[“”][^“”]*+[“”]|(?s:["“”].*+)'
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9:.]++(?:[Zz]|[+-][0-9:]++)?)?(?![\w.\-])"
+
+_TOKEN = re.compile(f"({_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
+_TOKEN_OR_TIME = re.compile(f"({_TIME}|{_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
+_PLAIN_NAME = re.compile(NAME)
+_PLAIN_TIME = re.compile(_TIME)
+
+_ADVICE = {
+    "'": "strings are written in double quotes",
+    "；": "write ; instead",
+    "，": "write , instead",
+    "：": "write : instead",
+    "（": "write ( instead",
+    "）": "write ) instead",
+    "[": "lists are written in round brackets",
+    "{": "the JSON of a composite goes to Composite.from_json",
+    "&": "predicates are joined with ;",
+}
+
+
+def tokens_of(text: str, with_times: bool = False) -> Tokens:
+    """The tokens of a text; with times, ISO 8601 is one too.
+
+    Raises
+    ------
+    LanguageError
+        At a character that can begin no token, or a string that is not closed.
+    """
+    pieces = (_TOKEN_OR_TIME if with_times else _TOKEN).split(text)
+    pieces.append("")
+    gaps, texts = pieces[::2], pieces[1::2]
+    names = [written.lower() if written.isascii() else written for written in texts]
+    tokens = Tokens(texts, gaps, names)
+    for k, gap in enumerate(gaps):
+        if gap.strip():
+            raise _unexpected(text, tokens.start(k) - len(gap.lstrip()))
+    if len(texts) > 1 and _is_open(texts[-2]):
+        start = tokens.start(len(texts) - 2)
+        raise fault(
+            text,
+            start,
+            f"this string is not closed; saw {quoted(text[start:])}; "
+            'end it with ", and write "" for a quote within it',
+        )
+    return tokens
+
+
+def string_of(written: str) -> str:
+    """What a token that is a string says."""
+    return written[1:-1].replace('""', '"') if written[0] == '"' else written[1:-1]
+
+
+def is_string(written: str) -> bool:
+    """Whether a token is a string."""
+    return written[:1] in {'"', "“", "”"}
+
+
+def is_name(written: str) -> bool:
+    """Whether a token, or an attribute's name, can stand without quotes."""
+    return _PLAIN_NAME.fullmatch(written) is not None
+
+
+def is_time(written: str) -> bool:
+    """Whether a token has the form of a date, with a time of day or without."""
+    return _PLAIN_TIME.fullmatch(written) is not None
+
+
+def _is_open(written: str) -> bool:
+    if written[0] == '"':
+        return written.count('"') % 2 == 1
+    return is_string(written) and (len(written) == 1 or written[-1] not in "“”")
+
+
+def _unexpected(text: str, position: int) -> LanguageError:
+    character = text[position]
+    seen = character if character.isprintable() else f"U+{ord(character):04X}"
+    advice = _ADVICE.get(character, "put text in double quotes")
+    return fault(text, position, f"this character has no meaning here; saw {seen}; {advice}")

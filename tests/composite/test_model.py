@@ -1,0 +1,400 @@
+"""Composites as values: what they take, what they refuse, and their JSON and notation."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fencepost as fp
+from fencepost.composite.conditions import MemberCondition, read_condition
+from fencepost.language.ast import Compare
+from fencepost.language.limits import MAX_DEPTH
+from fencepost.language.ops4st.tree import Asked, Place
+from fencepost.language.parse import parse
+
+TWO = {"a": "kind = 'taxi'", "b": "kind = 'rider'"}
+SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
+
+
+def meeting(**changed: Any) -> fp.Composite:
+    given: dict[str, Any] = {
+        "id": "m",
+        "members": TWO,
+        "where": ["DIST(a, b) < 500"],
+        "within_s": 600,
+    }
+    return fp.Composite(**(given | changed))
+
+
+def test_members_are_trees_whatever_they_were() -> None:
+    as_json = {"op": "=", "args": [{"property": "kind"}, "taxi"]}
+    one = meeting()
+    assert one == meeting(members={"b": TWO["b"], "a": as_json})
+    assert one == meeting(members={"a": parse(TWO["a"]), "b": json.dumps(_json_of(TWO["b"]))})
+    assert one.members["a"] == parse("kind = 'taxi'")
+    assert (one.id, one.within_s, one.subscriber) == ("m", 600.0, "m")
+    assert one.where == (MemberCondition(Asked(Place.DIST, Compare.LT, 500.0), "a", "b"),)
+
+
+def _json_of(text: str) -> dict[str, Any]:
+    name, value = text.split(" = ")
+    return {"op": "=", "args": [{"property": name}, value.strip("'")]}
+
+
+def test_it_is_a_frozen_value() -> None:
+    one = meeting()
+    changed: dict[str, Any]
+    assert {one, meeting(), meeting(id="n")} == {one, meeting(id="n")}
+    for changed in (
+        {"within_s": 601},
+        {"where": []},
+        {"subscriber": "me"},
+        {"members": {"a": "TRUE", "b": "TRUE"}},
+    ):
+        assert one != meeting(**changed)
+    with pytest.raises(AttributeError):
+        one.within_s = 5  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        one.members["c"] = parse("TRUE")  # type: ignore[index]
+    assert one != "m"
+
+
+NESTED = fp.Composite(
+    "convoy",
+    members={"pair": meeting(subscriber="me"), "c": "speed > 5 AND S_INTERSECTS(g, POINT(1 2))"},
+    where=["OVLP(pair, c)", f"IN(pair, {SQUARE})", "DIST(c, CIRCLE(1, 2, 3)) = 5"],
+    within_s=0.5,
+)
+
+
+@pytest.mark.parametrize("one", [meeting(), NESTED, meeting(where=[])])
+def test_it_comes_back_from_json_text_and_pickle(one: fp.Composite) -> None:
+    assert fp.Composite.from_json(one.to_json()) == one
+    assert fp.Composite.from_json(json.dumps(one.to_json())) == one
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert eval(repr(one), {"Composite": fp.Composite}) == one
+    again = fp.Composite(one.id, one.members, map(str, one.where), one.within_s, one.subscriber)
+    assert again == one
+
+
+def test_json_as_documented() -> None:
+    assert NESTED.to_json() == {
+        "id": "convoy",
+        "members": {
+            "pair": {
+                "id": "m",
+                "members": {"a": _json_of(TWO["a"]), "b": _json_of(TWO["b"])},
+                "where": [
+                    {
+                        "op": "<",
+                        "args": [
+                            {"op": "dist", "args": [{"member": "a"}, {"member": "b"}]},
+                            500.0,
+                        ],
+                    }
+                ],
+                "within_s": 600.0,
+                "subscriber": "me",
+            },
+            "c": {
+                "op": "and",
+                "args": [
+                    {"op": ">", "args": [{"property": "speed"}, 5]},
+                    {
+                        "op": "s_intersects",
+                        "args": [{"property": "g"}, {"type": "Point", "coordinates": [1.0, 2.0]}],
+                    },
+                ],
+            },
+        },
+        "where": [
+            {"op": "ovlp", "args": [{"member": "pair"}, {"member": "c"}]},
+            {
+                "op": "in",
+                "args": [
+                    {"member": "pair"},
+                    {
+                        "type": "Polygon",
+                        "coordinates": [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]],
+                    },
+                ],
+            },
+            {
+                "op": "=",
+                "args": [
+                    {"op": "dist", "args": [{"member": "c"}, {"circle": [1.0, 2.0, 3.0]}]},
+                    5.0,
+                ],
+                "tolerance": 0.5,
+            },
+        ],
+        "within_s": 0.5,
+    }
+
+
+def test_its_atoms_have_paths() -> None:
+    assert [path for path, _ in NESTED.atoms()] == [("pair", "a"), ("pair", "b"), ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("IN(a, b)", Asked(Place.IN)),
+        (" ovlp ( a , b ) ", Asked(Place.OVLP)),
+        ("SPL(a, b) < 50", Asked(Place.SPL, Compare.LT, 50.0)),
+        ("DIST(a,b)<=.5", Asked(Place.DIST, Compare.LE, 0.5)),
+        ("DIST(a, b) = 500", Asked(Place.DIST, Compare.EQ, 500.0, 0.5)),
+        ("DIST(a, b) = 0 +- 2", Asked(Place.DIST, Compare.EQ, 0.0, 2.0)),
+        ("DIST(a, b) = 500 ± 0", Asked(Place.DIST, Compare.EQ, 500.0, 0.0)),
+        ("DIST(a, b) >= 1e3", Asked(Place.DIST, Compare.GE, 1000.0)),
+        ("DIST(a, b) > 0", Asked(Place.DIST, Compare.GT, 0.0)),
+    ],
+)
+def test_conditions(text: str, asked: Asked) -> None:
+    assert read_condition(text) == MemberCondition(asked, "a", "b")
+
+
+BAD_CONDITIONS = {
+    "NEAR(a, b)": (0, "IN, OVLP, SPL or DIST"),
+    "DIST(a, b)": (10, "a comparison, as in DIST(a, b) < 50"),
+    "DIST(a, b) <> 5": (11, "a comparison"),
+    "DIST(a b) < 5": (7, "and another member"),
+    "DIST(a, b) < 0": (13, "write OVLP(a, b) for contact"),
+    "DIST(a, b) >= 0": (14, "leave this condition out"),
+    "DIST(a, b) < -1": (13, "0 or more; saw -1"),
+    "SPL(a, b) > 5": (12, "SPL is compared with < only"),
+    "IN(a, b) AND IN(b, a)": (9, "each condition is an item"),
+    "IN(a, BOX(1 2))": (6, "there is no geometry BOX"),
+    "IN(a, POINT(1))": (12, "a point of"),
+    "IN(a, POLYGON((0 0, 1 1, 1 0, 0 1, 0 0)))": (6, "crosses itself"),
+    "IN(a, CIRCLE(1, 2, 0))": (19, "a radius above 0"),
+    "IN(POINT(1 2), POINT(1 2))": (15, "both are constants"),
+    "IN('a', b)": (3, "has no meaning here"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), BAD_CONDITIONS.items())
+def test_an_error_in_a_condition_shows_the_place(text: str, expected: tuple[int, str]) -> None:
+    with pytest.raises(fp.LanguageError) as caught:
+        meeting(where=[text])
+    assert expected[1] in str(caught.value)
+    assert caught.value.position == expected[0]
+
+
+A, B = {"member": "a"}, {"member": "b"}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"op": "in"},
+        {"op": "in", "args": [A]},
+        {"op": "in", "args": [A, "b"]},
+        {"op": "in", "args": [A, B], "tolerance": 1},
+        {"op": "dist", "args": [A, B]},
+        {"op": "<", "args": [{"op": "in", "args": [A, B]}, 5]},
+        {"op": "<", "args": [{"op": "dist", "args": [A, B]}, "5"]},
+        {"op": "<", "args": [{"op": "dist", "args": [A, B]}, float("nan")]},
+        {"op": "<", "args": [{"op": "dist", "args": [A, B]}, True]},
+        {"op": "<>", "args": [{"op": "dist", "args": [A, B]}, 5]},
+        {"op": "=", "args": [{"op": "dist", "args": [A, B]}, 5], "tolerance": -1},
+        {"op": "<", "args": [{"op": "dist", "args": [A, B]}, 5], "more": 1},
+        {"op": "in", "args": [A, {"circle": [1, "x", 3]}]},
+        {"op": "in", "args": [A, {"circle": [1, 2]}]},
+        {"op": "in", "args": [A, {"type": "Point", "coordinates": []}]},
+        {"op": "in", "args": [{"circle": [1, 2, 3]}, {"circle": [1, 2, 3]}]},
+        5,
+        None,
+    ],
+)
+def test_what_is_no_condition(condition: object) -> None:
+    with pytest.raises(fp.LanguageError, match="saw"):
+        meeting(where=[condition])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"id": ""}, "not empty"),
+        ({"members": {}}, "a mapping of names to expressions"),
+        ({"members": ["a"]}, "a mapping of names to expressions"),
+        ({"members": {"a b": "TRUE"}}, "is a word; saw 'a b'"),
+        ({"members": {1: "TRUE"}}, "is a word; saw 1"),
+        ({"members": {f"a{k}": "TRUE" for k in range(65)}}, "64 are the most"),
+        ({"members": {"a": "x ="}}, "member 'a' of 'm': column 4"),
+        ({"members": {"a": 5}}, "member 'a' of 'm': an expression is CQL2"),
+        ({"members": {"a": {"id": "x", "members": {}}}}, "member 'a' of 'm': the composite lacks"),
+        ({"where": "DIST(a, b) < 5"}, "a list of conditions"),
+        ({"where": ["DIST(a, c) < 5"]}, "names 'c', which is no member"),
+        ({"where": ["DIST(a, a) < 5"]}, "relates 'a' to itself"),
+        ({"within_s": None}, "no window of time"),
+        ({"within_s": 0}, "a number above 0; saw 0"),
+        ({"within_s": float("inf")}, "a number above 0"),
+        ({"within_s": "60"}, "a number above 0"),
+        ({"within_s": 10**400}, "a number above 0"),
+        ({"subscriber": 5}, "the subscriber"),
+    ],
+)
+def test_what_is_no_composite(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(fp.FencepostError) as caught:
+        meeting(**changed)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["[]", "{}", '{"id": 1}', "{", 5, {"id": "x", "other": 1}])
+def test_what_is_no_composite_in_json(given: Any) -> None:
+    with pytest.raises(fp.FencepostError):
+        fp.Composite.from_json(given)
+
+
+def test_nesting_has_an_end() -> None:
+    one = meeting()
+    for _ in range(MAX_DEPTH - 1):
+        one = meeting(members={"a": one, "b": "TRUE"})
+    with pytest.raises(fp.LanguageError, match="nests more than"):
+        meeting(members={"a": one, "b": "TRUE"})
+
+
+# -------------------------------------------------------------------------------------- notation
+
+FIRE, SMOKE = '(STRING:k="fire")', '(STRING:k="smoke")'
+
+
+@pytest.mark.parametrize(
+    ("operator", "where"),
+    [
+        (f"IN({FIRE})", "IN(b, a)"),
+        (f"OVLP({FIRE})", "OVLP(b, a)"),
+        (f"SPL({FIRE};50)", "SPL(b, a) < 50"),
+        (f"SPL({FIRE})", "SPL(b, a) < 7"),
+        (f"DIST({FIRE};<;500)", "DIST(b, a) < 500"),
+        (f"DIST({FIRE};>;500)", "DIST(b, a) > 500"),
+        (f"DIST({FIRE};=;500)", "DIST(b, a) = 500 +- 3"),
+        (f"DIST({FIRE};=;500;2)", "DIST(b, a) = 500 +- 2"),
+    ],
+)
+def test_operators_with_subscriptions_are_composites(operator: str, where: str) -> None:
+    found = fp.parse_ops4st(operator + SMOKE, id="x", within_s=60, same_place_m=7, tolerance=3)
+    members = {"a": "k = 'fire'", "b": "k = 'smoke'"}
+    assert found == fp.Composite("x", members, [where], within_s=60)
+    assert fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60) == found
+
+
+def test_composites_nest_in_the_notation() -> None:
+    text = f"@(Circle(1,2,3))IN(DIST({FIRE};<;5){SMOKE})@((1,2))(ARITH:n>3)"
+    found = fp.parse_ops4st(text, id="x", within_s=60, subscriber="me")
+    smoke = fp.Composite(
+        "x.b.a", {"a": "k = 'fire'", "b": "k = 'smoke'"}, ["DIST(b, a) < 5"], within_s=60
+    )
+    inner = fp.Composite(
+        "x.b",
+        {"a": smoke, "b": "S_WITHIN(geometry, POINT(1 2)) AND n > 3"},
+        ["IN(b, a)"],
+        within_s=60,
+    )
+    assert found == fp.Composite(
+        "x", {"b": inner}, ["IN(b, CIRCLE(1, 2, 3))"], within_s=60, subscriber="me"
+    )
+    again = fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60, subscriber="me")
+    assert again == found
+
+
+def test_a_subscription_on_one_event_is_an_expression() -> None:
+    m = fp.Matcher()
+    m.subscribe("me", fp.parse_ops4st('DIST((0,0);<;5)(STRING:type="TAXI")'))  # type: ignore[arg-type]
+    events = ('STRING:type="TAXI",0,3,3.9', 'STRING:type="TAXI",0,3,4', 'STRING:type="BUS",0,1,1')
+    assert [m.match(fp.parse_ops4st_event(text)) for text in events] == [["me"], [], []]
+
+
+def test_the_notation_asks_for_a_window() -> None:
+    with pytest.raises(fp.ModelError, match="no window of time"):
+        fp.parse_ops4st(f"IN({FIRE}){SMOKE}")
+    assert fp.parse_ops4st(f"IN({FIRE}){SMOKE}", within_s=5).id == f"IN({FIRE}){SMOKE}"  # type: ignore[union-attr]
+    with pytest.raises(fp.LanguageError, match="tolerance is a finite number"):
+        fp.parse_ops4st("()", tolerance=-1)
+    with pytest.raises(fp.LanguageError, match="is text"):
+        fp.parse_ops4st(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        meeting(where=[]),
+        meeting(where=["DIST(a, b) < 5", "OVLP(a, b)"]),
+        meeting(members={**TWO, "c": "TRUE"}),
+        meeting(where=["IN(POINT(1 2), a)"]),
+        meeting(members={"a": "TRUE"}, where=["IN(a, POINT(1 2))"]),
+        fp.Composite("x", {"a": meeting(), "b": "TRUE"}, ["OVLP(a, b)"], within_s=1),
+        meeting(members={"a": "x = 1 OR y = 2", "b": "TRUE"}),
+        fp.Composite(
+            "x",
+            {"a": meeting()},
+            ["IN(a, POLYGON((0 0, 4 0, 1 1, 0 4, 0 0)))"],
+            within_s=600,
+        ),
+    ],
+)
+def test_what_the_notation_cannot_say(one: fp.Composite) -> None:
+    with pytest.raises(fp.LanguageError, match="OPS4ST"):
+        fp.render_ops4st(one)
+
+
+@given(st.recursive(
+    st.sampled_from([FIRE, SMOKE, "()", "@((1,2))()", "OVLP(Circle(0,0,1))(ARITH:n=1)"]),
+    lambda inner: st.builds(
+        lambda operator, a, b: operator.format(a) + b,
+        st.sampled_from(["IN({})", "OVLP({})", "SPL({};3)", "DIST({};=;4)", "DIST({};>=;4)"]),
+        inner,
+        inner,
+    ) | inner.map(lambda one: "DIST((1,2);<;3)" + one),
+    max_leaves=8,
+))  # fmt: skip
+def test_round_trips(text: str) -> None:
+    found = fp.parse_ops4st(text, id="x", within_s=60)
+    assert fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60) == found
+    if isinstance(found, fp.Composite):
+        assert fp.Composite.from_json(json.dumps(found.to_json())) == found
+
+
+# ------------------------------------------------------------------------------------------ fuzz
+
+TEXTS = [str(condition) for condition in NESTED.where] + ["SPL(a, b) < 5", "DIST(a, b) >= 2.5e1"]
+PIECES = [*"(),<>=+-±.;@'\" ", "CIRCLE(", "POINT", "1e999", "DIST", "\ud800", "MULTIPOINT Z"]
+
+
+@given(st.sampled_from(TEXTS), st.data())
+def test_a_text_is_a_condition_or_refused(text: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(text)))
+    rest = text[at + data.draw(st.integers(0, 3)) :]
+    text = text[:at] + data.draw(st.sampled_from(PIECES) | st.text(max_size=3)) + rest
+    try:
+        condition = read_condition(text)
+    except fp.LanguageError:
+        return
+    assert read_condition(str(condition)) == condition == read_condition(condition.to_json())
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+MEMBERS = st.sampled_from(["id", "members", "where", "within_s", "op", "args", "member", "a"])
+WORDS = st.sampled_from(["in", "dist", "spl", "<", "=", "a", "x = 1", "circle", "type"])
+VALUES = st.recursive(
+    SCALARS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS | WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, VALUES, VALUES)
+def test_json_is_a_composite_or_refused(members: object, where: object, within_s: object) -> None:
+    given = {"id": "x", "members": members, "where": where, "within_s": within_s}
+    for one in (given, given | {"members": {"a": "TRUE", "b": members}, "within_s": 5}, members):
+        try:
+            found = fp.Composite.from_json(one)  # type: ignore[arg-type]
+        except fp.FencepostError:
+            continue
+        assert fp.Composite.from_json(found.to_json()) == found

@@ -134,15 +134,20 @@ def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
                 ) from error
 
 
-def open_part(path: Path, manifest: Manifest, number: int) -> tuple[tuple[Shelf, ...], Columns]:
-    """One of the segments that a manifest names, and the columns."""
+def open_segments(
+    path: Path, manifest: Manifest, numbers: Sequence[int] | None = None
+) -> tuple[tuple[Shelf, ...], Columns]:
+    """The segments that a manifest names, or some by number, and the columns."""
+    entries = manifest["segments"]
     try:
         columns = columns_of(manifest)
-        return (_opened(path, manifest["segments"][number], columns),), columns
+        chosen = entries if numbers is None else [entries[number] for number in numbers]
+        return tuple(_opened(path, entry, columns) for entry in chosen), columns
     except _DAMAGES as error:
         raise errors.IndexingError(
-            f"part {number} of the index in {path} is damaged, or was removed after a newer "
-            f"version came ({error}); run it again"
+            f"version {manifest.get('version')} of the index in {path} is damaged, or was removed "
+            f"after newer ones came ({error}); match again, or start the stream again: it goes on "
+            "with the newest"
         ) from error
 
 
@@ -180,13 +185,30 @@ def manifest(path: Path, version: int | None = None) -> Manifest:
         ) from error
 
 
+def manifest_state(path: Path, version: int | None) -> os.stat_result:
+    """The state of the file of a manifest, by which one that was replaced can be told."""
+    try:
+        return (path / _name(version)).stat()
+    except OSError:
+        raise _no_manifest(path, version) from None
+
+
+def _no_manifest(path: Path, version: int | None) -> errors.IndexingError:
+    if version is not None and exists(path):
+        return errors.IndexingError(
+            f"version {version} of the index in {path} was removed after newer ones came; match "
+            "again, or start the stream again: it goes on with the newest"
+        )
+    return errors.IndexingError(
+        f"there is no index in {path}; write one with Matcher.save or `fencepost index`"
+    )
+
+
 def _read_manifest(path: Path, version: int | None = None) -> str:
     try:
         return (path / _name(version)).read_text()
     except (FileNotFoundError, NotADirectoryError):
-        raise errors.IndexingError(
-            f"there is no index in {path}; write one with Matcher.save or `fencepost index`"
-        ) from None
+        raise _no_manifest(path, version) from None
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
 

@@ -12,6 +12,7 @@ import fcntl
 import json
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -46,7 +47,10 @@ _STAGING = ".staging-"
 _LOCK = ".building"
 _SAMPLE = 100_000
 _PART_SIZE = 500_000  # subscriptions that a worker holds at once
-_VERSIONS_KEPT = 3  # a stream may be at work with one that is not the newest
+# A job may be at work with a version that is not the newest: so the last ones are kept, and those
+# that were the newest not long ago.
+_VERSIONS_KEPT = 3
+_KEPT_S = 600.0
 _SMALL_PART = 20_000  # fewer are not worth a part
 
 
@@ -320,7 +324,7 @@ class _Job:
         storage.write_manifest(
             self._path, entries, columns, version=self._version, router=router.name
         )
-        _remove_unnamed(self._path, self._version)
+        _remove_unnamed(self._path, time.time())
         return BuiltIndex(
             str(self._path),
             self._version,
@@ -348,19 +352,35 @@ def _described(path: Path, entry: Entry) -> Entry:
     return {**entry, "bytes": segment.nbytes, "gone_count": gone}
 
 
-def _remove_unnamed(path: Path, version: int) -> None:
-    """Remove what none of the last versions names; somebody may still read the others."""
-    named = set()
-    for number, file in _versions(path).items():
-        if number > version - _VERSIONS_KEPT:
-            with suppress(IndexingError):  # of another format, which nobody can read
-                found = storage.manifest(path, number)
-                named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
-        else:
-            file.unlink(missing_ok=True)
+def _remove_unnamed(path: Path, now_s: float) -> None:
+    """Remove what no version names that somebody may still read."""
+    named, gone = set(), set()
+    kept, old = _kept_and_old(_versions(path), now_s)
+    for number in kept:
+        with suppress(IndexingError):  # of another format, which nobody can read
+            found = storage.manifest(path, number)
+            named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
+            gone |= {entry["gone"] for entry in found["segments"] if "gone" in entry}
+    for file in old:
+        file.unlink(missing_ok=True)
     for folder in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
         if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)
+    for file in path.glob(f"{PREFIX}*/{workers.GONE}*"):
+        if file.name not in gone:
+            file.unlink(missing_ok=True)
+
+
+def _kept_and_old(versions: dict[int, Path], now_s: float) -> tuple[list[int], list[Path]]:
+    """The versions to keep, and the manifests of the others."""
+    numbers = sorted(versions, reverse=True)
+    kept, old = numbers[:_VERSIONS_KEPT], []
+    for newer, number in zip(numbers[_VERSIONS_KEPT - 1 :], numbers[_VERSIONS_KEPT:], strict=False):
+        if versions[newer].stat().st_mtime > now_s - _KEPT_S:
+            kept.append(number)
+        else:
+            old.append(versions[number])
+    return kept, old
 
 
 def _refuse_alike(names: Sequence[str]) -> None:

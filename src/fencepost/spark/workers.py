@@ -24,6 +24,7 @@ DELETED = "fencepost_deleted"
 PART = "fencepost_part"
 ASKS = "fencepost_asks"  # which columns of events a row asks for, as JSON
 WRONG = "fencepost_reason"
+GONE = "gone-"  # with which the files begin that say which rows of a segment are gone
 Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
@@ -166,7 +167,7 @@ class Remove:
         path, entry = Path(self._path), self._entries[number]
         gone = np.array(open_segment(path, entry).gone)
         gone[rows] = 0
-        name = f"gone-{self._version}-{uuid.uuid4().hex[:8]}.npy"
+        name = f"{GONE}{self._version}-{uuid.uuid4().hex[:8]}.npy"
         write_array(path / entry["folder"] / name, gone)
         yield pa.RecordBatch.from_pydict(
             {

@@ -24,6 +24,7 @@ from fencepost.errors import IndexingError, ModelError
 from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import Matcher
+from fencepost.spark.folders import folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,10 +68,11 @@ class MatchPlan:
 
 def plan(path: str | Path, how: str = "auto") -> MatchPlan:
     """How `match` goes about an index."""
-    return _plan(path, storage.manifest(Path(path)), how)
+    folder = folder_of(str(path))
+    return _plan(folder.name, folder.manifest(), how)
 
 
-def _plan(path: str | Path, found: storage.Manifest, how: str) -> MatchPlan:
+def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
     if how not in WAYS:
         raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
     entries = found["segments"]
@@ -109,7 +111,8 @@ def match(
         Batch or streaming; a row is an event, its columns are the attributes. A binary column
         used as a geometry is WKB, a string column is WKT.
     path : str or Path
-        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A
+        A folder that `build_index` or `Matcher.save` wrote and that every worker can read, or its
+        address in an object store: workers keep what they need of it on their disk. A
         batch is matched with the version that is the newest at this call, each micro-batch of a
         stream with the one that is the newest when it begins.
     columns : sequence of str, optional
@@ -140,9 +143,9 @@ def match(
     clash = [name for name in kept if name in added]
     if clash:
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
-    where = Path(path).absolute()
-    manifest = storage.manifest(where)
-    chosen = _plan(where, manifest, how)
+    folder = folder_of(str(path))
+    manifest = folder.manifest()
+    chosen = _plan(folder.name, manifest, how)
     slots = max(chosen.parts, 1)
     asked = storage.columns_of(manifest).every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
@@ -153,8 +156,8 @@ def match(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), dead_letters) for name in added]
     )
-    plain = plainly(events, needed).withColumn(_VERSION, _version(events, where, manifest))
-    task = _Task(str(where), tuple(needed), tuple(kept), dead_letters)
+    plain = plainly(events, needed).withColumn(_VERSION, _version(events, folder.uri, manifest))
+    task = _Task(folder.uri, tuple(needed), tuple(kept), dead_letters)
     if chosen.how == "whole":
         return plain.mapInArrow(_Matches(task), schema)
     routed = plain.mapInArrow(
@@ -164,14 +167,14 @@ def match(
     return routed.repartitionById(slots, _SLOT).mapInArrow(_PartMatches(task), schema)
 
 
-def _version(events: DataFrame, path: Path, manifest: storage.Manifest) -> Column:
+def _version(events: DataFrame, path: str, manifest: storage.Manifest) -> Column:
     """The version of the index that events are matched with."""
     from pyspark.sql import functions as F
 
     if not events.isStreaming:
         return F.lit(manifest.get("version")).cast("long")
     one = events.sparkSession.range(1, numPartitions=1)
-    return one.mapInArrow(_Newest(str(path)), "version long").scalar()
+    return one.mapInArrow(_Newest(path), "version long").scalar()
 
 
 def plainly(rows: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -255,7 +258,7 @@ class _Newest:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            version = storage.manifest(Path(self.path)).get("version")
+            version = folder_of(self.path).manifest().get("version")
             yield pa.RecordBatch.from_pydict({"version": pa.array([version], pa.int64())})
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from fencepost.errors import IndexingError
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
+from fencepost.match.segment_files import Entry, files_of
+from fencepost.spark.folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8  # a mapped part costs address space, and memory only where it was touched
 
@@ -15,46 +16,62 @@ _OPEN: dict[tuple[str, object], Matcher] = {}  # in the order of their last use
 
 
 def matcher(path: str, version: int | None) -> Matcher:
-    """The matcher of a version of an index; of the newest one, where there are no versions."""
-    if version is None:
-        return _kept((path, _stamp(path, None)), lambda: Matcher.open(path))
-    return _kept(
-        (path, _stamp(path, version)),
-        lambda: _opened(path, storage.manifest(Path(path), version), None),
-    )
+    """The matcher of a version of an index; of what there is, where there are no versions."""
+    folder, name = folder_of(path), storage.manifest_name(version)
+    # A version may come twice where an index was removed.
+    return _kept((path, (name, folder.stamp(name))), lambda: _whole(folder, version))
 
 
-def _stamp(path: str, version: int | None) -> tuple[int, int]:
-    """What a file of a manifest is told by: a version may come twice if an index was removed."""
-    state = storage.manifest_state(Path(path), version)
-    return state.st_ino, state.st_mtime_ns
+def _whole(folder: Folder, version: int | None) -> Matcher:
+    manifest = folder.manifest(version)
+    try:
+        return _opened(folder, manifest, manifest["segments"])
+    except IndexingError:
+        # Between reading the manifest and the files, somebody may have saved another.
+        if version is not None or folder.manifest() == manifest:
+            raise
+        return _whole(folder, version)
 
 
 def router(path: str, version: int | None) -> Matcher:
     """What tells to which parts of an index events go."""
-    manifest = storage.manifest(Path(path), version)
+    folder = folder_of(path)
+    manifest = folder.manifest(version)
     if "router" not in manifest:
         raise IndexingError(
             f"the index in {path} has no parts any more, as it was saved in one piece; build it "
             "with fencepost.spark.build_index, or match it with how='whole'"
         )
-    folder = str(Path(path) / manifest["router"])
-    return _kept((folder, None), lambda: Matcher.open(folder))
+    # A folder does not come twice.
+    name = manifest["router"]
+    return _kept((path, name), lambda: _routing(folder, manifest["version"], name))
+
+
+def _routing(folder: Folder, version: int, name: str) -> Matcher:
+    text = folder.text(f"{name}/{storage.MANIFEST}")
+    if text is None:
+        raise removed(folder.name, version)
+    manifest = {**storage.manifest_of(folder.name, text), "version": version}
+    entries = [{**entry, "folder": f"{name}/{entry['folder']}"} for entry in manifest["segments"]]
+    return _opened(folder, manifest, entries)
 
 
 def part(path: str, version: int | None, number: int) -> Matcher:
     """One part of an index."""
-    manifest = storage.manifest(Path(path), version)
+    folder = folder_of(path)
+    manifest = folder.manifest(version)
     entry = manifest["segments"][number]
-    # A version may come twice where an index was removed; a folder does not.
     return _kept(
-        (str(Path(path) / entry["folder"]), entry.get("gone")),
-        lambda: _opened(path, manifest, [number]),
+        (path, (entry["folder"], entry.get("gone"))), lambda: _opened(folder, manifest, [entry])
     )
 
 
-def _opened(path: str, manifest: storage.Manifest, numbers: list[int] | None) -> Matcher:
-    shelves, columns = storage.open_segments(Path(path), manifest, numbers)
+def _opened(folder: Folder, manifest: storage.Manifest, entries: Sequence[Entry]) -> Matcher:
+    try:
+        with folder.held(name for entry in entries for name in files_of(entry)) as path:
+            shelves, columns = storage.open_segments(path, manifest, entries)
+    except storage.DAMAGES as error:
+        raise removed(folder.name, manifest.get("version"), error) from error
     made = Matcher(columns.space)
     made._load(columns, shelves)
     return made

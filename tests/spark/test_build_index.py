@@ -395,3 +395,22 @@ def test_one_build_at_a_time_and_what_a_killed_one_left(
         (path / manifest).write_text('{"format": 1}')
     assert fps.build_index(spark, rows, path, mode="replace").version == 2
     assert Matcher.open(path).ids() == ["a"]
+
+
+def test_ids_that_are_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    rows = [(1, "x", 7, False), (2, "x", None, False), (3, "y", None, False), (None, "x", 1, False)]
+    schema = "id long, kind string, subscriber int, deleted boolean"
+    built = fps.build_index(
+        spark, spark.createDataFrame(rows, schema), path, equals={"s": "kind"}, parts=2
+    )
+    assert (built.subscriptions, built.dead_letters) == (3, 1)
+    changes = [(1, None, None, True), (3, "x", 8, False)]
+    built = fps.build_index(
+        spark, spark.createDataFrame(changes, schema), path, mode="update", equals={"s": "kind"}
+    )
+    assert (built.subscriptions, built.removed) == (2, 2)
+    event = spark.createDataFrame([("x",)], "s string")
+    for how in ("whole", "partitioned"):
+        found = sorted(tuple(row) for row in fps.match(event, path, [], how=how).collect())
+        assert found == [("2", "2"), ("3", "8")]

@@ -205,7 +205,7 @@ class _Job:
         removed = 0
         if self._before is not None:
             old, removed = self._without(
-                good.select(F.col(_ID).alias("id")), self._before["segments"]
+                good.select(F.col(_ID).cast("string").alias("id")), self._before["segments"]
             )
         return self._published([*old, *entries], columns, added, removed, dead)
 

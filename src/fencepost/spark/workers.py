@@ -26,7 +26,7 @@ from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import NOTHING
 from fencepost.spark.placing import Division, Places, lie
-from fencepost.spark.reading import Reader
+from fencepost.spark.reading import Reader, with_names_as_text
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
@@ -81,7 +81,7 @@ class Place:
 
 def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The first columns, under their own names."""
-    return table.select(range(len(names))).rename_columns(list(names))
+    return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
 class Divide:

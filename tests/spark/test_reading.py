@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
+import pytest
 import shapely
 
 from fencepost.errors import FencepostError
@@ -60,3 +62,68 @@ def test_columns_with_nulls_and_bad_values() -> None:
         for row in range(len(shelf))
     }
     assert found == owners
+
+
+BOX = shapely.box(0, 0, 1, 1).wkb
+PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
+
+
+def read(form: Form, columns: dict[str, Any]) -> tuple[Matcher, list[tuple[int, str]]]:
+    return Reader(form, "wgs84", ())(pa.table(columns))
+
+
+@pytest.mark.parametrize(
+    ("form", "columns", "reason"),
+    [
+        (Form({"g": ("p", "S_WITHIN")}), {"p": [BOX, b"junk"]}, "the bytes are no WKB"),
+        (Form({"g": ("p", "S_WITHIN")}), {"p": [BOX, None]}, "there is no geometry"),
+        (
+            Form({"g": ("p", "S_WITHIN")}),
+            {"p": ["POINT(0 0)", "POINT(500 0)"]},
+            "a longitude beyond",
+        ),
+        (Form({"g": ("p", "r")}), {"r": ["S_WITHIN", "x"]}, "no relation is called 'x'"),
+        (Form({}, {"g": ("p", "d")}), {"d": [1.0, -1.0]}, "saw -1.0"),
+        (Form({}, {"g": ("p", "d")}), {"d": [1.0, None]}, "saw nan"),
+        (Form({}, {}, {"t": "w"}), {"w": [["x"], [None]]}, "takes lists of strings; saw [None]"),
+        (Form({}, {}, {}, {"s": "v"}), {"v": [1.0, float("inf")]}, "106 bits; saw inf"),
+        (
+            Form({}, {}, {"t": "w"}),
+            {"w": pa.array([["x"], [b"\xff"]], pa.list_(pa.binary())).cast(
+                pa.list_(pa.string()), safe=False
+            )},
+            "not UTF-8",
+        ),
+    ],
+)  # fmt: skip
+def test_reasons_name_no_row(form: Form, columns: dict[str, Any], reason: str) -> None:
+    """Its number among the rows of a worker would tell nobody anything."""
+    matcher, bad = read(form, {**PLACED, **columns})
+    ((row, seen),) = bad
+    assert row == 1
+    assert reason in seen
+    assert "row 0" not in seen
+    assert matcher.ids() == ["a"]
+
+
+def test_relations_that_are_lists() -> None:
+    matcher, bad = read(Form({"g": ("p", "r")}), {**PLACED, "r": [["S_WITHIN"], ["S_WITHIN"]]})
+    assert [row for row, _ in bad] == [0, 1]
+    assert all("no relation is called ['S_WITHIN']; give one of" in reason for _, reason in bad)
+    assert matcher.ids() == []
+
+
+@pytest.mark.parametrize("form", [Form(), Form({}, {}, {}, {"s": "v"})])
+def test_names_that_are_numbers(form: Form) -> None:
+    """As tables of databases have them; a subscriber that is null is the id."""
+    columns = {
+        "id": pa.array([1, 2, 3]),
+        "v": ["x"] * 3,
+        "expression": ["s = 'x'"] * 3,
+        "subscriber": pa.array([7, None, None]),
+    }
+    matcher, bad = read(form, columns)
+    assert bad == []
+    (shelf,) = matcher.snapshot()
+    assert [shelf.ids[row] for row in range(3)] == ["1", "2", "3"]
+    assert [shelf.subscribers[row] for row in range(3)] == ["7", "2", "3"]

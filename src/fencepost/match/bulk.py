@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -153,12 +153,10 @@ class ColumnSubscriptions:
         if not everywhere:
             self._rows(f"the relations of regions[{attribute!r}]", functions)
         named = [functions] if everywhere else list(functions)  # type: ignore[call-overload]
-        for name in dict.fromkeys(named):
+        for name in _distinct(named):
             function = _KNOWN.get(str(name).upper())
             if function is None:
-                raise ModelError(
-                    f"no relation is called {name!r:.40}; give one of {', '.join(_KNOWN)}"
-                )
+                raise _no_relation(name)
             mine = slice(None) if everywhere else np.array([n == name for n in named])
             checks["function"][mine] = relate.CODE[function]
             for dimension, field in enumerate(("points_mask", "lines_mask", "areas_mask")):
@@ -342,6 +340,18 @@ def _pair(what: str, given: Any, second: str) -> tuple[object, object]:
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise ModelError(f"{what} must be a pair (geometries, {second}); saw {given!r:.60}")
     return given[0], given[1]
+
+
+def _distinct(relations: list[Any]) -> Iterable[Any]:
+    try:
+        return dict.fromkeys(relations)
+    except TypeError as error:
+        odd = next(name for name in relations if not isinstance(name, Hashable))
+        raise _no_relation(odd) from error
+
+
+def _no_relation(name: object) -> ModelError:
+    return ModelError(f"no relation is called {name!r:.40}; give one of {', '.join(_KNOWN)}")
 
 
 def _names(ids: Sequence[str], subscribers: Sequence[str] | None) -> pa.Table:

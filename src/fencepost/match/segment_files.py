@@ -30,6 +30,7 @@ from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.match.catalogue import FiledShelf, Shelf
 
 PREFIX = "segment-"
+_NAMES = "names.arrow"
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 
 # What a manifest says of a segment: its `folder`, the forms of its `arrays`, how many
@@ -47,7 +48,7 @@ def write_segment(path: Path, shelf: Shelf, version: int, prefix: str = PREFIX) 
     for array_name, array in flat_arrays(arrays):
         write_array(folder / f"{array_name}.npy", array)
     names = shelf.table
-    with (folder / "names.arrow").open("wb") as file:
+    with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
             writer.write_table(names)
         sync(file)
@@ -102,7 +103,7 @@ def open_segment(path: Path, entry: Entry) -> Shelf:
     if names.num_rows != len(arrays.gone):
         raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.gone)}")
     if "gone" in entry:
-        gone = np.load(folder / entry["gone"])
+        gone = gone_of(path, entry)
         if gone.dtype != np.uint32 or len(gone) != len(arrays.gone):
             raise ValueError(f"{entry['gone']} does not fit the segment")
         arrays = _with_gone(arrays, gone)
@@ -111,8 +112,30 @@ def open_segment(path: Path, entry: Entry) -> Shelf:
 
 def names_of(path: Path, entry: Entry) -> pa.Table:
     """The names of the subscriptions of a segment, mapped."""
-    with pa.memory_map(str(path / entry["folder"] / "names.arrow")) as source:
+    with pa.memory_map(str(path / entry["folder"] / _NAMES)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def gone_of(path: Path, entry: Entry) -> NDArray[np.uint32]:
+    """From which version on each row of a segment is gone: from the first, or never."""
+    with _READING:
+        gone: NDArray[np.uint32] = np.load(path / _gone_file(entry))
+    return gone
+
+
+def _gone_file(entry: Entry) -> str:
+    return f"{entry['folder']}/{entry.get('gone', 'gone.npy')}"
+
+
+def files_of(entry: Entry) -> list[str]:
+    """The files that `open_segment` opens."""
+    arrays = [f"{entry['folder']}/{name}.npy" for name in entry["arrays"]]
+    return list(dict.fromkeys([*arrays, *name_files_of(entry)]))
+
+
+def name_files_of(entry: Entry) -> list[str]:
+    """The files that `names_of` and `gone_of` open."""
+    return [f"{entry['folder']}/{_NAMES}", _gone_file(entry)]
 
 
 _PARTS: dict[str, Any] = {

@@ -46,6 +46,7 @@ from fencepost.plan.checks import Column, Kind
 FORMAT = 6
 MANIFEST = "manifest.json"
 Manifest = dict[str, Any]
+Opened = tuple[tuple[Shelf, ...], Columns]
 
 
 def expression(shelf: Shelf, row: int, columns: Columns) -> str:
@@ -73,7 +74,7 @@ def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
     entries: list[Entry] = []
     try:
         entries.extend(write_segment(path, shelf, shelves.version) for shelf in shelves)
-        write_manifest(path, entries, columns)
+        replace(path / MANIFEST, manifest_text(entries, columns))
     except BaseException:
         for entry in entries:
             shutil.rmtree(path / entry["folder"], ignore_errors=True)
@@ -84,30 +85,26 @@ def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def write_manifest(path: Path, entries: Sequence[Entry], columns: Columns, **more: Any) -> None:
-    """Let an index be these segments from now on, in one step.
-
-    Where more is said, and a `version` in it, the manifest can be read by that later, too.
-    """
-    manifest: Manifest = {
-        "format": FORMAT,
-        "space": columns.space.value,
-        "stop_words": sorted(columns.tokeniser.stop_words),
-        "columns": columns_json(columns),
-        "segments": list(entries),
-        **more,
-    }
-    text = json.dumps(manifest)
-    if "version" in more:
-        _replace(path / _name(more["version"]), text)
-    _replace(path / MANIFEST, text)
+def manifest_text(entries: Sequence[Entry], columns: Columns, **more: Any) -> str:
+    """What the manifest of an index says of these segments, and more."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "space": columns.space.value,
+            "stop_words": sorted(columns.tokeniser.stop_words),
+            "columns": columns_json(columns),
+            "segments": list(entries),
+            **more,
+        }
+    )
 
 
-def _name(version: int | None) -> str:
+def manifest_name(version: int | None = None) -> str:
+    """The file of the newest manifest, or of that of a version."""
     return MANIFEST if version is None else f"manifest-{version}.json"
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
     """Write a file that appears whole or not at all."""
     handle, temporary = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)
     with os.fdopen(handle, "w") as file:
@@ -118,15 +115,14 @@ def _replace(path: Path, text: str) -> None:
     sync_folder(path.parent)
 
 
-def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
+def open(path: Path) -> Opened:
     """What `save` wrote: segments mapped from their files, and the columns."""
     while True:
         text = _read_manifest(path)
         try:
-            found = _manifest(path, text)
-            columns = columns_of(found)
-            return tuple(_opened(path, entry, columns) for entry in found["segments"]), columns
-        except _DAMAGES as error:
+            found = manifest_of(str(path), text)
+            return open_segments(path, found, found["segments"])
+        except DAMAGES as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
                 raise errors.IndexingError(
@@ -134,16 +130,10 @@ def open(path: Path) -> tuple[tuple[Shelf, ...], Columns]:
                 ) from error
 
 
-def open_part(path: Path, manifest: Manifest, number: int) -> tuple[tuple[Shelf, ...], Columns]:
-    """One of the segments that a manifest names, and the columns."""
-    try:
-        columns = columns_of(manifest)
-        return (_opened(path, manifest["segments"][number], columns),), columns
-    except _DAMAGES as error:
-        raise errors.IndexingError(
-            f"part {number} of the index in {path} is damaged, or was removed after a newer "
-            f"version came ({error}); run it again"
-        ) from error
+def open_segments(path: Path, manifest: Manifest, entries: Sequence[Entry]) -> Opened:
+    """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
+    columns = columns_of(manifest)
+    return tuple(_opened(path, entry, columns) for entry in entries), columns
 
 
 def _opened(path: Path, entry: Entry, columns: Columns) -> Shelf:
@@ -152,7 +142,7 @@ def _opened(path: Path, entry: Entry, columns: Columns) -> Shelf:
     return shelf
 
 
-_DAMAGES = (
+DAMAGES = (
     OSError,
     EOFError,
     ValueError,
@@ -165,38 +155,34 @@ _DAMAGES = (
 )
 
 
-def exists(path: Path) -> bool:
-    """Whether there is an index in a folder."""
-    return (path / MANIFEST).exists()
-
-
-def manifest(path: Path, version: int | None = None) -> Manifest:
-    """What the manifest of an index says, or said at a version."""
+def _read_manifest(path: Path) -> str:
     try:
-        return _manifest(path, _read_manifest(path, version))
-    except _DAMAGES as error:
-        raise errors.IndexingError(
-            f"the index in {path} is damaged ({error}); build it again"
-        ) from error
-
-
-def _read_manifest(path: Path, version: int | None = None) -> str:
-    try:
-        return (path / _name(version)).read_text()
+        return (path / MANIFEST).read_text()
     except (FileNotFoundError, NotADirectoryError):
-        raise errors.IndexingError(
-            f"there is no index in {path}; write one with Matcher.save or `fencepost index`"
-        ) from None
+        raise no_index(str(path)) from None
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
 
 
-def _manifest(path: Path, text: str) -> Manifest:
-    found = json.loads(text)
+def no_index(name: str) -> errors.IndexingError:
+    """What is said of a folder without an index."""
+    return errors.IndexingError(
+        f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
+    )
+
+
+def manifest_of(name: str, text: str) -> Manifest:
+    """What the text of a manifest says, of the index in the folder of that name."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise errors.IndexingError(
+            f"the index in {name} is damaged ({error}); build it again"
+        ) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         seen = found.get("format") if isinstance(found, dict) else found
         raise errors.IndexingError(
-            f"the index in {path} has format {seen!r:.40}; this version reads {FORMAT}: "
+            f"the index in {name} has format {seen!r:.40}; this version reads {FORMAT}: "
             "build it again"
         )
     return found

@@ -1,20 +1,17 @@
 """Building an index of subscriptions on Spark: validated, divided into parts, written by workers.
 
 Two passes over the subscriptions. The first reads each row, says what is wrong with it or where it
-lies, and which columns of events it asks for; what it says is kept beside the index for the second,
-in which each part becomes a segment, written by the worker that built it. Then the manifest names
-them, in one step.
+lies, and which columns of events it asks for; what it says is kept on the disks of the workers for
+the second, in which each part becomes a segment, written by the worker that built it. Then the
+manifest names them, in one step.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import shutil
-import tempfile
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +23,11 @@ from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import PREFIX, Entry, open_segment
+from fencepost.match.segment_files import PREFIX, Entry, files_of, open_segment
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.spark import placing, routing, workers
+from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.matching import plain_names, plainly
 from fencepost.spark.placing import CHANCE, Division, Places, divide
 from fencepost.spark.reading import Form, Reader
@@ -42,11 +40,13 @@ MODES = ("create", "replace", "update")
 REASON = "reason"
 _DELETED = "deleted"
 _ID = plain_names(1)[0]  # it comes first
-_STAGING = ".staging-"
-_LOCK = ".building"
+_OWN = (PREFIX, routing.PREFIX)  # with which the names of folders begin that versions name
 _SAMPLE = 100_000
 _PART_SIZE = 500_000  # subscriptions that a worker holds at once
-_VERSIONS_KEPT = 3  # a stream may be at work with one that is not the newest
+# A job may be at work with a version that is not the newest: so the last ones are kept, and those
+# that were the newest not long ago.
+_VERSIONS_KEPT = 3
+_KEPT_S = 600.0
 _SMALL_PART = 20_000  # fewer are not worth a part
 
 
@@ -103,7 +103,9 @@ def build_index(
         `subscriber` and `expires`; or, in place of an expression, columns that the next
         arguments name.
     path : str or Path
-        A folder that all workers share. `Matcher.open` opens what is built there, too.
+        A folder that all workers share, or an address in an object store that
+        `pyarrow.fs.FileSystem.from_uri` takes, such as ``s3://bucket/index``. `Matcher.open` opens
+        what is built in a folder, too.
     mode : {"create", "replace", "update"}
         Whether there must be no index yet, or it is replaced, or changed: with "update" a row takes
         the place of the subscription with its id, and one whose column `deleted` is true
@@ -123,42 +125,24 @@ def build_index(
     if mode not in MODES:
         raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
     form = Form(regions or {}, within or {}, keywords or {}, equals or {})
-    where = Path(path).absolute()
-    _refuse_mode(where, mode)
-    with _alone(where):
-        _refuse_mode(where, mode)  # somebody may have built one
-        before = storage.manifest(where) if mode == "update" else None
+    folder = folder_of(str(path))
+    _refuse_mode(folder, mode)
+    with folder.alone():
+        _refuse_mode(folder, mode)  # somebody may have built one
+        before = folder.manifest() if mode == "update" else None
         if before is not None:
             space, stop_words = before["space"], before["stop_words"]
-        job = _Job(spark, where, form, space, tuple(stop_words), before)
-        for left in where.glob(f"{_STAGING}*"):  # by one that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_STAGING, dir=where) as staging:
-            return job.run(subscriptions, Path(staging), parts)
+        return _Job(spark, folder, form, space, tuple(stop_words), before).run(subscriptions, parts)
 
 
-def _refuse_mode(path: Path, mode: str) -> None:
-    there = storage.exists(path)
+def _refuse_mode(folder: Folder, mode: str) -> None:
+    there = folder.has_index()
     if not there and mode == "update":
-        raise IndexingError(f"there is no index in {path} to update; leave mode out")
+        raise IndexingError(f"there is no index in {folder.name} to update; leave mode out")
     if there and mode == "create":
         raise IndexingError(
-            f"there is an index in {path} already; give mode='replace' or mode='update'"
+            f"there is an index in {folder.name} already; give mode='replace' or mode='update'"
         )
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Nobody else builds there; the system lets go of the lock when the process ends."""
-    path.mkdir(parents=True, exist_ok=True)
-    with (path / _LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IndexingError(
-                f"an index is being built in {path} at this moment; build again when it is done"
-            ) from None
-        yield
 
 
 class _Job:
@@ -167,7 +151,7 @@ class _Job:
     def __init__(
         self,
         spark: SparkSession,
-        path: Path,
+        folder: Folder,
         form: Form,
         space: str,
         stop_words: tuple[str, ...],
@@ -175,14 +159,16 @@ class _Job:
     ) -> None:
         Matcher(space, stop_words=stop_words)  # says what is wrong with them
         self._spark = spark
-        self._path = path
+        self._folder = folder
+        self._seen = folder.text(storage.MANIFEST)
         self._form = form
         self._reader = Reader(form, space, stop_words)
         self._before = before  # of an index to update
-        self._version = max(_versions(path), default=0) + 1
+        self._version = max(_versions(folder), default=0) + 1
         self._prefix = f"{PREFIX}{self._version}-"
 
-    def run(self, given: DataFrame, staging: Path, parts: int | None) -> BuiltIndex:
+    def run(self, given: DataFrame, parts: int | None) -> BuiltIndex:
+        from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
         used = self._form.used(given.columns)
@@ -195,10 +181,21 @@ class _Job:
             plain = plain.select(*names, flag.alias(DELETED))
         else:
             plain = plainly(given, used)
-        staged = self._staged(plain, used, deleting, staging / "rows")
+        staged = self._told(plain, used, deleting).persist(StorageLevel.DISK_ONLY)
+        try:
+            return self._run(staged, used, deleting, parts)
+        finally:
+            staged.unpersist()
+
+    def _run(
+        self, staged: DataFrame, used: list[str], deleting: bool, parts: int | None
+    ) -> BuiltIndex:
+        from pyspark.sql import functions as F
+
+        names = plain_names(len(used))
         good = staged.where(F.col(WRONG).isNull())
         bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
-        dead = self._dead_letters(bad.toDF(*used, REASON))
+        dead = self._dead_letters(bad, [*used, REASON])
         kept = good.where(~F.col(DELETED)) if deleting else good
         columns = self._columns(kept)
         added = kept.count()
@@ -208,12 +205,12 @@ class _Job:
         removed = 0
         if self._before is not None:
             old, removed = self._without(
-                good.select(F.col(_ID).alias("id")), self._before["segments"]
+                good.select(F.col(_ID).cast("string").alias("id")), self._before["segments"]
             )
         return self._published([*old, *entries], columns, added, removed, dead)
 
-    def _staged(self, rows: DataFrame, used: list[str], deleting: bool, path: Path) -> DataFrame:
-        """The rows with what is wrong with them or where they lie, kept for the second pass."""
+    def _told(self, rows: DataFrame, used: list[str], deleting: bool) -> DataFrame:
+        """The rows with what is wrong with them or where they lie."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
@@ -236,17 +233,14 @@ class _Job:
         ).drop("times")
         # Where many lie at one place, chance divides them.
         chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
-        told.withColumn(CHANCE, chance).write.parquet(str(path))
-        return self._spark.read.parquet(str(path))
+        return told.withColumn(CHANCE, chance)
 
-    def _dead_letters(self, bad: DataFrame) -> tuple[int, str | None]:
+    def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""
-        count = bad.count()
-        if not count:
-            return 0, None
-        path = self._path / "dead-letters" / f"version-{self._version}-{uuid.uuid4().hex[:8]}"
-        bad.write.parquet(str(path))
-        return count, str(path)
+        name = f"dead-letters/version-{self._version}-{uuid.uuid4().hex[:8]}"
+        write = workers.SetAside(self._folder.uri, name, names)
+        count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
+        return (count, self._folder.within(name)) if count else (0, None)
 
     def _columns(self, kept: DataFrame) -> Columns:
         """What the subscriptions ask of events, numbered for all parts alike."""
@@ -279,7 +273,7 @@ class _Job:
         part = StructField(PART, IntegerType(), False)
         schema = StructType([*(rows.schema[name] for name in names), part])
         placed = rows.mapInArrow(workers.Divide(names, division), schema)
-        build = workers.Build(str(self._path), used, self._reader, columns, self._prefix)
+        build = workers.Build(self._folder.uri, used, self._reader, columns, self._prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
@@ -288,14 +282,14 @@ class _Job:
     def _without(self, changed: DataFrame, entries: list[Entry]) -> tuple[list[Entry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
 
-        entries = [_described(self._path, entry) for entry in entries]
+        entries = [_described(self._folder, entry) for entry in entries]
         numbers = self._spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
-            workers.Ids(str(self._path), entries), "id string, segment int, row long"
+            workers.Ids(self._folder.uri, entries), "id string, segment int, row long"
         )
         hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
         told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
-            workers.Remove(str(self._path), entries, self._version),
+            workers.Remove(self._folder.uri, entries, self._version),
             "segment int, gone string, count long, removed long",
         )
         found = {row["segment"]: row for row in told.collect()}
@@ -316,13 +310,18 @@ class _Job:
         removed: int,
         dead: tuple[int, str | None],
     ) -> BuiltIndex:
-        router = routing.write(self._path, entries, columns, self._version)
-        storage.write_manifest(
-            self._path, entries, columns, version=self._version, router=router.name
-        )
-        _remove_unnamed(self._path, self._version)
+        folder, version = self._folder, self._version
+        router = routing.write(folder, entries, columns, version)
+        text = storage.manifest_text(entries, columns, version=version, router=router)
+        if folder.text(storage.MANIFEST) != self._seen:
+            raise IndexingError(
+                f"another index was written to {folder.name} while this one was built; build again"
+            )
+        folder.replace(storage.manifest_name(version), text)
+        folder.replace(storage.MANIFEST, text)
+        _remove_unnamed(folder, time.time())
         return BuiltIndex(
-            str(self._path),
+            folder.name,
             self._version,
             sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries),
             added,
@@ -333,34 +332,59 @@ class _Job:
         )
 
 
-def _versions(path: Path) -> dict[int, Path]:
-    """The versions of an index of which there are manifests."""
-    found = {file.stem.removeprefix("manifest-"): file for file in path.glob("manifest-*.json")}
-    return {int(number): file for number, file in found.items() if number.isdecimal()}
+def _versions(folder: Folder) -> dict[int, float]:
+    """The versions of an index of which there are manifests, and when those were written."""
+    found = {
+        name.removeprefix("manifest-").removesuffix(".json"): at
+        for name, at in folder.changed_s().items()
+    }
+    return {int(number): at for number, at in found.items() if number.isdecimal()}
 
 
-def _described(path: Path, entry: Entry) -> Entry:
-    """An entry with what `Matcher.save` does not say: its size, and how many are gone."""
+def _described(folder: Folder, entry: Entry) -> Entry:
+    """An entry with what `Matcher.save` does not write: sizes, what is gone, what it needs."""
     if "bytes" in entry:
         return entry
-    segment = open_segment(path, entry).segment
+    with folder.held(files_of(entry)) as path:
+        segment = open_segment(path, entry).segment
+    with folder.writing() as path:
+        routing.write_needs(path / entry["folder"], segment)
     gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))
     return {**entry, "bytes": segment.nbytes, "gone_count": gone}
 
 
-def _remove_unnamed(path: Path, version: int) -> None:
-    """Remove what none of the last versions names; somebody may still read the others."""
-    named = set()
-    for number, file in _versions(path).items():
-        if number > version - _VERSIONS_KEPT:
-            with suppress(IndexingError):  # of another format, which nobody can read
-                found = storage.manifest(path, number)
-                named |= {entry["folder"] for entry in found["segments"]} | {found["router"]}
-        else:
-            file.unlink(missing_ok=True)
-    for folder in [*path.glob(f"{PREFIX}*"), *path.glob(f"{routing.PREFIX}*")]:
-        if folder.name not in named:
-            shutil.rmtree(folder, ignore_errors=True)
+def _remove_unnamed(folder: Folder, now_s: float) -> None:
+    """Remove what no version names that somebody may still read."""
+    kept, old = _kept_and_old(_versions(folder), now_s)
+    named = {name for number in kept for name in _named(folder, number)}
+    tops = {name.partition("/")[0] for name in named}
+    # A file in a folder that is kept goes with the last version that named it.
+    files = {name for number in old for name in _named(folder, number) if "/" in name}
+    unnamed = {name for name in files - named if name.partition("/")[0] in tops}
+    unnamed |= {storage.manifest_name(number) for number in old}
+    unnamed |= {n for n in folder.changed_s() if n.startswith(_OWN) and n not in tops}
+    folder.remove(sorted(unnamed))
+
+
+def _named(folder: Folder, version: int) -> set[str]:
+    """Folders that a version names, and files that say what is gone."""
+    try:
+        found = folder.manifest(version)
+    except IndexingError:  # of another format, which nobody can read
+        return set()
+    entries = found["segments"]
+    gone = {f"{entry['folder']}/{entry['gone']}" for entry in entries if "gone" in entry}
+    return gone | {entry["folder"] for entry in entries} | {found["router"]}
+
+
+def _kept_and_old(written_s: dict[int, float], now_s: float) -> tuple[list[int], list[int]]:
+    """The versions to keep, and the others; by when each was written, and so the last replaced."""
+    numbers = sorted(written_s, reverse=True)
+    kept = numbers[:_VERSIONS_KEPT]
+    old: list[int] = []
+    for newer, number in zip(numbers[_VERSIONS_KEPT - 1 :], numbers[_VERSIONS_KEPT:], strict=False):
+        (kept if written_s[newer] > now_s - _KEPT_S else old).append(number)
+    return kept, old
 
 
 def _refuse_alike(names: Sequence[str]) -> None:

@@ -1,9 +1,13 @@
 """Events of a DataFrame against an index, in `mapInArrow`.
 
 Every worker process maps what it needs of the index and keeps it (`fencepost.spark.worker`);
-nothing but the path travels. Either each task maps the whole index, or events are first sent to the
-parts that they may find something in, and each task maps one part. The same call serves batch
-and streaming, because both are maps over rows.
+nothing but the path and the version travel. Either each task maps the whole index, or events are
+first sent to the parts that they may find something in, and each task maps one part. The same call
+serves batch and streaming, because both are maps over rows.
+
+The version of the index stands in every row, so all tasks have the same one, and so has a task that
+is run again. In a batch it is the newest when `match` was called; in a stream a subquery, which
+Spark runs once for each micro-batch, tells which is the newest.
 """
 
 from __future__ import annotations
@@ -20,18 +24,18 @@ from fencepost.errors import IndexingError, ModelError
 from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import Matcher
+from fencepost.spark.folders import folder_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 ADDED = ("subscription", "subscriber")
 REASON = "reason"
 WAYS = ("auto", "whole", "partitioned")
 WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
-_ROUTED = _PART, _VERSION, _SLOT, _WHY = tuple(
-    f"fencepost_{name}" for name in ("part", "version", "slot", "reason")
-)
+_VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
+_ROUTED = _PART, _SLOT, _WHY = tuple(f"fencepost_{name}" for name in ("part", "slot", "reason"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +68,13 @@ class MatchPlan:
 
 def plan(path: str | Path, how: str = "auto") -> MatchPlan:
     """How `match` goes about an index."""
+    folder = folder_of(str(path))
+    return _plan(folder.name, folder.manifest(), how)
+
+
+def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
     if how not in WAYS:
         raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
-    found = storage.manifest(Path(path))
     entries = found["segments"]
     total = sum(entry.get("bytes", 0) for entry in entries)
     divided = "router" in found
@@ -103,8 +111,10 @@ def match(
         Batch or streaming; a row is an event, its columns are the attributes. A binary column
         used as a geometry is WKB, a string column is WKT.
     path : str or Path
-        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A
-        stream takes up a newer version with the next micro-batch.
+        A folder that `build_index` or `Matcher.save` wrote and that every worker can read, or its
+        address in an object store: workers keep what they need of it on their disk. A
+        batch is matched with the version that is the newest at this call, each micro-batch of a
+        stream with the one that is the newest when it begins.
     columns : sequence of str, optional
         Which columns of the event to keep; all if left out. Fewer are faster: in batch, only
         those and the ones that the subscriptions ask for travel to the workers.
@@ -133,10 +143,11 @@ def match(
     clash = [name for name in kept if name in added]
     if clash:
         raise ModelError(f"the column {clash[0]!r} clashes with a column of the result; rename it")
-    where = Path(path).absolute()
-    chosen = plan(where, how)
+    folder = folder_of(str(path))
+    manifest = folder.manifest()
+    chosen = _plan(folder.name, manifest, how)
     slots = max(chosen.parts, 1)
-    asked = storage.columns_of(storage.manifest(where)).every_attribute()
+    asked = storage.columns_of(manifest).every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
@@ -145,8 +156,8 @@ def match(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), dead_letters) for name in added]
     )
-    plain = plainly(events, needed)
-    task = _Task(str(where), tuple(needed), tuple(kept), dead_letters)
+    plain = plainly(events, needed).withColumn(_VERSION, _version(events, folder.uri, manifest))
+    task = _Task(folder.uri, tuple(needed), tuple(kept), dead_letters)
     if chosen.how == "whole":
         return plain.mapInArrow(_Matches(task), schema)
     routed = plain.mapInArrow(
@@ -154,6 +165,16 @@ def match(
         StructType([*plain.schema, *_routed_fields()]),
     )
     return routed.repartitionById(slots, _SLOT).mapInArrow(_PartMatches(task), schema)
+
+
+def _version(events: DataFrame, path: str, manifest: storage.Manifest) -> Column:
+    """The version of the index that events are matched with."""
+    from pyspark.sql import functions as F
+
+    if not events.isStreaming:
+        return F.lit(manifest.get("version")).cast("long")
+    one = events.sparkSession.range(1, numPartitions=1)
+    return one.mapInArrow(_Newest(path), "version long").scalar()
 
 
 def plainly(rows: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -175,9 +196,9 @@ def plain_names(count: int) -> list[str]:
 
 
 def _routed_fields() -> list[Any]:
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField
+    from pyspark.sql.types import IntegerType, StringType, StructField
 
-    kinds = (IntegerType(), LongType(), IntegerType(), StringType())
+    kinds = (IntegerType(), IntegerType(), StringType())
     return [StructField(name, kind, True) for name, kind in zip(_ROUTED, kinds, strict=True)]
 
 
@@ -230,6 +251,25 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True)
+class _Newest:
+    """A row to the newest version of an index."""
+
+    path: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            version = folder_of(self.path).manifest().get("version")
+            yield pa.RecordBatch.from_pydict({"version": pa.array([version], pa.int64())})
+
+
+def _with_version(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+    """Batches that have rows, and the version that stands in them."""
+    for batch in batches:
+        if batch.num_rows:
+            yield batch, batch.column(_VERSION)[0].as_py()
+
+
+@dataclass(frozen=True, slots=True)
 class _Matches:
     """Events to matches, with the whole index."""
 
@@ -238,8 +278,10 @@ class _Matches:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
 
-        matcher = worker.matcher(self.task.path)
-        for batch in batches:
+        matcher: Matcher | None = None
+        for batch, version in _with_version(batches):
+            if matcher is None:
+                matcher = worker.matcher(self.task.path, version)
             yield self.task.matches(matcher, self.task.table(batch))
 
 
@@ -253,21 +295,19 @@ class _Routes:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
 
-        manifest = storage.manifest(Path(self.task.path))
-        router = worker.router(self.task.path, manifest)
-        parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
-        for batch in batches:
-            table = self.task.table(batch)
-            found, bad = self.task.pairs(router, table)
+        router: Matcher | None = None
+        for batch, version in _with_version(batches):
+            if router is None:
+                router = worker.router(self.task.path, version)
+            parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
+            found, bad = self.task.pairs(router, self.task.table(batch))
             rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
             part = np.concatenate((parts[found[:, 1]], np.full(len(bad), -1, np.int32)))
             reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
             taken = batch.take(pa.array(rows))
-            version = pa.array(np.full(len(rows), manifest["version"], np.int64))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
             yield pa.RecordBatch.from_arrays(
-                [*taken.columns, pa.array(part), version, slot, reasons],
-                [*taken.schema.names, *_ROUTED],
+                [*taken.columns, pa.array(part), slot, reasons], [*taken.schema.names, *_ROUTED]
             )
 
 
@@ -280,17 +320,15 @@ class _PartMatches:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
 
-        for batch in batches:
+        for batch, version in _with_version(batches):
             table = self.task.table(batch)
-            part, version = (table.column(name).to_numpy() for name in (_PART, _VERSION))
-            for at, number in np.unique(np.column_stack((version, part)), axis=0).tolist():
-                rows = np.flatnonzero((part == number) & (version == at))
-                own = table.take(pa.array(rows))
+            part = table.column(_PART).to_numpy()
+            for number in np.unique(part).tolist():
+                own = table.take(pa.array(np.flatnonzero(part == number)))
                 if number < 0:
                     none = pa.nulls(own.num_rows, pa.string())
                     reasons = own.column(_WHY).combine_chunks()
                     yield self.task.result(own, np.arange(own.num_rows), none, none, reasons)
                     continue
-                manifest = storage.manifest(Path(self.task.path), at)
-                matcher = worker.part(self.task.path, manifest, number)
+                matcher = worker.part(self.task.path, version, number)
                 yield self.task.matches(matcher, own)

@@ -7,6 +7,7 @@ which a `Form` names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,12 +93,22 @@ class Reader:
         if columns is not None:
             matcher._columns.adopt(columns)
         bad: BadRows = []
+        table = with_names_as_text(table)
         if self.form.in_columns:
             _subscribe_columns(matcher, table, self.form, 0, bad)
         else:
             matcher.subscribe_many(table, bad)
         matcher.settle()
         return matcher, bad
+
+
+def with_names_as_text(table: pa.Table) -> pa.Table:
+    """Ids and subscribers that are integers, as tables of databases have them, as strings."""
+    for place, own in enumerate(table.schema):
+        if own.name in ("id", "subscriber") and pa.types.is_integer(own.type):
+            text = table.column(place).cast(pa.string())
+            table = table.set_column(place, own.name, text)
+    return table
 
 
 def _subscribe_columns(
@@ -111,11 +122,21 @@ def _subscribe_columns(
     except (FencepostError, UnicodeDecodeError) as error:
         if table.num_rows == 1:
             odd = isinstance(error, UnicodeDecodeError)
-            bad.append((first, f"a text is not UTF-8: {error}" if odd else str(error)))
+            told = f"a text is not UTF-8: {error}" if odd else _without_row(str(error))
+            bad.append((first, told))
             return
         half = table.num_rows // 2
         _subscribe_columns(matcher, table.slice(0, half), form, first, bad)
         _subscribe_columns(matcher, table.slice(half), form, first + half, bad)
+
+
+# How errors name the row, which is the first and only one of its table. In that of the user
+# rows have no numbers.
+_NAMED_ROW = re.compile(r"^row 0(?:: | of )| in row 0\b")
+
+
+def _without_row(reason: str) -> str:
+    return _NAMED_ROW.sub("", reason).replace("; row 0 is ", "; saw ")
 
 
 def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
@@ -144,7 +165,7 @@ def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
         owners = column("subscriber")
         if pa.types.is_null(owners.type):
             owners = ids
-        elif owners.null_count and owners.type == ids.type:
+        elif owners.null_count and pa.types.is_string(owners.type):
             owners = owners.fill_null(ids)
         found["subscribers"] = owners
     return found

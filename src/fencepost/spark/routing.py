@@ -16,7 +16,8 @@ from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER, Segment
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry, open_segment, sync
+from fencepost.match.segment_files import Entry, sync
+from fencepost.spark.folders import Folder
 from fencepost.spark.needs import filters_of, summary
 
 PREFIX = "router-"
@@ -25,6 +26,7 @@ _NEEDS = "needs.arrow"
 
 def write_needs(folder: Path, segment: Segment) -> None:
     """Write beside a segment what its subscriptions need."""
+    folder.mkdir(exist_ok=True)
     table = summary(segment)
     with (folder / _NEEDS).open("wb") as file:
         with pa.ipc.new_file(file, table.schema) as writer:
@@ -32,20 +34,20 @@ def write_needs(folder: Path, segment: Segment) -> None:
         sync(file)
 
 
-def write(path: Path, entries: Sequence[Entry], columns: Columns, version: int) -> Path:
-    """Write a router for segments; its folder."""
+def write(folder: Folder, entries: Sequence[Entry], columns: Columns, version: int) -> str:
+    """Write a router for segments; the name of its folder."""
     router = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
+    files = [f"{entry['folder']}/{_NEEDS}" for entry in entries]
     parts = []
-    for number, entry in enumerate(entries):
-        folder = path / entry["folder"]
-        if not (folder / _NEEDS).exists():  # `Matcher.save` does not write them
-            write_needs(folder, open_segment(path, entry).segment)
-        with pa.memory_map(str(folder / _NEEDS)) as source:
-            needed = pa.ipc.open_file(source).read_all()
-        name = str(number)
-        parts.append(Subscription(name, None, name, int(NEVER), filters_of(needed, columns)))
+    with folder.held(files) as path:
+        for number, file in enumerate(files):
+            with pa.memory_map(str(path / file)) as source:
+                needed = pa.ipc.open_file(source).read_all()
+            name = str(number)
+            parts.append(Subscription(name, None, name, int(NEVER), filters_of(needed, columns)))
     router._add(parts, replace=False)
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))
-    folder.chmod(0o755)
-    router.save(folder)
-    return folder
+    with folder.writing() as path:
+        own = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))
+        own.chmod(0o755)
+        router.save(own)
+    return own.name

@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from fencepost.errors import IndexingError
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
+from fencepost.match.segment_files import Entry, files_of
+from fencepost.spark.folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8  # a mapped part costs address space, and memory only where it was touched
 
 _OPEN: dict[tuple[str, object], Matcher] = {}  # in the order of their last use
 
 
-def matcher(path: str) -> Matcher:
-    """The matcher of a saved index, mapped on first use and again after the index was rewritten."""
-    state = (Path(path) / storage.MANIFEST).stat()
-    return _kept((path, (state.st_ino, state.st_mtime_ns)), lambda: Matcher.open(path))
+def matcher(path: str, version: int | None) -> Matcher:
+    """The matcher of a version of an index; of what there is, where there are no versions."""
+    folder, name = folder_of(path), storage.manifest_name(version)
+    # A version may come twice where an index was removed.
+    return _kept((path, (name, folder.stamp(name))), lambda: _whole(folder, version))
 
 
-def router(path: str, manifest: storage.Manifest) -> Matcher:
+def _whole(folder: Folder, version: int | None) -> Matcher:
+    manifest = folder.manifest(version)
+    try:
+        return _opened(folder, manifest, manifest["segments"])
+    except IndexingError:
+        # Between reading the manifest and the files, somebody may have saved another.
+        if version is not None or folder.manifest() == manifest:
+            raise
+        return _whole(folder, version)
+
+
+def router(path: str, version: int | None) -> Matcher:
     """What tells to which parts of an index events go."""
+    folder = folder_of(path)
+    manifest = folder.manifest(version)
     if "router" not in manifest:
         raise IndexingError(
             f"the index in {path} has no parts any more, as it was saved in one piece; build it "
             "with fencepost.spark.build_index, or match it with how='whole'"
         )
-    folder = str(Path(path) / manifest["router"])
-    return _kept((folder, None), lambda: Matcher.open(folder))
+    # A folder does not come twice.
+    name = manifest["router"]
+    return _kept((path, name), lambda: _routing(folder, manifest["version"], name))
 
 
-def part(path: str, manifest: storage.Manifest, number: int) -> Matcher:
+def _routing(folder: Folder, version: int, name: str) -> Matcher:
+    text = folder.text(f"{name}/{storage.MANIFEST}")
+    if text is None:
+        raise removed(folder.name, version)
+    manifest = {**storage.manifest_of(folder.name, text), "version": version}
+    entries = [{**entry, "folder": f"{name}/{entry['folder']}"} for entry in manifest["segments"]]
+    return _opened(folder, manifest, entries)
+
+
+def part(path: str, version: int | None, number: int) -> Matcher:
     """One part of an index."""
+    folder = folder_of(path)
+    manifest = folder.manifest(version)
     entry = manifest["segments"][number]
-    # A version may come twice where an index was removed; a folder does not.
     return _kept(
-        (str(Path(path) / entry["folder"]), entry.get("gone")),
-        lambda: _opened(path, manifest, number),
+        (path, (entry["folder"], entry.get("gone"))), lambda: _opened(folder, manifest, [entry])
     )
 
 
-def _opened(path: str, manifest: storage.Manifest, number: int) -> Matcher:
-    shelves, columns = storage.open_part(Path(path), manifest, number)
+def _opened(folder: Folder, manifest: storage.Manifest, entries: Sequence[Entry]) -> Matcher:
+    try:
+        with folder.held(name for entry in entries for name in files_of(entry)) as path:
+            shelves, columns = storage.open_segments(path, manifest, entries)
+    except storage.DAMAGES as error:
+        raise removed(folder.name, manifest.get("version"), error) from error
     made = Matcher(columns.space)
     made._load(columns, shelves)
     return made

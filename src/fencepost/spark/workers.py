@@ -5,25 +5,34 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
 from fencepost.match import storage
-from fencepost.match.segment_files import Entry, names_of, open_segment, write_array, write_segment
+from fencepost.match.segment_files import (
+    Entry,
+    gone_of,
+    name_files_of,
+    names_of,
+    write_array,
+    write_segment,
+)
 from fencepost.spark import placing, routing
+from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import NOTHING
 from fencepost.spark.placing import Division, Places, lie
-from fencepost.spark.reading import Reader
+from fencepost.spark.reading import Reader, with_names_as_text
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
 ASKS = "fencepost_asks"  # which columns of events a row asks for, as JSON
 WRONG = "fencepost_reason"
+GONE = "gone-"  # with which the files begin that say which rows of a segment are gone
 Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
@@ -72,7 +81,7 @@ class Place:
 
 def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The first columns, under their own names."""
-    return table.select(range(len(names))).rename_columns(list(names))
+    return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
 class Divide:
@@ -117,14 +126,40 @@ class Build:
         )
         matcher, bad = self._reader(_named(table, self._names), columns)
         assert not bad, bad  # they were read before
-        path = Path(self._path)
         for shelf in matcher.snapshot():
-            entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
+            with folder_of(self._path).writing() as path:
+                entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
+                routing.write_needs(path / entry["folder"], shelf.segment)
             entry["bytes"] = shelf.segment.nbytes
-            routing.write_needs(path / entry["folder"], shelf.segment)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [json.dumps(entry)]}
             )
+
+
+class SetAside:
+    """Writes rows to Parquet, a file a task; how many there were."""
+
+    def __init__(self, path: str, name: str, names: Sequence[str]) -> None:
+        self._path = path
+        self._name = name
+        self._names = list(names)
+
+    def __call__(self, batches: Batches) -> Out:
+        from pyspark import TaskContext
+
+        given = [batch for batch in batches if batch.num_rows]
+        if not given:
+            return
+        table = pa.Table.from_batches(given).rename_columns(self._names)
+        context = TaskContext.get()
+        # A task that is run again replaces what it wrote before.
+        number = 0 if context is None else context.partitionId()
+        with folder_of(self._path).writing() as path:
+            (path / self._name).mkdir(parents=True, exist_ok=True)
+            part = path / self._name / f".{uuid.uuid4().hex}"
+            pq.write_table(table, part)
+            part.replace(path / self._name / f"part-{number:05}.parquet")
+        yield pa.RecordBatch.from_pydict({"rows": [table.num_rows]})
 
 
 class Ids:
@@ -135,11 +170,12 @@ class Ids:
         self._entries = list(entries)
 
     def __call__(self, batches: Batches) -> Out:
-        path = Path(self._path)
+        folder = folder_of(self._path)
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             entry = self._entries[number]
-            ids = names_of(path, entry).column("id").combine_chunks()
-            rows = np.flatnonzero(open_segment(path, entry).gone == NEVER_GONE)
+            with folder.held(name_files_of(entry)) as path:
+                ids = names_of(path, entry).column("id").combine_chunks()
+                rows = np.flatnonzero(gone_of(path, entry) == NEVER_GONE)
             yield pa.RecordBatch.from_pydict(
                 {
                     "id": ids.take(pa.array(rows)),
@@ -163,11 +199,14 @@ class Remove:
             return
         table = pa.Table.from_batches(given)
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
-        path, entry = Path(self._path), self._entries[number]
-        gone = np.array(open_segment(path, entry).gone)
+        folder, entry = folder_of(self._path), self._entries[number]
+        with folder.held(name_files_of(entry)) as path:
+            gone = gone_of(path, entry)
         gone[rows] = 0
-        name = f"gone-{self._version}-{uuid.uuid4().hex[:8]}.npy"
-        write_array(path / entry["folder"] / name, gone)
+        name = f"{GONE}{self._version}-{uuid.uuid4().hex[:8]}.npy"
+        with folder.writing() as path:
+            (path / entry["folder"]).mkdir(exist_ok=True)
+            write_array(path / entry["folder"] / name, gone)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),

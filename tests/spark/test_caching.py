@@ -1,0 +1,146 @@
+"""The cache of files of a store, on the disk of a worker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from fencepost.errors import ModelError
+from fencepost.spark.caching import Cache
+
+
+class Source:
+    """Files of so many bytes each, and which were asked for."""
+
+    def __init__(self, size: int = 100) -> None:
+        self.size = size
+        self.asked: list[str] = []
+
+    def __call__(self, name: str, to: Path) -> None:
+        self.asked.append(name)
+        to.write_bytes(name.encode().ljust(self.size, b"."))
+
+
+def aged(cache: Cache, folder: str, age_s: int) -> None:
+    path = cache.root / cache.index / folder
+    os.utime(path, (path.stat().st_mtime - age_s,) * 2)
+
+
+def test_files_are_fetched_once(tmp_path: Path) -> None:
+    cache, source = Cache(tmp_path, "index", 10_000), Source()
+    for _ in range(2):
+        with cache.held(["a/x", "a/y", "b/x"], source) as path:
+            assert (path / "b/x").read_bytes().startswith(b"b/x.")
+    assert sorted(source.asked) == ["a/x", "a/y", "b/x"]
+    with cache.held(["a/x", "a/z"], source):
+        pass
+    assert source.asked[3:] == ["a/z"]
+
+
+def test_what_was_used_longest_ago_goes(tmp_path: Path) -> None:
+    first, second, source = Cache(tmp_path, "1", 350), Cache(tmp_path, "2", 350), Source()
+    for k, cache in enumerate((first, second, first)):
+        with cache.held([f"{k}/x"], source):
+            pass
+        aged(cache, str(k), 100 - k)
+    with first.held(["0/x"], source):  # it is the newest now
+        pass
+    with first.held(["3/x"], source) as path:
+        mapped = (path / "3/x").open("rb")
+    assert sorted(str(f.relative_to(tmp_path)) for f in tmp_path.glob("*/*/x")) == [
+        *("1/0/x", "1/2/x", "1/3/x")
+    ]
+    with mapped:
+        assert len(mapped.read()) == 100
+    assert len(source.asked) == 4
+
+
+def test_what_is_in_use_stays_though_there_is_no_room(tmp_path: Path) -> None:
+    cache, source = Cache(tmp_path, "index", 1), Source()
+    with cache.held(["a/x"], source) as path:
+        with cache.held(["b/x"], source):
+            pass
+        assert (path / "a/x").exists()  # somebody holds it: nothing was removed
+    assert (path / "a/x").exists()  # the last one in use may be larger than the room
+    with cache.held(["c/x"], source):
+        pass
+    assert [file.parent.name for file in path.glob("*/x")] == ["c"]
+
+
+def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, "index", 1_000)
+
+    def broken(name: str, to: Path) -> None:
+        to.write_bytes(b"half")
+        raise OSError("the network is gone")
+
+    with pytest.raises(OSError, match="network is gone"), cache.held(["a/x"], broken):
+        pass
+    assert not [file for file in (tmp_path / "index" / "a").iterdir() if file.is_file()]
+    with cache.held(["a/x"], Source()) as path:
+        assert (path / "a/x").stat().st_size == 100
+
+
+_PROCESS = """
+import sys
+from pathlib import Path
+from fencepost.spark.caching import Cache
+root, log = Path(sys.argv[1]), Path(sys.argv[2])
+
+def download(name, to):
+    with log.open("a") as file:
+        file.write(name + "\\n")
+    to.write_bytes(b"x" * 100)
+
+for k in range(30):
+    cache = Cache(root, "index", int(sys.argv[3]))
+    with cache.held([f"{k % 5}/x", f"{k % 7}/y"], download) as path:
+        assert (path / f"{k % 5}/x").stat().st_size == 100
+        assert (path / f"{k % 7}/y").stat().st_size == 100
+"""
+
+
+@pytest.mark.parametrize("room", [10_000, 300])
+def test_many_processes_at_once(tmp_path: Path, room: int) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", _PROCESS, str(tmp_path / "cache"), str(log), str(room)]
+    running = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    asked = log.read_text().split()
+    if room == 10_000:
+        assert len(asked) == len(set(asked)) == 12, "each file once, by one of them"
+    size = sum(file.stat().st_size for file in (tmp_path / "cache").glob("*/*/*"))
+    assert size <= max(room, 400)
+
+
+def test_threads_of_one_process(tmp_path: Path) -> None:
+    cache, source = Cache(tmp_path, "index", 10_000), Source()
+
+    def hold() -> None:
+        with cache.held([f"a/{k}" for k in range(20)], source):
+            pass
+
+    threads = [threading.Thread(target=hold) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(source.asked) == sorted(f"a/{k}" for k in range(20))
+
+
+def test_the_environment_says_where_and_how_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEPOST_INDEX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FENCEPOST_INDEX_CACHE_BYTES", "1000")
+    one, other = Cache.of("s3://a/b"), Cache.of("s3://a/c")
+    assert (one.root, one.room) == (tmp_path, 1000)
+    assert one.index != other.index
+    monkeypatch.setenv("FENCEPOST_INDEX_CACHE_BYTES", "1 GB")
+    with pytest.raises(ModelError, match="must be a number of bytes; saw '1 GB'"):
+        Cache.of("s3://a/b")

@@ -1,7 +1,9 @@
 """A made-up city in files: fences with a kind and words, and posts that may lie in them.
 
-A city is even, or it is skewed: most of it lies in a few hot spots, where fences are smaller, so that
-a point is in as many of them wherever it lies, and both cities have about as many matches.
+A point is in `COVER` fences: a million of them have 5 hectares each in a city of 1,000 square
+kilometres. A city is even, or it is skewed: most of it lies in a few hot spots, where fences are
+smaller, so that a point is in as many of them wherever it lies, and both cities have about as many
+matches.
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ from numpy.typing import NDArray
 from bench.peers.polygons import spread, stars
 
 POINTS_OF_A_FENCE = (5, 15)
-COVER = 10.0  # fences that a point is in, on average, of any kind
-KINDS = 10
+COVER = 50.0  # fences that a point is in, on average, of any kind
+KINDS = 20
 WORDS = 2_000
 WORDS_ASKED = 2  # at most
 WORDS_SAID = (3, 10)
 ABOUT = 0.5  # share of events that are about a subscription
 HOT_SPOTS = 6
 _COLD = 0.1  # share of a skewed city that lies outside its hot spots
-_REACH = 0.004  # of the hottest spot, in sides of the city
-_CHUNK = 100_000  # rows whose geometries are in memory at once, and in a row group
+_REACH = 0.01  # of the hottest spot, in sides of the city
+_CHUNK = 100_000  # rows whose geometries are in memory at once
+_ROW_GROUP = 20_000  # Spark reads row groups side by side, so there must be several
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -170,6 +173,6 @@ def _write(path: Path, tables: Iterator[pa.Table]) -> None:
     for table in tables:
         if writer is None:
             writer = pq.ParquetWriter(path, table.schema)
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=_ROW_GROUP)
     if writer is not None:
         writer.close()

@@ -61,7 +61,7 @@ class _Said:
         asked = self._numbers(event[pair], known[offsets[row][pair] + place].astype(np.int64))
         at = np.searchsorted(self._pairs, asked)
         missing = self._pairs[np.minimum(at, len(self._pairs) - 1)] != asked
-        return np.bincount(pair[missing], minlength=len(row)) == 0
+        return np.asarray(np.bincount(pair[missing], minlength=len(row)) == 0)
 
 
 def pairs_in(folder: Path) -> Pairs:

@@ -1,8 +1,8 @@
 """How much memory the Python workers of Spark take, told by /proc.
 
 Of a process *all* is what the system calls RSS: its own memory and the pages of files that it has
-mapped and touched, which the system may drop at any time and which processes share. *Own* is what is
-in no file (RssAnon). The peak of the first is the system's; that of the second is the largest of
+mapped and touched, which the system may drop at any time and which processes share. *Own* is what
+is in no file (RssAnon). The peak of the first is the system's; that of the second is the largest of
 looks 20 times a second.
 """
 

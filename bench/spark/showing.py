@@ -13,9 +13,9 @@ from bench.spark.timing import Run
 from bench.timing import figure
 
 FIRST_AND_WARM = (
-    "Seconds from Parquet to Parquet; that a session starts is not part of them. `first` is the first "
-    "job that matches: Python workers load code and map the index in it, or unpickle the tree. "
-    "`warm` is the best of the jobs after it."
+    "Seconds from Parquet to Parquet; that a session starts is not part of them. `first` is the "
+    "first job that matches: Python workers load code and map the index in it, or unpickle the "
+    "tree. `warm` is the best of the jobs after it."
 )
 
 

@@ -7,6 +7,7 @@ in polygons by `intersects_xy`, which is faster than the tree's predicate.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,10 +91,8 @@ def measure(
     """Build, broadcast and match."""
     from pyspark import cloudpickle
 
-    import bench.spark.strtree as own
-
     # Workers need not find this file.
-    cloudpickle.register_pickle_by_value(own)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
     shared: list[Any] = []
     build_s = seconds(lambda: shared.append(spark.sparkContext.broadcast(_built(files, make))))
     (tree,) = shared

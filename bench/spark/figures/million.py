@@ -57,7 +57,7 @@ def _label(cores: int) -> str:
 def _mixture(answers: float) -> str:
     low, high = city.POINTS_OF_A_FENCE
     return (
-        f"Subscriptions are polygons of {low} to {high} points with one of {city.KINDS} kinds and 0 "
-        f"to {city.WORDS_ASKED} words; a point is in {city.COVER:g} polygons of any kind. Events "
+        f"Subscriptions are polygons of {low} to {high} points with one of {city.KINDS} kinds and "
+        f"0 to {city.WORDS_ASKED} words; a point is in {city.COVER:g} polygons of any kind. Events "
         f"are points with a kind and a text, and have {answers:.2f} answers each."
     )

@@ -49,8 +49,8 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
             )
         ],
         notes=[
-            f"local[{CORES}]; a session of its own for each way, one after the other. The trees get "
-            "the same files, and look at kinds and words in NumPy and sets.",
+            f"local[{CORES}]; a session of its own for each way, one after the other. The trees "
+            "get the same files, and look at kinds and words in NumPy and sets.",
             "`build` of a tree is reading the fences, making the tree on the driver and handing it "
             "to Spark, all on one core; each worker unpickles it in the first job.",
         ],

@@ -10,6 +10,7 @@ from bench.report import Report
 from bench.spark import city, ours
 from bench.spark.judging import right_pairs
 from bench.spark.showing import checks, report
+from bench.spark.timing import Run
 
 WAYS = ("whole", "partitioned")
 PARTS = 8
@@ -22,7 +23,9 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
     """Measure and check."""
     cities = {"uniform": False, "skewed": True}
     progress.expect(len(cities) * (2 + len(WAYS)))
-    runs, checked, answers = {}, {}, {}
+    runs: dict[str, Run] = {}
+    checked: dict[str, dict[str, int]] = {}
+    answers: dict[str, float] = {}
     for name, skewed in cities.items():
         progress.step(f"making a {name} city")
         files = city.write(folder / name, scale, scale, skewed=skewed, seed=seed)
@@ -47,9 +50,10 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
         checked,
         [_goal(runs, way, stage) for way in WAYS for stage in ("build_s", "first_s", "best_s")],
         notes=[
-            f"Nine tenths of the skewed city lie in {city.HOT_SPOTS} hot spots, the largest of which "
-            "has a third of all in less than a thousandth of the map; fences are smaller there, so "
-            f"that an event has {answers['skewed']:.2f} answers (uniform: {answers['uniform']:.2f}).",
+            f"Nine tenths of the skewed city lie in {city.HOT_SPOTS} hot spots, the largest of "
+            "which has 3 in 10 of all in a thousandth of the map; fences are smaller "
+            f"there, so that an event has {answers['skewed']:.2f} answers (uniform: "
+            f"{answers['uniform']:.2f}).",
             f"local[{CORES}]; indexes have {PARTS} parts, so that a hot one would be waited for.",
         ],
     )
@@ -59,7 +63,7 @@ def _label(name: str, way: str) -> str:
     return f"{name}, {way}"
 
 
-def _goal(runs: dict[str, ours.Run], way: str, stage: str) -> Goal:
+def _goal(runs: dict[str, Run], way: str, stage: str) -> Goal:
     even, hot = (getattr(runs[_label(name, way)], stage) for name in ("uniform", "skewed"))
     words = {"build_s": "build", "first_s": "first job", "best_s": "warm"}[stage]
     return at_most(f"{way}, {words}: skewed beside uniform", MOST, hot / even, "times")

@@ -34,6 +34,7 @@ PUBLIC_NAMES = [
     "relate_one_to_many",
     "relate_pairs",
     "simplify",
+    "simplify_many",
 ]
 
 

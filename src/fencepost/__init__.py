@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
+    from fencepost.match.simplify_many import simplify_many
 
 __all__ = [
     "DeliveryError",
@@ -43,6 +44,7 @@ __all__ = [
     "relate_one_to_many",
     "relate_pairs",
     "simplify",
+    "simplify_many",
 ]
 
 _LOADED_WHEN_USED = {
@@ -52,6 +54,7 @@ _LOADED_WHEN_USED = {
     "relate_one_to_many": "fencepost.match.relate",
     "relate_pairs": "fencepost.match.relate",
     "simplify": "fencepost.match.simplify",
+    "simplify_many": "fencepost.match.simplify_many",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match.explain import shortened, written
@@ -163,8 +164,16 @@ def simplify(
     rule 3 drops wind > 20: wind > 10 covers it
     """
     meaning = space_of(space)
-    condition = parse(expression, meaning)
-    given = _with_stop_words(filters(condition, meaning), Tokeniser.without(stop_words))
+    return simplified(
+        expression, parse(expression, meaning), meaning, Tokeniser.without(stop_words)
+    )[0]
+
+
+def simplified(
+    expression: str | Mapping[str, object], condition: Condition, space: Space, tokeniser: Tokeniser
+) -> tuple[Simplification, tuple[Filter, ...]]:
+    """What `simplify` tells of an expression that was parsed, and the filters that are left."""
+    given = _with_stop_words(filters(condition, space), tokeniser)
     result = plan.simplify(given)
     if not result.filters:
         text = NEVER
@@ -172,7 +181,7 @@ def simplify(
         text = written(rewritten(condition, given, result))
     else:
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-    return Simplification(
+    told = Simplification(
         text,
         tuple(_dropped(part) for part in result.dropped),
         len(given),
@@ -180,6 +189,7 @@ def simplify(
         sum(map(len, given)),
         sum(map(len, result.filters)),
     )
+    return told, result.filters
 
 
 def _with_stop_words(given: list[Filter], tokeniser: Tokeniser) -> list[Filter]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
@@ -22,6 +21,7 @@ from fencepost.plan.covering.terms import covers
 from fencepost.plan.normal import filters
 from fencepost.plan.simplify import simplify
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
+from tests.match.wishes import some_wish
 
 A, INNER, FAR = "BBOX(0, 0, 4, 4)", "BBOX(1, 1, 3, 3)", "BBOX(7, 7, 9, 9)"
 
@@ -121,46 +121,6 @@ def test_stop_words_and_space_are_those_of_the_matcher() -> None:
 
 
 # ------------------------------------------------------------------------------- by brute force
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What has an interval, a kind and a box, each of which may be left out."""
-
-    low: int | None
-    kind: str | None
-    box: tuple[int, int, int, int] | None
-
-    def text(self) -> str:
-        parts = [] if self.low is None else [f"n >= {self.low}"]
-        parts += [] if self.kind is None else [f"k = '{self.kind}'"]
-        parts += [] if self.box is None else [f"S_WITHIN(g, BBOX{self.box})"]
-        return " AND ".join(parts) or "TRUE"
-
-    def covers(self, other: Wish) -> bool:
-        """By hand: whatever is left out allows everything."""
-        if self.low is not None and (other.low is None or other.low < self.low):
-            return False
-        if self.kind is not None and other.kind != self.kind:
-            return False
-        if self.box is None:
-            return True
-        return other.box is not None and (
-            self.box[0] <= other.box[0]
-            and self.box[1] <= other.box[1]
-            and self.box[2] >= other.box[2]
-            and self.box[3] >= other.box[3]
-        )
-
-
-def some_wish(rng: random.Random) -> Wish:
-    x, y = rng.randrange(0, 12), rng.randrange(0, 12)
-    box = (x, y, x + rng.randint(1, 4), y + rng.randint(1, 4))
-    return Wish(
-        rng.choice([None, *range(6)]),
-        rng.choice([None, "a", "b"]),
-        box if rng.random() < 0.8 else None,
-    )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fencepost.spark.matching import MatchPlan, match, plan
     from fencepost.spark.mqtt_source import read_mqtt
     from fencepost.spark.payloads import EventsAndLetters, events_of
+    from fencepost.spark.simplifying import simplify
     from fencepost.spark.sinks.messages import messages_of
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
@@ -34,6 +35,7 @@ __all__ = [
     "send_mqtt",
     "send_webhooks",
     "session",
+    "simplify",
     "write_matches",
     "written_files",
 ]
@@ -52,6 +54,7 @@ _LATER = {
     "read_mqtt": "fencepost.spark.mqtt_source",
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",
+    "simplify": "fencepost.spark.simplifying",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",
 }

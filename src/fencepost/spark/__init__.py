@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
     from fencepost.spark.sinks.webhook import send_webhooks
+    from fencepost.spark.token_counts import token_statistics
 
 __all__ = [
     "BuiltIndex",
@@ -36,6 +37,7 @@ __all__ = [
     "send_webhooks",
     "session",
     "simplify",
+    "token_statistics",
     "write_matches",
     "written_files",
 ]
@@ -55,6 +57,7 @@ _LATER = {
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",
     "simplify": "fencepost.spark.simplifying",
+    "token_statistics": "fencepost.spark.token_counts",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",
 }

@@ -19,7 +19,7 @@ from fencepost.plan.checks import Filter
 from fencepost.plan.covering import predicates as covering
 from fencepost.plan.covering.terms import covers
 from fencepost.plan.normal import filters
-from fencepost.plan.simplify import simplify
+from fencepost.plan.simplify import simplify, simplify_each
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 from tests.match.wishes import some_wish
 
@@ -231,3 +231,10 @@ def test_blocks_of_coverers_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(
         simplify_many([{"id": "a", "expression": "n > 1"}])[0], SimplifiedSubscription
     )
+
+
+@given(st.lists(PREDICATES, min_size=2, max_size=6))
+@examples(60)
+def test_together_is_as_one_by_one(texts: list[str]) -> None:
+    given = [filters(parse(text)) for text in (*usable(texts), "TRUE", "FALSE", "n > 1 OR n > 2")]
+    assert simplify_each(given) == [simplify(one) for one in given]

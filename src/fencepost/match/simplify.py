@@ -164,24 +164,30 @@ def simplify(
     rule 3 drops wind > 20: wind > 10 covers it
     """
     meaning = space_of(space)
-    return simplified(
-        expression, parse(expression, meaning), meaning, Tokeniser.without(stop_words)
-    )[0]
+    condition = parse(expression, meaning)
+    given = filters_of(condition, meaning, Tokeniser.without(stop_words))
+    return told(expression, condition, given, plan.simplify(given))
 
 
-def simplified(
-    expression: str | Mapping[str, object], condition: Condition, space: Space, tokeniser: Tokeniser
-) -> tuple[Simplification, tuple[Filter, ...]]:
-    """What `simplify` tells of an expression that was parsed, and the filters that are left."""
-    given = _with_stop_words(filters(condition, space), tokeniser)
-    result = plan.simplify(given)
+def filters_of(condition: Condition, space: Space, tokeniser: Tokeniser) -> list[Filter]:
+    """The filters of a condition, whose checks of lists know what is left out of keywords."""
+    return _with_stop_words(filters(condition, space), tokeniser)
+
+
+def told(
+    expression: str | Mapping[str, object],
+    condition: Condition,
+    given: list[Filter],
+    result: plan.Simplified,
+) -> Simplification:
+    """What became of an expression whose filters were simplified."""
     if not result.filters:
         text = NEVER
     elif result.dropped:
         text = written(rewritten(condition, given, result))
     else:
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-    told = Simplification(
+    return Simplification(
         text,
         tuple(_dropped(part) for part in result.dropped),
         len(given),
@@ -189,7 +195,6 @@ def simplified(
         sum(map(len, given)),
         sum(map(len, result.filters)),
     )
-    return told, result.filters
 
 
 def _with_stop_words(given: list[Filter], tokeniser: Tokeniser) -> list[Filter]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import checked_id, expiry
 from fencepost.match.matcher import DeadLetters, _rows
 from fencepost.match.outside import refuse_outside
-from fencepost.match.simplify import Simplification, simplified
+from fencepost.match.simplify import Simplification, filters_of, told
 from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.covering.predicates import covered_predicates
+from fencepost.plan.simplify import simplify_each
+
+_BATCH = 1_000  # expressions that are simplified together
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,8 @@ def simplify_many(
     bad: DeadLetters = []
     read = read_subscriptions(table, bad, space_of(space), Tokeniser.without(stop_words))
     if bad and dead_letters is None:
-        told = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
-        raise ModelError(f"{len(bad)} rows cannot be used: {told}")
+        shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
+        raise ModelError(f"{len(bad)} rows cannot be used: {shown}")
     if dead_letters is not None:
         dead_letters.extend(sorted(bad))
     by = covered_ids(read)
@@ -105,22 +110,32 @@ def read_subscriptions(
     table: object, bad: DeadLetters, space: Space, tokeniser: Tokeniser
 ) -> list[ReadSubscription]:
     """The rows of a table that can be used; the others go to `bad`."""
-    found: dict[str, ReadSubscription] = {}
+    parsed: dict[str, _Parsed] = {}
     for number, row in _rows(table, bad):
         try:
-            own = _read(number, row, space, tokeniser)
-            if own.id in found:
+            own = _parsed(number, row, space, tokeniser)
+            if own.id in parsed:
                 raise ModelError(f"the id {own.id!r:.60} is in the table twice")
         except FencepostError as error:
             bad.append((number, str(error)))
         else:
-            found[own.id] = own
-    return list(found.values())
+            parsed[own.id] = own
+    every = list(parsed.values())
+    batches = (every[first : first + _BATCH] for first in range(0, len(every), _BATCH))
+    return [read for some in batches for read in _simplified(some)]
 
 
-def _read(
-    number: int, row: Mapping[str, object], space: Space, tokeniser: Tokeniser
-) -> ReadSubscription:
+class _Parsed(NamedTuple):
+    row: int
+    id: str
+    subscriber: str
+    until: int
+    expression: str | Mapping[str, object]
+    condition: Condition
+    filters: list[Filter]
+
+
+def _parsed(number: int, row: Mapping[str, object], space: Space, tokeniser: Tokeniser) -> _Parsed:
     name = checked_id(row.get("id"))
     owner, expression = row.get("subscriber"), row.get("expression")
     if not isinstance(expression, (str, Mapping)):
@@ -130,13 +145,22 @@ def _read(
     condition = parse(expression, space)
     if space is not Space.PLANAR:
         refuse_outside(condition, space)
-    return ReadSubscription(
+    return _Parsed(
         number,
         name,
         name if owner is None else checked_id(owner, "subscriber"),
         expiry(row.get("expires")),
-        *simplified(expression, condition, space, tokeniser),
+        expression,
+        condition,
+        filters_of(condition, space, tokeniser),
     )
+
+
+def _simplified(parsed: Sequence[_Parsed]) -> Iterator[ReadSubscription]:
+    results = simplify_each([own.filters for own in parsed])
+    for own, result in zip(parsed, results, strict=True):
+        simple = told(own.expression, own.condition, own.filters, result)
+        yield ReadSubscription(own.row, own.id, own.subscriber, own.until, simple, result.filters)
 
 
 def covered_ids(read: Sequence[ReadSubscription]) -> dict[str, str]:

@@ -38,6 +38,7 @@ PUBLIC_NAMES = [
     "relate_pairs",
     "render_ops4st",
     "simplify",
+    "simplify_many",
 ]
 
 

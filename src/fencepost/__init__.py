@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
+    from fencepost.match.simplify_many import simplify_many
 
 __all__ = [
     "Composite",
@@ -50,6 +51,7 @@ __all__ = [
     "relate_pairs",
     "render_ops4st",
     "simplify",
+    "simplify_many",
 ]
 
 _LOADED_WHEN_USED = {
@@ -63,6 +65,7 @@ _LOADED_WHEN_USED = {
     "relate_pairs": "fencepost.match.relate",
     "render_ops4st": "fencepost.composite.notation",
     "simplify": "fencepost.match.simplify",
+    "simplify_many": "fencepost.match.simplify_many",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass

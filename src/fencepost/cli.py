@@ -114,6 +114,15 @@ class PeersFigure(StrEnum):
     GROWTH = "growth"
 
 
+class SparkFigure(StrEnum):
+    """What `fencepost bench spark` measures."""
+
+    MILLION = "million"
+    SKEW = "skew"
+    PARTITIONED = "partitioned"
+    PEER = "peer"
+
+
 class MapData(StrEnum):
     """Where regions of maps and venues come from."""
 
@@ -160,6 +169,7 @@ def fencepost(
       fencepost bench spatiotextual
                                   the same for words and rectangles
       fencepost bench peers       beside Shapely, KD-trees and PostGIS
+      fencepost bench spark       on Spark, beside one core and an STRtree
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
@@ -343,6 +353,42 @@ def bench_peers(
     """
     names = [one.value for one in figure or PeersFigure]
     _bench_figures("peers", names, out, as_json, quick=quick, seed=seed)
+
+
+@bench.command("spark")
+def bench_spark(
+    figure: Annotated[
+        list[SparkFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int,
+        typer.Option(
+            min=1_000,
+            max=10_000_000,
+            help="Events; as many subscriptions, and ten times as many in `partitioned`.",
+        ),
+    ] = 1_000_000,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/spark"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Match on Spark, beside the embedded engine and a broadcast STRtree.
+
+    Parquet to Parquet on this machine: one core and two beside the embedded
+    engine (`million`), a skewed city beside a uniform one (`skew`), the memory
+    of each worker where an index is matched by parts (`partitioned`), and what
+    one would write with Shapely (`peer`). Each is written as JSON, Markdown, PNG
+    and SVG.
+
+    [bold]Examples[/bold]
+      fencepost bench spark --scale 10000 --out /tmp/spark
+      fencepost bench spark --figure partitioned --json
+    """
+    names = [one.value for one in figure or SparkFigure]
+    _bench_figures("spark", names, out, as_json, scale=scale, seed=seed)
 
 
 def _source(data: MapData | None) -> str | None:

@@ -1,10 +1,9 @@
-"""Runs the demonstration: an index built on Spark, a stream through it, a summary, a picture."""
+"""Runs the demonstration: an index built on Spark, a stream through it, a summary, pictures."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from shapely.geometry import mapping
 
 from fencepost import spark as fps
 from fencepost.demo import city
+from fencepost.demo.map import write_map
 from fencepost.demo.picture import draw
+from fencepost.demo.summary import COLUMNS, summary
 from fencepost.errors import FencepostError
 from fencepost.match.matcher import Matcher
 
@@ -38,7 +39,7 @@ _SCHEMA = pa.schema(
 
 
 def run(out: Path, seed: int) -> None:
-    """Write the city, its questions, the stream, the matches and a picture to a folder."""
+    """Write the city, its questions, the stream, the matches, a picture and a map to a folder."""
     console = Console()
     rng = np.random.default_rng(seed)
     asked, happened = city.questions(rng), city.events(rng)
@@ -58,7 +59,11 @@ def run(out: Path, seed: int) -> None:
         raise FencepostError("Spark and the embedded matcher disagree: please report this")
     console.print(f"The embedded matcher gives the same {len(embedded):,} matches.")
     draw(out / "city.png", asked, happened, pairs)
-    console.print(f"\nLook at [bold]{out / 'city.png'}[/bold]. Then try:")
+    write_map(out / "city.html", asked, happened, pairs)
+    console.print(
+        f"\nLook at [bold]{out / 'city.png'}[/bold], or open [bold]{out / 'city.html'}[/bold] in a "
+        "browser. Then try:"
+    )
     console.print(f"  fencepost match {out / 'events.ndjson'} --index {out / 'index'} --count")
     event, subscription = next((p for p in pairs if p[1].startswith("warehouse")), pairs[0])
     shown = json.dumps(_as_json(next(e for e in happened if e["id"] == event)))
@@ -151,14 +156,10 @@ def _summary(
     happened: list[dict[str, Any]],
     pairs: list[tuple[str, str]],
 ) -> None:
-    kinds = {event["id"]: event["kind"] for event in happened}
-    events = Counter(kinds.values())
-    matched = Counter(kinds[event] for event in {event for event, _ in pairs})
-    matches = Counter(kinds[event] for event, _ in pairs)
     table = Table(title=f"{len(happened):,} events past {len(asked):,} questions, on Spark")
-    for name in ("kind", "events", "of these matched", "matches"):
-        table.add_column(name, justify="left" if name == "kind" else "right")
-    for kind in sorted(events):
-        table.add_row(kind, f"{events[kind]:,}", f"{matched[kind]:,}", f"{matches[kind]:,}")
-    table.add_row("all", f"{len(happened):,}", f"{sum(matched.values()):,}", f"{len(pairs):,}")
+    table.add_column("kind")
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for kind, *numbers in summary(happened, pairs):
+        table.add_row(kind, *(f"{number:,}" for number in numbers))
     console.print(table)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match.explain import shortened, written
@@ -164,8 +165,22 @@ def simplify(
     """
     meaning = space_of(space)
     condition = parse(expression, meaning)
-    given = _with_stop_words(filters(condition, meaning), Tokeniser.without(stop_words))
-    result = plan.simplify(given)
+    given = filters_of(condition, meaning, Tokeniser.without(stop_words))
+    return told(expression, condition, given, plan.simplify(given))
+
+
+def filters_of(condition: Condition, space: Space, tokeniser: Tokeniser) -> list[Filter]:
+    """The filters of a condition, whose checks of lists know what is left out of keywords."""
+    return _with_stop_words(filters(condition, space), tokeniser)
+
+
+def told(
+    expression: str | Mapping[str, object],
+    condition: Condition,
+    given: list[Filter],
+    result: plan.Simplified,
+) -> Simplification:
+    """What became of an expression whose filters were simplified."""
     if not result.filters:
         text = NEVER
     elif result.dropped:

@@ -12,8 +12,10 @@ Filters of more than `MOST_TERMS` terms are left as they are.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -71,26 +73,37 @@ class Simplified:
 
 def simplify(filters: Sequence[Filter]) -> Simplified:
     """The filters without what they can do without."""
-    always = next((k for k, terms in enumerate(filters) if not terms), None)
-    if always is not None:
-        rest = [Dropped(3, k, terms, ()) for k, terms in enumerate(filters) if k != always]
-        return Simplified(((),), (always,), tuple(rest))
-    work = _Work(filters)
+    return simplify_each([filters])[0]
+
+
+def simplify_each(predicates: Sequence[Sequence[Filter]]) -> list[Simplified]:
+    """Each of many predicates by itself; together they cost less."""
+    found: dict[int, Simplified] = {}
+    for number, filters in enumerate(predicates):
+        always = next((k for k, terms in enumerate(filters) if not terms), None)
+        if always is not None:
+            rest = [Dropped(3, k, terms, ()) for k, terms in enumerate(filters) if k != always]
+            found[number] = Simplified(((),), (always,), tuple(rest))
+    others = [number for number in range(len(predicates)) if number not in found]
+    work = _Work([predicates[number] for number in others])
     work.drop_impossible()
     work.drop_implied_terms()
     work.drop_covered()
-    return work.result()
+    found |= dict(zip(others, work.results(), strict=True))
+    return [found[number] for number in range(len(predicates))]
 
 
 class _Work:
-    """Filters as they get fewer: the terms that are left of each, by number."""
+    """Filters of predicates as they get fewer: the terms that are left of each, by number."""
 
-    def __init__(self, filters: Sequence[Filter]) -> None:
-        self.filters = filters
-        self.dropped: list[Dropped] = []
+    def __init__(self, predicates: Sequence[Sequence[Filter]]) -> None:
+        self.filters = [terms for filters in predicates for terms in filters]
+        sizes = [len(filters) for filters in predicates]
+        self.first = [0, *accumulate(sizes)]  # of each predicate, and where the last one ends
+        self.dropped: list[Dropped] = []  # by the place among all filters
         numbers: dict[Term, int] = {}
         self.left: dict[int, list[int]] = {}
-        for place, terms in enumerate(filters):
+        for place, terms in enumerate(self.filters):
             if len(terms) <= MOST_TERMS:
                 self.left[place] = left = []
                 for term in terms:
@@ -145,25 +158,35 @@ class _Work:
 
     def drop_covered(self) -> None:
         """Rule 3."""
-        places = list(self.left)
-        rows = FilterRows(list(self.left.values()), self.table)
-        because = covered(rows)
-        for row in because:
-            why = self.left[places[_end_of_chain(because, row)]]
-            terms = self.filters[places[row]]
-            self.dropped.append(Dropped(3, places[row], terms, self.written(why)))
-        for row in because:
-            del self.left[places[row]]
+        for low, high in pairwise(self.first):
+            places = [place for place in range(low, high) if place in self.left]
+            if len(places) < 2:
+                continue
+            because = covered(FilterRows([self.left[place] for place in places], self.table))
+            for row in because:
+                why = self.left[places[_end_of_chain(because, row)]]
+                terms = self.filters[places[row]]
+                self.dropped.append(Dropped(3, places[row], terms, self.written(why)))
+            for row in because:
+                del self.left[places[row]]
 
-    def result(self) -> Simplified:
-        """What is left; filters of too many terms with it."""
+    def results(self) -> list[Simplified]:
+        """What is left of each predicate; filters of too many terms with it."""
         gone = {one.filter for one in self.dropped if one.rule != 2}
-        places = [k for k in range(len(self.filters)) if k not in gone]
-        filters = [
-            self.written(self.left[k]) if k in self.left else self.filters[k] for k in places
-        ]
-        dropped = sorted(self.dropped, key=lambda one: (one.filter, one.rule))
-        return Simplified(tuple(filters), tuple(places), tuple(dropped))
+        dropped: list[list[Dropped]] = [[] for _ in self.first[1:]]
+        for one in sorted(self.dropped, key=lambda one: (one.filter, one.rule)):
+            number = bisect_right(self.first, one.filter) - 1
+            dropped[number].append(replace(one, filter=one.filter - self.first[number]))
+        found = []
+        for number, (low, high) in enumerate(pairwise(self.first)):
+            places = [place for place in range(low, high) if place not in gone]
+            filters = [
+                self.written(self.left[place]) if place in self.left else self.filters[place]
+                for place in places
+            ]
+            inner = tuple(place - low for place in places)
+            found.append(Simplified(tuple(filters), inner, tuple(dropped[number])))
+        return found
 
 
 def _end_of_chain(because: dict[int, int], number: int) -> int:

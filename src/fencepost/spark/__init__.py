@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from fencepost.spark.matching import MatchPlan, match, plan
     from fencepost.spark.mqtt_source import read_mqtt
     from fencepost.spark.payloads import EventsAndLetters, events_of
+    from fencepost.spark.simplifying import simplify
     from fencepost.spark.sinks.messages import messages_of
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
     from fencepost.spark.sinks.webhook import send_webhooks
+    from fencepost.spark.token_counts import token_statistics
 
 __all__ = [
     "BuiltIndex",
@@ -34,6 +36,8 @@ __all__ = [
     "send_mqtt",
     "send_webhooks",
     "session",
+    "simplify",
+    "token_statistics",
     "write_matches",
     "written_files",
 ]
@@ -52,6 +56,8 @@ _LATER = {
     "read_mqtt": "fencepost.spark.mqtt_source",
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",
+    "simplify": "fencepost.spark.simplifying",
+    "token_statistics": "fencepost.spark.token_counts",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",
 }

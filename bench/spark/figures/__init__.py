@@ -1,0 +1,1 @@
+"""A module for each figure: `run` measures it and gives a `Report`."""

@@ -1,0 +1,57 @@
+"""Ours beside a Shapely STRtree that is broadcast and asked in `mapInPandas`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.peers.showing import times_faster
+from bench.progress import Progress
+from bench.report import Report
+from bench.spark import city, ours, strtree
+from bench.spark.judging import right_pairs
+from bench.spark.showing import checks, report
+
+CORES = 2
+ROUNDS = 2
+TIMES = 5.0
+OURS = "Fencepost"
+
+
+def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
+    """Measure and check."""
+    progress.expect(5)
+    progress.step(f"making {scale:,} subscriptions and {scale:,} events")
+    files = city.write(folder / "city", scale, scale, skewed=False, seed=seed)
+    progress.step(OURS)
+    with ours.started(CORES) as spark:
+        runs = {OURS: ours.measure(spark, files, folder / "ours", OURS, ROUNDS)}
+    theirs = {strtree.ONE_TREE: strtree.OneTree, strtree.BY_KIND: strtree.TreesByKind}
+    for number, (label, make) in enumerate(theirs.items()):
+        progress.step(label)
+        with ours.started(CORES) as spark:
+            runs[label] = strtree.measure(
+                spark, files, folder / f"tree-{number}", label, make, ROUNDS
+            )
+    progress.step("checking")
+    right = right_pairs(files)
+    return report(
+        "peer",
+        f"{scale:,} events x {scale:,} subscriptions: ours and a broadcast STRtree",
+        {"seed": seed, "scale": scale, "answers": len(right) / scale},
+        runs,
+        checks(runs, right),
+        [
+            times_faster(f"{words}, beside: {label}", TIMES, own, other)
+            for label in theirs
+            for words, own, other in (
+                ("match, warm", runs[OURS].best_s, runs[label].best_s),
+                ("match, first job", runs[OURS].first_s, runs[label].first_s),
+            )
+        ],
+        notes=[
+            f"local[{CORES}]; a session of its own for each way, one after the other. The trees "
+            "get the same files, and look at kinds and words in NumPy and sets.",
+            "`build` of a tree is reading the fences, making the tree on the driver and handing it "
+            "to Spark, all on one core; each worker unpickles it in the first job.",
+        ],
+    )

@@ -1,0 +1,161 @@
+"""Which predicates cover which: what the subscriptions of one subscriber can do without each other.
+
+A predicate is a disjunction of filters. One covers another if each filter of the other is covered
+by one of its own. As with filters, what is found is certain, and not everything is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.model.relation import Relation
+from fencepost.plan.checks import Filter, Term
+from fencepost.plan.covering.areas import COVERS, Bools, Ints, area_tables
+from fencepost.plan.covering.coverers import Coverers
+from fencepost.plan.covering.filters import Covering, FilterRows, Pairs
+from fencepost.plan.covering.keys import Filing
+from fencepost.plan.covering.terms import TermTable
+from fencepost.plan.simplify import MOST_TERMS
+
+Predicate = Sequence[Filter]  # simplified
+Floats = NDArray[np.float64]
+
+_FIRST_BLOCK, _GROWTH = 64, 4
+_ROWS = 1 << 10  # filters that are looked up at a time
+_EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
+_NOWHERE = (np.inf, np.inf, -np.inf, -np.inf)
+
+
+def covered_predicates(predicates: Sequence[Predicate], lasting: Sequence[int]) -> dict[int, int]:
+    """The predicates that others cover, each with one that does and stays.
+
+    Parameters
+    ----------
+    predicates : sequence of Predicate
+        Simplified, each by itself. Those without filters match nothing; they are left alone.
+    lasting : sequence of int
+        How long each is there: none covers one that is there for longer.
+
+    Returns
+    -------
+    dict of int to int
+        Of predicates that cover each other, and last equally long, the first stays.
+    """
+    work = _Work(predicates, np.array(lasting, np.int64))
+    work.drop_beside_always()
+    work.drop_covered()
+    return {number: _end_of_chain(work.because, number) for number in work.because}
+
+
+class _Work:
+    """Predicates as they get fewer; their filters are rows, one after the other."""
+
+    def __init__(self, predicates: Sequence[Predicate], lasting: Ints) -> None:
+        self.lasting = lasting
+        self.size = np.array([len(own) for own in predicates], np.int64)
+        self.alive = self.size > 0
+        self.always = np.array([() in own for own in predicates], bool)
+        self.because: dict[int, int] = {}
+        numbers: dict[Term, int] = {}
+        rows: list[list[int]] = []
+        owners: list[int] = []
+        for number, own in enumerate(predicates):
+            for terms in own:
+                if 0 < len(terms) <= MOST_TERMS:
+                    rows.append([numbers.setdefault(term, len(numbers)) for term in terms])
+                    owners.append(number)
+        self.owner = np.array(owners, np.int64)
+        self.rows = FilterRows(rows, TermTable(list(numbers)))
+
+    def drop_beside_always(self) -> None:
+        """What is always true covers everything."""
+        for one in sorted(np.flatnonzero(self.always), key=lambda k: (-self.lasting[k], k)):
+            if self.alive[one]:
+                others = self.alive & (self.lasting <= self.lasting[one])
+                others[one] = False
+                for other in np.flatnonzero(others).tolist():
+                    self._drop(other, int(one))
+
+    def _drop(self, number: int, because: int) -> None:
+        self.alive[number] = False
+        self.because[number] = because
+
+    def drop_covered(self) -> None:
+        """Coverers come in blocks that grow, so that most is left out before there are many."""
+        if not len(self.rows):
+            return
+        filing = Filing(self.rows)
+        covering = Covering(self.rows, filing.terms)
+        low, size = 0, _FIRST_BLOCK
+        while low < len(self.alive):
+            left = np.flatnonzero(self.alive[self.owner])
+            block = left[(self.owner[left] >= low) & (self.owner[left] < low + size)]
+            if len(block):
+                self._drop_covered_by(Coverers(self.rows, filing, block), covering, left)
+            low, size = low + size, size * _GROWTH
+
+    def _drop_covered_by(self, coverers: Coverers, covering: Covering, left: Ints) -> None:
+        parts = [left[k : k + _ROWS] for k in range(0, len(left), _ROWS)]
+        found = [self._apart(*coverers.candidates(part)) for part in parts]
+        pairs = [covering.pairs(*own) for own in found if len(own[0])]
+        if not pairs:
+            return
+        first, second = (np.concatenate(some) for some in zip(*pairs, strict=True))
+        # A filter may be covered by several of one predicate.
+        by, row = np.unique(np.stack((self.owner[first], second)), axis=1)
+        both, times = np.unique(np.stack((by, self.owner[row])), axis=1, return_counts=True)
+        for one, other in both[:, times == self.size[both[1]]].T.tolist():
+            if self.alive[one] and self.alive[other]:
+                self._drop(other, one)
+
+    def _apart(self, first: Ints, second: Ints) -> Pairs:
+        """Pairs of filters of two predicates, of which the first is there as long as the other."""
+        one, other = self.owner[first], self.owner[second]
+        kept = (one != other) & (self.lasting[one] >= self.lasting[other])
+        return first[kept], second[kept]
+
+
+def _end_of_chain(because: dict[int, int], number: int) -> int:
+    while number in because:
+        number = because[number]
+    return number
+
+
+def boxes_of(predicates: Sequence[Predicate]) -> tuple[Floats, Floats]:
+    """Where predicates may cover, and where they may be covered: two boxes for each.
+
+    One that covers another by areas *reaches* a place where the other *is*: only where these boxes
+    meet need the two be compared. Where a filter may cover without an area, it reaches everywhere.
+    """
+    reach, place = np.empty((2, len(predicates), 4))
+    numbers: dict[Term, int] = {}
+    for own in predicates:
+        for terms in own:
+            for term in terms:
+                numbers.setdefault(term, len(numbers))
+    table = TermTable(list(numbers))
+    is_area = np.zeros(len(numbers), bool)
+    is_area[table.areas.rows] = True
+    near = is_area & _covers_only_what_meets()[table.areas.type]
+    boxes = table.areas.box.T
+    for k, own in enumerate(predicates):
+        filters = [[numbers[term] for term in terms] for terms in own]
+        place[k] = _union([boxes[t] for terms in filters for t in terms if is_area[t]])
+        # Any one of its terms must cover a term of the other: the first will do.
+        firsts = [next((boxes[t] for t in terms if near[t]), _EVERYWHERE) for terms in filters]
+        reach[k] = _union(firsts)
+    return reach, place
+
+
+def _covers_only_what_meets() -> Bools:
+    """By type of term about an area: whether the areas of what it covers meet its own."""
+    far = area_tables()[COVERS] & Relation.DISJOINT.bit
+    return np.asarray(~far.any(axis=1))
+
+
+def _union(boxes: Sequence[Floats | tuple[float, ...]]) -> Floats:
+    every = np.array([_NOWHERE, *boxes])
+    return np.concatenate((every[:, :2].min(axis=0), every[:, 2:].max(axis=0)))

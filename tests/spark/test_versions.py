@@ -158,9 +158,7 @@ def test_files_of_removed_rows_go_with_their_versions(
 def test_a_version_that_is_no_more(tmp_path: Path) -> None:
     Matcher().save(tmp_path)
     for ask in (worker.matcher, worker.router, lambda p, v: worker.part(p, v, 0)):
-        with pytest.raises(
-            IndexingError, match=r"version 7 .* start the stream again"
-        ):
+        with pytest.raises(IndexingError, match=r"version 7 .* start the stream again"):
             ask(str(tmp_path), 7)
         with pytest.raises(IndexingError, match="there is no index in"):
             ask(str(tmp_path / "none"), 7)

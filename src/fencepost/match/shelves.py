@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.merge import merge
-from fencepost.index.seen import Seen
+from fencepost.index.seen import NOTHING_SEEN, Sample, Seen
 from fencepost.index.segment import NEVER_GONE, build
 from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import (
@@ -274,11 +274,7 @@ class Shelves:
         """One shelf of what is living on some at a version, and which rows that is."""
         now = self._clock()
         rows = [shelf.living(now, version) for shelf in shelves]
-        parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
-        expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
-        names = joined(s.table.take(r) for s, r in zip(shelves, rows, strict=True))
-        segment = build(merge(parts), expires, sample=self.seen.sample())
-        return FiledShelf(segment, names), rows
+        return merged(shelves, rows, self.seen.sample()), rows
 
     def _take_place(self, shelves: list[Shelf], merged: Shelf, rows: list[Rows]) -> None:
         """Put a merged shelf where the others were, without what is gone since."""
@@ -289,6 +285,14 @@ class Shelves:
         left = [self._numbered(merged)] if len(merged.segment) else []
         self._filed[first : first + len(shelves)] = left
         self._publish(self._snapshot.version)
+
+
+def merged(shelves: Sequence[Shelf], rows: Sequence[Rows], sample: Sample = NOTHING_SEEN) -> Shelf:
+    """One shelf of some rows of each of several."""
+    parts = [(s.segment.arrays, r) for s, r in zip(shelves, rows, strict=True)]
+    expires = np.concatenate([arrays.expires[r] for arrays, r in parts])
+    names = joined(s.table.take(r) for s, r in zip(shelves, rows, strict=True))
+    return FiledShelf(build(merge(parts), expires, sample=sample), names)
 
 
 def _size_class(shelf: Shelf) -> int:

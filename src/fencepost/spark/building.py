@@ -26,7 +26,7 @@ from fencepost.match.matcher import Matcher
 from fencepost.match.segment_files import PREFIX, Entry, files_of, open_segment
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
-from fencepost.spark import placing, routing, workers
+from fencepost.spark import compacting, placing, routing, workers
 from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.matching import plain_names, plainly
 from fencepost.spark.placing import CHANCE, Division, Places, divide
@@ -109,7 +109,8 @@ def build_index(
     mode : {"create", "replace", "update"}
         Whether there must be no index yet, or it is replaced, or changed: with "update" a row takes
         the place of the subscription with its id, and one whose column `deleted` is true
-        removes it. Only new segments are written then, and which rows of the others are gone.
+        removes it. Only new segments are written then, and which rows of the others are gone; at
+        times, small segments of former updates together as one.
     regions, within, keywords, equals : mapping, optional
         As in `Matcher.subscribe_columns`, with the names of columns in place of arrays.
     space, stop_words
@@ -201,13 +202,14 @@ class _Job:
         added = kept.count()
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
-        old: list[Entry] = []
         removed = 0
         if self._before is not None:
             old, removed = self._without(
                 good.select(F.col(_ID).cast("string").alias("id")), self._before["segments"]
             )
-        return self._published([*old, *entries], columns, added, removed, dead)
+            fresh = [{**entry, compacting.LEVEL: 0} for entry in entries]
+            entries = self._compacted([*old, *fresh])
+        return self._published(entries, columns, added, removed, dead)
 
     def _told(self, rows: DataFrame, used: list[str], deleting: bool) -> DataFrame:
         """The rows with what is wrong with them or where they lie."""
@@ -257,10 +259,12 @@ class _Job:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
         sample = kept if fraction == 1.0 else kept.sample(fraction=fraction, seed=0)
         table = sample.select(*placing.FIELDS, CHANCE).toArrow()
-        if parts is None:
-            cores = self._spark.sparkContext.defaultParallelism
-            parts = max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
-        return divide(Places.of(table), parts)
+        return divide(Places.of(table), self._parts(count) if parts is None else parts)
+
+    def _parts(self, count: int) -> int:
+        """Into how many parts to divide so many subscriptions."""
+        cores = self._spark.sparkContext.defaultParallelism
+        return max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
 
     def _built(
         self, kept: DataFrame, used: list[str], division: Division, columns: Columns
@@ -301,6 +305,32 @@ class _Job:
             if entry.get("gone_count", 0) < entry["subscriptions"]:
                 left.append(entry)
         return left, sum(row["removed"] for row in found.values())
+
+    def _compacted(self, entries: list[Entry]) -> list[Entry]:
+        """Segments with those rewritten together that are too many, or of which much is gone."""
+        groups = compacting.choose(entries, _PART_SIZE)
+        if not groups:
+            return entries
+        pieces = [piece for group in groups for piece in self._pieces(entries, group)]
+        rewrite = compacting.Rewrite(self._folder.uri, entries, pieces, self._prefix)
+        numbers = self._spark.range(len(pieces), numPartitions=len(pieces))
+        told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
+        taken = {number for group in groups for number in group.numbers}
+        left = [entry for number, entry in enumerate(entries) if number not in taken]
+        return left + [json.loads(row["entry"]) for row in sorted(told)]
+
+    def _pieces(self, entries: list[Entry], group: compacting.Group) -> list[compacting.Piece]:
+        """What is to be written of a group: a piece for each part."""
+        count = sum(compacting.living(entries[number]) for number in group.numbers)
+        parts = self._parts(count) if len(group.numbers) > 1 else 1
+        if parts == 1:
+            return [compacting.Piece(group, None, 0)]
+        own = [entries[number] for number in group.numbers]
+        sample = compacting.Sample(self._folder.uri, own, min(1.0, _SAMPLE / count))
+        numbers = self._spark.range(len(own), numPartitions=len(own))
+        kinds = ", ".join(f"{name} double" for name in (*placing.FIELDS, CHANCE))
+        division = divide(Places.of(numbers.mapInArrow(sample, kinds).toArrow()), parts)
+        return [compacting.Piece(group, division, part) for part in range(division.parts)]
 
     def _published(
         self,

@@ -1,0 +1,147 @@
+"""Segments of an index that are rewritten together, so that updates do not leave ever more of them.
+
+What an update adds is of level 0. Eight small segments of a level become one of the next, so a row
+is rewritten a few times at most while the index grows by many updates, and of each level there are
+few. Where that would be more than half of the index, all of it is divided into parts anew. And a
+segment of which more than half is gone is rewritten by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.match.catalogue import Shelf
+from fencepost.match.segment_files import Entry, files_of, open_segment, write_segment
+from fencepost.match.shelves import merged
+from fencepost.spark import placing, routing
+from fencepost.spark.folders import folder_of
+from fencepost.spark.placing import CHANCE, Division, Places, lie
+from fencepost.spark.workers import Batches, Out
+
+LEVEL = "level"  # of an entry of the manifest; one that no update wrote has none
+_FAN = 8  # so many small segments of a level become one of the next
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Segments, by number, to be rewritten together, and the level of what becomes of them."""
+
+    numbers: tuple[int, ...]
+    level: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What becomes of a group, or one part of that."""
+
+    group: Group
+    division: Division | None
+    part: int
+
+
+def living(entry: Entry) -> int:
+    """How many subscriptions of a segment are not gone."""
+    count: int = entry["subscriptions"] - entry.get("gone_count", 0)
+    return count
+
+
+def choose(entries: Sequence[Entry], part_size: int) -> list[Group]:
+    """Which segments to rewrite."""
+    # Of half a part or more there are few anyhow.
+    small: dict[int, list[int]] = {}
+    for number, entry in enumerate(entries):
+        if LEVEL in entry and 2 * living(entry) < part_size:
+            small.setdefault(entry[LEVEL], []).append(number)
+    gathered: list[int] = []
+    level = 0
+    while len(small.get(level, ())) + bool(gathered) >= _FAN:
+        gathered += small[level]
+        level += 1
+    count = sum(living(entries[number]) for number in gathered)
+    if gathered and 2 * count > sum(map(living, entries)):
+        return [Group(tuple(range(len(entries))), None)]
+    found = [Group(tuple(gathered), level)] if gathered else []
+    for number, entry in enumerate(entries):
+        if number not in gathered and 2 * living(entry) < entry["subscriptions"]:
+            found.append(Group((number,), entry.get(LEVEL)))
+    return found
+
+
+class Sample:
+    """Where some of the subscriptions of segments lie, given by number."""
+
+    def __init__(self, path: str, entries: Sequence[Entry], share: float) -> None:
+        self._path = path
+        self._entries = list(entries)
+        self._share = share
+
+    def __call__(self, batches: Batches) -> Out:
+        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
+            shelf = _opened(self._path, self._entries[number])
+            rows = shelf.living(time.time_ns(), 0)
+            chosen = rows[np.random.default_rng(0).random(len(rows)) < self._share]
+            yield from _places(shelf).take(pa.array(chosen)).combine_chunks().to_batches()
+
+
+class Rewrite:
+    """Writes pieces, given by number, as new segments."""
+
+    def __init__(
+        self, path: str, entries: Sequence[Entry], pieces: Sequence[Piece], prefix: str
+    ) -> None:
+        self._path = path
+        self._entries = list(entries)
+        self._pieces = list(pieces)
+        self._prefix = prefix
+
+    def __call__(self, batches: Batches) -> Out:
+        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
+            entry = self._written(self._pieces[number])
+            if entry is not None:
+                yield pa.RecordBatch.from_pydict(
+                    {"piece": pa.array([number], pa.int32()), "entry": [json.dumps(entry)]}
+                )
+
+    def _written(self, piece: Piece) -> Entry | None:
+        shelves = [_opened(self._path, self._entries[n]) for n in piece.group.numbers]
+        rows = [_rows(shelf, piece) for shelf in shelves]
+        if not any(map(len, rows)):
+            return None
+        shelf = merged(shelves, rows)
+        with folder_of(self._path).writing() as path:
+            entry = write_segment(path, shelf, 0, self._prefix)
+            routing.write_needs(path / entry["folder"], shelf.segment)
+        entry["bytes"] = shelf.segment.nbytes
+        if piece.group.level is not None:
+            entry[LEVEL] = piece.group.level
+        return entry
+
+
+def _opened(path: str, entry: Entry) -> Shelf:
+    with folder_of(path).held(files_of(entry)) as folder:
+        return open_segment(folder, entry)
+
+
+def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
+    """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
+    rows = shelf.living(time.time_ns(), 0)
+    if piece.division is None:
+        return rows
+    part = piece.division.part_of(Places.of(_places(shelf).take(pa.array(rows))))
+    own: NDArray[np.int64] = rows[part == piece.part]
+    return own
+
+
+def _places(shelf: Shelf) -> pa.Table:
+    """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
+    found = {name: column.cast(pa.float64()) for name, column in lie(shelf).items()}
+    chance = np.arange(len(shelf)) * _GOLDEN % 1.0
+    return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

@@ -1,0 +1,276 @@
+"""Updates leave few segments, and what is rewritten answers as before."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from fencepost import spark as fps
+from fencepost.match import storage
+from fencepost.match.matcher import Matcher
+from fencepost.match.segment_files import Entry
+from fencepost.spark import compacting, workers
+from fencepost.spark.compacting import LEVEL, Piece, Rewrite, Sample, choose, living
+from fencepost.spark.placing import Places, divide
+from fencepost.spark.reading import Form, Reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PART_SIZE = 500_000
+
+
+def entry(count: int, level: int | None = None, gone: int = 0) -> Entry:
+    made: Entry = {"subscriptions": count, "gone_count": gone}
+    return made if level is None else {**made, LEVEL: level}
+
+
+def test_which_are_chosen() -> None:
+    base = [entry(100_000)] * 20
+    few = [entry(10, 0)] * 7
+    assert choose([*base, *few], PART_SIZE) == []
+    (group,) = choose([*base, *few, entry(10, 0)], PART_SIZE)
+    assert (group.numbers, group.level) == (tuple(range(20, 28)), 1)
+    ones = [entry(80, 1)] * 7
+    (group,) = choose([*base, *ones, *few, entry(10, 0)], PART_SIZE)
+    assert (sorted(group.numbers), group.level) == (list(range(20, 35)), 2)
+    (group,) = choose([entry(50), *few, entry(10, 0)], PART_SIZE)
+    assert (group.numbers, group.level) == (tuple(range(9)), None)  # more than half: all anew
+    assert choose([*base, *[entry(PART_SIZE // 2, 0)] * 20], PART_SIZE) == []
+    worn = choose([entry(10, gone=6), entry(10, gone=5), entry(10, 3, gone=9)], PART_SIZE)
+    assert [(g.numbers, g.level) for g in worn] == [((0,), None), ((2,), 3)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
+    """A thousand updates of any size, some of which remove much."""
+    rng = random.Random(seed)
+    entries = [entry(20_000)] * 5
+    added = written = 0
+    for _ in range(1000):
+        count = rng.choice([1, 10, 1000, 30_000])
+        added += count
+        entries = [*entries, entry(count, 0)]
+        if rng.random() < 0.2:
+            entries = [{**e, "gone_count": rng.randrange(e["subscriptions"] + 1)} for e in entries]
+            entries = [e for e in entries if living(e)]
+        groups = choose(entries, PART_SIZE)
+        taken = [number for group in groups for number in group.numbers]
+        assert len(taken) == len(set(taken))
+        new = []
+        for group in groups:
+            total = sum(living(entries[number]) for number in group.numbers)
+            parts = max(-(-total // PART_SIZE), 1)
+            sizes = [total // parts + (k < total % parts) for k in range(parts)]
+            new += [entry(size, group.level) for size in sizes if size]
+            written += total
+        entries = [e for k, e in enumerate(entries) if k not in taken] + new
+        full = sum(2 * living(e) >= PART_SIZE for e in entries)
+        levels = 1 + max((e[LEVEL] for e in entries if LEVEL in e), default=0)
+        assert len(entries) <= full + 5 + 7 * levels
+        assert levels <= 5
+    assert written <= 8 * added
+
+
+# ------------------------------------------------------------------ what workers do, without Spark
+
+
+def expression(rng: random.Random) -> str:
+    x, y, word = rng.randrange(90), rng.randrange(90), f"word{rng.randrange(9)}"
+    return rng.choice(
+        [
+            f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 9}, {y + 9}))",
+            f"S_INTERSECTS(g, BBOX({x}, {y}, {x + 40}, {y + 40})) AND s = '{word}'",
+            f"A_CONTAINS(t, ('{word}'))",
+            f"s = '{word}' OR n > {x}",
+            f"NOT S_DWITHIN(g, POINT({x} {y}), 40)",
+            f"s LIKE '{word[:-1]}%' AND n BETWEEN {y} AND {x + y}",
+        ]
+    )
+
+
+def events(rng: random.Random, count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "g": f"POINT({rng.uniform(0, 99)} {rng.uniform(0, 99)})",
+            "s": f"word{rng.randrange(9)}",
+            "t": f"word{rng.randrange(9)} word{rng.randrange(9)}",
+            "n": rng.randrange(200),
+        }
+        for _ in range(count)
+    ]
+
+
+def number(value: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"id": [value]})
+
+
+class Index:
+    """What `build_index` does, in this process."""
+
+    def __init__(self, path: Path, rng: random.Random) -> None:
+        self.path = path
+        self.reader = Reader(Form(), "planar", ())
+        known = Matcher()
+        for k in range(100):
+            known.subscribe(str(k), expression(rng))
+        self.columns = known._columns
+        self.entries: list[Entry] = []
+        self.version = 0
+
+    def update(self, upserts: dict[str, str], deleted: set[str]) -> None:
+        self.version += 1
+        changed = upserts.keys() | deleted
+        for k, own in enumerate(self.entries):
+            (ids,) = workers.Ids(str(self.path), self.entries)([number(k)])
+            hit = [row["row"] for row in ids.to_pylist() if row["id"] in changed]
+            if hit:
+                rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
+                remove = workers.Remove(str(self.path), self.entries, self.version)
+                (told,) = remove([pa.RecordBatch.from_pydict(rows)])
+                row = told.to_pylist()[0]
+                self.entries[k] = {**own, "gone": row["gone"], "gone_count": row["count"]}
+        self.entries = [own for own in self.entries if living(own)]
+        if upserts:
+            rows = {
+                "c0": pa.array(upserts.keys()),
+                "c1": pa.array(upserts.values()),
+                workers.PART: pa.array([0] * len(upserts), pa.int32()),
+            }
+            build = workers.Build(
+                str(self.path), ["id", "expression"], self.reader, self.columns, "segment-"
+            )
+            (told,) = build([pa.RecordBatch.from_pydict(rows)])
+            self.entries.append({**json.loads(told.to_pylist()[0]["entry"]), LEVEL: 0})
+
+    def compact(self) -> None:
+        groups = choose(self.entries, PART_SIZE)
+        self.rewrite([Piece(group, None, 0) for group in groups])
+
+    def rewrite(self, pieces: list[Piece]) -> None:
+        rewrite = Rewrite(str(self.path), self.entries, pieces, "segment-")
+        new = [
+            json.loads(row["entry"])
+            for k in range(len(pieces))
+            for batch in rewrite([number(k)])
+            for row in batch.to_pylist()
+        ]
+        taken = {n for piece in pieces for n in piece.group.numbers}
+        self.entries = [own for k, own in enumerate(self.entries) if k not in taken] + new
+
+    def matcher(self, entries: list[Entry] | None = None) -> Matcher:
+        manifest = json.loads(storage.manifest_text(self.entries, self.columns))
+        shelves, columns = storage.open_segments(
+            self.path, manifest, self.entries if entries is None else entries
+        )
+        made = Matcher()
+        made._load(columns, shelves)
+        return made
+
+
+def test_forty_updates(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    index, right = Index(tmp_path, rng), Matcher(index="reference")
+    there: set[str] = set()
+    asked = events(rng, 40)
+    most = 0
+    for step in range(40):
+        ids = [f"s{rng.randrange(400)}" for _ in range(rng.choice([3, 20, 40]))]
+        upserts = {id: expression(rng) for id in ids}
+        deleted = {f"s{rng.randrange(400)}" for _ in range(10)} - upserts.keys()
+        index.update(upserts, deleted)
+        for id, text in upserts.items():
+            right.subscribe(id, text, replace=True)
+        for id in deleted & there:
+            right.unsubscribe(id)
+        there = (there | upserts.keys()) - deleted
+        index.compact()
+        most = max(most, len(index.entries))
+        if step % 8 == 7:
+            found = index.matcher()
+            assert found.ids() == right.ids() == sorted(there)
+            for event in asked:
+                assert sorted(found.match(event)) == sorted(right.match(event))
+    assert most <= 16
+    assert sum(map(living, index.entries)) == len(there)
+    assert any(own.get(LEVEL) != 0 for own in index.entries)
+
+
+def test_all_of_it_in_parts(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    index = Index(tmp_path, rng)
+    for first in (0, 100, 200):
+        index.update({f"s{first + k}": expression(rng) for k in range(100)}, {f"s{first // 2}"})
+    before = index.matcher()
+    group = compacting.Group(tuple(range(len(index.entries))), None)
+    sample = Sample(str(tmp_path), index.entries, 0.5)
+    batches = [batch for k in group.numbers for batch in sample([number(k)])]
+    division = divide(Places.of(pa.Table.from_batches(batches)), 3)
+    assert division.parts >= 3
+    index.rewrite([Piece(group, division, part) for part in range(division.parts)])
+    assert len(index.entries) == division.parts
+    assert all(LEVEL not in own for own in index.entries)
+    parts = [index.matcher([own]).ids() for own in index.entries]
+    assert sorted(id for ids in parts for id in ids) == before.ids()
+    assert max(map(len, parts)) < 200
+    for event in events(rng, 60):
+        assert sorted(index.matcher().match(event)) == sorted(before.match(event))
+
+
+def test_what_is_expired_goes(tmp_path: Path) -> None:
+    made = Matcher(clock=lambda: 0)
+    made.subscribe("a", "n > 0", expires="1990-01-01T00:00:00Z")
+    made.subscribe("b", "n > 0", expires="2990-01-01T00:00:00Z")
+    made.save(tmp_path)
+    index = Index(tmp_path, random.Random(3))
+    index.entries = json.loads((tmp_path / "manifest.json").read_text())["segments"]
+    index.columns = made._columns
+    index.rewrite([Piece(compacting.Group((0,), None), None, 0)])
+    (own,) = index.entries
+    assert own["subscriptions"] == 1
+    assert index.matcher().match({"n": 1}) == ["b"]
+    index.update({}, {"b"})
+    assert index.entries == []
+
+
+# ----------------------------------------------------------------------------------------- on Spark
+
+
+def test_updates_on_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two of a level in place of eight; the third update is more than half of all."""
+    monkeypatch.setattr(compacting, "_FAN", 2)
+    monkeypatch.setattr("fencepost.spark.building._SMALL_PART", 10)
+    rng = random.Random(4)
+    path, right = tmp_path / "index", Matcher()
+    levels = []
+    for step, mode in enumerate(("create", "update", "update", "update", "update")):
+        rows = [(f"s{rng.randrange(40 * (step + 1))}", expression(rng)) for _ in range(12)]
+        rows = list(dict(rows).items())
+        for id, text in rows:
+            right.subscribe(id, text, replace=True)
+        given = spark.createDataFrame(rows, "id string, expression string")
+        built = fps.build_index(spark, given, path, mode=mode, parts=1)
+        assert built.subscriptions == len(right.ids())
+        manifest = json.loads((path / "manifest.json").read_text())
+        levels.append([own.get(LEVEL) for own in manifest["segments"]])
+    assert levels[:2] == [[None], [None, 0]]
+    assert set(levels[2]) == {None}, "all of it anew"
+    assert len(levels[2]) >= 2, "for two cores"
+    assert len(levels[4]) <= len(levels[2]) + 2
+    assert Matcher.open(path).ids() == right.ids()
+    asked = events(rng, 50)
+    batch = spark.createDataFrame([(k, *e.values()) for k, e in enumerate(asked)],
+                                  "number int, g string, s string, t string, n int")  # fmt: skip
+    wanted = sorted((k, id) for k, event in enumerate(asked) for id in right.match(event))
+    for how in ("whole", "partitioned"):
+        found = fps.match(batch, path, ["number"], how=how).collect()
+        assert sorted((row["number"], row["subscription"]) for row in found) == wanted

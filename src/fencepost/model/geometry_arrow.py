@@ -57,6 +57,8 @@ _NATIVE = {
 _SERIALISED = ("geoarrow.wkb", "geoarrow.wkt", "ogc.wkb")
 _BOX = ("xmin", "ymin", "xmax", "ymax")
 _EXTENSION_NAME = b"ARROW:extension:name"
+_LITTLE_ENDIAN, _POINT = 1, 1  # in WKB
+_WKB_POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")])
 
 
 def is_arrow(values: object) -> bool:
@@ -101,12 +103,38 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
         raise ModelError(f"the Arrow column is damaged: {error}; write it again") from None
     reasons: dict[int, str] = {}
     if name == "wkb":
+        points = _plain_points(chunk)
+        if points is not None:
+            return points
         return read_shapely(parse_wkb(_objects(chunk), reasons), reasons)
     if name == "wkt":
         return read_shapely(parse_wkt(_texts(_objects(chunk)), reasons), reasons)
     if name == "geoarrow.box":
         return _read_box_chunk(chunk)
     return _read_native(chunk, _NATIVE[name])
+
+
+def _plain_points(chunk: pa.Array) -> RawShapes | None:
+    """Shapes of WKB if all rows are points, there, in two dimensions and little-endian.
+
+    Such rows are the byte order, the kind and two numbers, and need no Python object each.
+    """
+    wide = pa.types.is_large_binary(chunk.type)
+    if chunk.null_count or not (wide or pa.types.is_binary(chunk.type)):
+        return None
+    _, offsets, data = chunk.buffers()
+    rows = slice(chunk.offset, chunk.offset + len(chunk) + 1)
+    ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[rows]
+    if data is None or (np.diff(ends) != _WKB_POINT.itemsize).any():
+        return None
+    points = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].view(_WKB_POINT)
+    x, y = points["x"].astype(np.float64), points["y"].astype(np.float64)
+    is_point = (points["order"] == _LITTLE_ENDIAN) & (points["kind"] == _POINT)
+    if not (is_point & np.isfinite(x) & np.isfinite(y)).all():
+        return None
+    each = np.arange(len(x) + 1)
+    none = np.zeros(len(x), np.int64)
+    return settled(x, y, each, none, each, none.astype(np.int8), {})
 
 
 def _objects(chunk: pa.Array) -> Objects:

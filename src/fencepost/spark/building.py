@@ -130,10 +130,13 @@ def build_index(
     _refuse_mode(folder, mode)
     with folder.alone():
         _refuse_mode(folder, mode)  # somebody may have built one
-        before = folder.manifest() if mode == "update" else None
-        if before is not None:
+        seen = folder.text(storage.MANIFEST)
+        before = None
+        if seen is not None and mode == "update":
+            before = storage.manifest_of(folder.name, seen)
             space, stop_words = before["space"], before["stop_words"]
-        return _Job(spark, folder, form, space, tuple(stop_words), before).run(subscriptions, parts)
+        job = _Job(spark, folder, form, space, tuple(stop_words), seen, before)
+        return job.run(subscriptions, parts)
 
 
 def _refuse_mode(folder: Folder, mode: str) -> None:
@@ -156,12 +159,13 @@ class _Job:
         form: Form,
         space: str,
         stop_words: tuple[str, ...],
+        seen: str | None,
         before: storage.Manifest | None,
     ) -> None:
         Matcher(space, stop_words=stop_words)  # says what is wrong with them
         self._spark = spark
         self._folder = folder
-        self._seen = folder.text(storage.MANIFEST)
+        self._seen = seen  # the manifest that was there
         self._form = form
         self._reader = Reader(form, space, stop_words)
         self._before = before  # of an index to update
@@ -322,8 +326,9 @@ class _Job:
     def _pieces(self, entries: list[Entry], group: compacting.Group) -> list[compacting.Piece]:
         """What is to be written of a group: a piece for each part."""
         count = sum(compacting.living(entries[number]) for number in group.numbers)
-        parts = self._parts(count) if len(group.numbers) > 1 else 1
-        if parts == 1:
+        # What is of a level stays few; the parts of all of it are for as many cores.
+        parts = self._parts(count) if group.level is None else -(-count // _PART_SIZE)
+        if parts <= 1 or len(group.numbers) == 1:
             return [compacting.Piece(group, None, 0)]
         own = [entries[number] for number in group.numbers]
         sample = compacting.Sample(self._folder.uri, own, min(1.0, _SAMPLE / count))

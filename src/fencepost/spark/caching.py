@@ -76,20 +76,18 @@ class Cache:
             by_folder.setdefault(name.partition("/")[0], []).append(name)
         path = self.root / self.index
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fetched = False
         with _locked(self.root / "in-use", fcntl.LOCK_SH):
             for folder, own in by_folder.items():
-                fetched |= self._fetch(folder, own, download)
+                self._fetch(folder, own, download)
             yield path
-        if fetched:
-            self._make_room(set(by_folder))
+        self._make_room(set(by_folder))
 
-    def _fetch(self, folder: str, names: Sequence[str], download: Download) -> bool:
-        """Download what is not there; whether there was any."""
+    def _fetch(self, folder: str, names: Sequence[str], download: Download) -> None:
+        """Download what is not there."""
         path = self.root / self.index
         if all((path / name).exists() for name in names):
             os.utime(path / folder)
-            return False
+            return
 
         def fetch(name: str) -> None:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +101,6 @@ class Cache:
 
         with _locked(path / f"{folder}.lock", fcntl.LOCK_EX):
             side_by_side(fetch, [name for name in names if not (path / name).exists()])
-        return True
 
     def _make_room(self, used: set[str]) -> None:
         """Remove what was used longest ago; whoever comes last to an end finds nobody there."""

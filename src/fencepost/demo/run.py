@@ -120,20 +120,23 @@ def _on_spark(console: Console, out: Path) -> list[tuple[str, str]]:
             .option("maxFilesPerTrigger", 1)
             .parquet(str(out / "stream"))
         )
-        query = (
-            fps.match(events, out / "index", columns=["id"])
-            .writeStream.format("parquet")
-            .option("path", str(out / "matches"))
-            .option("checkpointLocation", str(out / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
         with Progress(console=console, transient=True) as progress:
             task = progress.add_task("Matching the stream", total=FILES)
-            while query.isActive:
-                query.awaitTermination(1)
-                progress.update(task, completed=len(query.recentProgress))
-        query.awaitTermination()
+
+            def report(told: fps.Progress) -> None:
+                progress.console.print(f"  {told}")
+                progress.advance(task)
+
+            listener = fps.ProgressListener(report)
+            spark.streams.addListener(listener)
+            query = fps.write_matches(
+                fps.match(events, out / "index", columns=["id"]),
+                out / "matches",
+                out / "checkpoint",
+                available_now=True,
+            )
+            query.awaitTermination()
+            listener.wait(query)
         found = spark.read.parquet(str(out / "matches")).collect()
         return sorted((row["id"], row["subscription"]) for row in found)
     finally:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fencepost.spark.matching import MatchPlan, match, plan
     from fencepost.spark.mqtt_source import read_mqtt
     from fencepost.spark.payloads import EventsAndLetters, events_of
+    from fencepost.spark.progress import Progress, ProgressListener, progress_of
     from fencepost.spark.sinks.messages import messages_of
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
@@ -25,11 +26,14 @@ __all__ = [
     "BuiltIndex",
     "EventsAndLetters",
     "MatchPlan",
+    "Progress",
+    "ProgressListener",
     "build_index",
     "events_of",
     "match",
     "messages_of",
     "plan",
+    "progress_of",
     "read_mqtt",
     "send_mqtt",
     "send_webhooks",
@@ -44,11 +48,14 @@ _LATER = {
     "BuiltIndex": "fencepost.spark.building",
     "EventsAndLetters": "fencepost.spark.payloads",
     "MatchPlan": "fencepost.spark.matching",
+    "Progress": "fencepost.spark.progress",
+    "ProgressListener": "fencepost.spark.progress",
     "build_index": "fencepost.spark.building",
     "events_of": "fencepost.spark.payloads",
     "match": "fencepost.spark.matching",
     "messages_of": "fencepost.spark.sinks.messages",
     "plan": "fencepost.spark.matching",
+    "progress_of": "fencepost.spark.progress",
     "read_mqtt": "fencepost.spark.mqtt_source",
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",

@@ -25,6 +25,7 @@ from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
+from fencepost.spark.observing import Observed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -157,14 +158,20 @@ def match(
         + [StructField(name, StringType(), dead_letters) for name in added]
     )
     plain = plainly(events, needed).withColumn(_VERSION, _version(events, folder.uri, manifest))
+    observed = Observed(folder.uri) if events.isStreaming else None
+    if observed is not None:
+        plain = observed.events(plain, _VERSION)
     task = _Task(folder.uri, tuple(needed), tuple(kept), dead_letters)
     if chosen.how == "whole":
-        return plain.mapInArrow(_Matches(task), schema)
-    routed = plain.mapInArrow(
-        _Routes(task, slots),
-        StructType([*plain.schema, *_routed_fields()]),
-    )
-    return routed.repartitionById(slots, _SLOT).mapInArrow(_PartMatches(task), schema)
+        found = plain.mapInArrow(_Matches(task), schema)
+    else:
+        routed = plain.mapInArrow(
+            _Routes(task, slots),
+            StructType([*plain.schema, *_routed_fields()]),
+        )
+        sent = routed.repartitionById(slots, _SLOT)
+        found = sent.mapInArrow(_PartMatches(task), schema)
+    return found if observed is None else observed.matches(found)
 
 
 def _version(events: DataFrame, path: str, manifest: storage.Manifest) -> Column:

@@ -15,6 +15,7 @@ from fencepost.errors import ModelError
 from fencepost.model.event import attributes
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import DAY, parse_instant
+from fencepost.spark.observing import observed_payloads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,6 +90,8 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     parsed = messages.toDF(*(field.name for field in sent)).mapInArrow(
         _Payloads(columns, messages.columns), StructType([*read, *sent, reason])
     )
+    if messages.isStreaming:
+        parsed = observed_payloads(parsed)
     own = [col(f"e{k}").alias(field.name) for k, field in enumerate(wanted)]
     besides = [
         col(f"m{k}").alias(name)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +26,7 @@ from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
 from fencepost.spark.spool_segment import Message, read_range
 from tests.spark.broker import Mosquitto, mosquitto, until
+from tests.spark.cluster import kill_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -472,32 +471,6 @@ while query.isActive:
         done = progress["batchId"]
         print("batch", done, flush=True)
 """
-
-
-def kill_session(leader: int) -> None:
-    """Kill a process and all that it started, which Spark spreads over process groups."""
-
-    def members() -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                if int(fields[3]) == leader and fields[0] != "Z":
-                    found.append(int(entry.name))
-        return found
-
-    def gone() -> bool:
-        for pid in members():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        return not members()
-
-    until(gone)
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import subprocess
 import tempfile
 from contextlib import ExitStack
 from enum import StrEnum
@@ -13,8 +15,10 @@ import typer
 from rich.console import Console
 
 from fencepost.errors import FencepostError
+from fencepost.files.spark_submit import submission
 from fencepost.files.terminal import bytes_text, print_json, print_line
 from fencepost.model.space import Space
+from fencepost.spark.session import submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,11 +38,6 @@ class How(StrEnum):
     AUTO = "auto"
     WHOLE = "whole"
     PARTITIONED = "partitioned"
-
-
-@app.callback()
-def _group() -> None:
-    """So that `match` stays a command by name."""
 
 
 @app.command()
@@ -63,7 +62,9 @@ def match(
     parts: Annotated[int | None, typer.Option(min=1, help="Parts of the index.")] = None,
     space: Annotated[Space, typer.Option(help="What coordinates mean.")] = Space.PLANAR,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite what is there.")] = False,
-    cores: Annotated[int, typer.Option(min=1, help="Cores of this machine to use.")] = 2,
+    cores: Annotated[
+        int, typer.Option(min=1, help="Cores of this machine to use; with submit, those of Spark.")
+    ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Match a table of events with a table of subscriptions, on Spark.
@@ -85,6 +86,8 @@ def match(
         raise FencepostError(f"{out} is there already; give --replace to overwrite it")
     from fencepost import spark as fps
 
+    if index is None and submitted():
+        raise FencepostError("give --index, a folder that all nodes of the cluster share")
     with ExitStack() as stack:
         console = Console(stderr=True)
         status = stack.enter_context(console.status("Starting Spark"))
@@ -113,6 +116,45 @@ def match(
     else:
         _print(told, out)
     raise typer.Exit(SET_ASIDE if set_aside else 0)
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def submit(
+    job: Annotated[
+        list[str],
+        typer.Argument(
+            help="A program in a file .py, or a command of `fencepost spark`; then its arguments."
+        ),
+    ],
+    master: Annotated[str, typer.Option(help="The cluster, such as spark://head:7077 or yarn.")],
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            help="Packages and kernels for the nodes, as docs/cluster.md says; without one, they "
+            "are installed there."
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE, a setting of Spark; may be given several times."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the command, run nothing.")] = False,
+) -> None:
+    """Run a program, or a command of this group, on a cluster, by spark-submit.
+
+    The driver runs here, with this Python. Files, indexes and matches must be in
+    places that all nodes share.
+
+    [bold]Examples[/bold]
+      fencepost spark submit --master spark://head:7077 --archive env.tar.gz job.py
+      fencepost spark submit --master spark://head:7077 --conf spark.executor.memory=2g \\
+        match --index /shared/index --events /shared/e.parquet --out /shared/matches
+    """
+    command = submission(job, master, archive, conf or [])
+    if show:
+        typer.echo(shlex.join(command))
+        return
+    raise typer.Exit(subprocess.run(command, check=False).returncode)
 
 
 def _session(stack: ExitStack, cores: int) -> SparkSession:

@@ -1,4 +1,4 @@
-"""A quiet local Spark session, for demonstrations, tests and small machines."""
+"""A quiet Spark session: a local one, or the one that `spark-submit` asks for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _JAVA = 17
 
 
 def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
-    """A local Spark session that keeps its noise off the terminal.
+    """A Spark session that keeps its noise off the terminal.
+
+    It is a local one of so many cores. Where `spark-submit` has started the process, it is on the
+    cluster that was named there, with the settings that were given there.
 
     Raises
     ------
@@ -31,24 +34,32 @@ def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
         raise FencepostError(
             "Spark needs the package pyspark; install it with: pip install 'fencepost[spark]'"
         ) from error
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
-        SparkSession.builder.master(f"local[{cores}]")
-        .appName(name)
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
+        SparkSession.builder.appName(name)
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(cores))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.log.level", "ERROR")
     )
+    if not submitted():
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = (
+            builder.master(f"local[{cores}]")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", str(cores))
+        )
     with _quiet():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def submitted() -> bool:
+    """Whether `spark-submit` has started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _check_java() -> None:

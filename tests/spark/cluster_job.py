@@ -1,0 +1,91 @@
+"""What the test of a cluster submits: an index, matches of a table, matches of a stream.
+
+In each micro-batch of the stream one task says that it has begun, and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from fencepost import spark as fps
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Stall:
+    """Passes events on; at the one that says so, waits, unless a task has waited there before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for name in batch.column("stall").drop_null().to_pylist():
+                self._wait(name)
+            yield batch
+
+    def _wait(self, name: str) -> None:
+        staged = self._folder / f"{name}-{os.getpid()}"
+        staged.write_text(str(os.getppid()))
+        try:
+            os.link(staged, self._folder / f"{name}-begun")
+        except FileExistsError:
+            return
+        while not (self._folder / f"{name}-killed").exists():
+            threading.Event().wait(0.02)
+
+
+def places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Where the code and the kernels of a worker are."""
+    import fencepost
+    from fencepost.kernels.compiling import cache_folder
+
+    for _ in batches:
+        found = [fencepost.__file__, str(cache_folder().absolute())]
+        yield pa.RecordBatch.from_pydict({"place": found})
+
+
+def main(spark: SparkSession, folder: Path) -> None:
+    told: dict[str, object] = {"master": spark.sparkContext.master}
+    rows = spark.range(2, numPartitions=2).mapInArrow(places, "place string").collect()
+    told["places"] = [row["place"] for row in rows]
+    built = fps.build_index(
+        spark, spark.read.parquet(str(folder / "subscriptions")), folder / "index", parts=3
+    )
+    told["built"] = [built.subscriptions, built.parts, built.dead_letters]
+    events = spark.read.parquet(str(folder / "events"))
+    for how in ("whole", "partitioned"):
+        matches = fps.match(events, folder / "index", ["id"], how=how)
+        matches.write.parquet(str(folder / how))
+    figures: list[list[int | None]] = []
+    listener = fps.ProgressListener(
+        lambda p: figures.append([p.events, p.matches, p.dead_letters, p.version])
+    )
+    spark.streams.addListener(listener)
+    reader = spark.readStream.schema(events.schema).option("maxFilesPerTrigger", 1)
+    stalling = reader.parquet(str(folder / "stream")).mapInArrow(Stall(folder), events.schema)
+    query = fps.write_matches(
+        fps.match(stalling, folder / "index", ["id"], how="partitioned"),
+        folder / "streamed",
+        folder / "checkpoint",
+        available_now=True,
+    )
+    query.awaitTermination()
+    listener.wait(query)
+    told["figures"] = figures
+    (folder / "told.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    session = fps.session(name="cluster")
+    main(session, Path(sys.argv[1]))
+    session.stop()

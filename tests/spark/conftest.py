@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fencepost.spark import session
+from tests.spark.cluster import LIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    made = session(cores=2, name="tests")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_TOOL_OPTIONS", LIGHT)
+        made = session(cores=2, name="tests")
     yield made
     made.stop()

@@ -194,12 +194,8 @@ def recorded(sources: list[dict[str, Any]]) -> StreamingQueryProgress:
             ],
             "sink": {"description": "sink", "numOutputRows": -1},
             "observedMetrics": {
-                "fencepost-match:0123:/a:b": {
-                    "events": 1000,
-                    "matches": 2,
-                    "dead_letters": 0,
-                    "version": None,
-                },
+                "fencepost-events:0123:/a:b": {"events": 1000, "version": None},
+                "fencepost-matches:0123:/a:b": {"matches": 2, "dead_letters": 0},
                 "of somebody else": {"n": 1},
             },
         }

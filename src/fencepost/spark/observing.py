@@ -46,6 +46,4 @@ def observed_payloads(rows: DataFrame) -> DataFrame:
     """Payloads as they were read; those with a reason why they are no events, counted."""
     from pyspark.sql import functions as F
 
-    return rows.observe(
-        f"{PAYLOADS}:{uuid.uuid4().hex}", F.count("reason").alias("dead_letters")
-    )
+    return rows.observe(f"{PAYLOADS}:{uuid.uuid4().hex}", F.count("reason").alias("dead_letters"))

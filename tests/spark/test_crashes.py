@@ -1,0 +1,178 @@
+"""A stream whose driver is killed while rules change: each match is there, and once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost import spark as fps
+from fencepost.match.matcher import Matcher
+from tests.spark.broker import until
+from tests.spark.cluster import LIGHT, kill_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+FILES, EVENTS = 10, 20
+RULES = "id string, expression string, deleted boolean"
+SCHEMA = "id long, n long, s string"
+
+_DRIVER = """
+import sys
+from fencepost import spark as fps
+
+folder, how = sys.argv[1:]
+spark = fps.session(name="crash")
+log = open(folder + "/progress", "a", buffering=1)
+
+def report(p):
+    log.write(f"{p.batch} {p.events} {p.matches} {p.dead_letters} {p.version}\\\\n")
+
+listener = fps.ProgressListener(report)
+spark.streams.addListener(listener)
+reader = spark.readStream.schema("id long, n long, s string").option("maxFilesPerTrigger", 1)
+matches = fps.match(
+    reader.parquet(folder + "/source"), folder + "/index", ["id"], how=how, dead_letters=True
+)
+query = fps.write_matches(matches, folder + "/out", folder + "/checkpoint", available_now=True)
+query.awaitTermination()
+listener.wait(query)
+spark.stop()
+"""
+
+Row = tuple[int, str | None]  # an event, and a subscription or none if it could not be read
+
+
+def write(path: Path, number: int) -> None:
+    """A file of events; where 6 divides `n`, the text is not UTF-8."""
+    rng = np.random.default_rng(number)
+    n = rng.integers(1, 60, EVENTS)
+    texts = pa.array([b"x" if k % 6 else b"\xff" for k in n], pa.binary()).view(pa.string())
+    ids = pa.array(range(number * EVENTS, (number + 1) * EVENTS), pa.int64())
+    pq.write_table(pa.table({"id": ids, "n": n, "s": texts}), path)
+    os.utime(path, (1_000_000 + number, 1_000_000 + number))  # Spark takes the oldest first
+
+
+def wanted(rules: dict[str, str], path: Path) -> list[Row]:
+    """What the events of a file answer, one by one."""
+    matcher = Matcher()
+    for id, expression in rules.items():
+        matcher.subscribe(id, expression)
+    found: list[Row] = []
+    table = pq.read_table(path, columns=["id", "n"])
+    for id, n in zip(table["id"].to_pylist(), table["n"].to_pylist(), strict=True):
+        if n % 6 == 0:
+            found.append((id, None))
+        else:
+            found += [(id, rule) for rule in matcher.match({"n": n, "s": "x"})]
+    return found
+
+
+def batches(folder: Path) -> set[int]:
+    """The numbers of batches that a log of Spark has."""
+    names = [path.name.removesuffix(".compact") for path in folder.glob("*")]
+    return {int(name) for name in names if name.isdigit()}
+
+
+def files_of(checkpoint: Path) -> dict[int, str]:
+    """Which file each batch read."""
+    found = {}
+    for path in (checkpoint / "sources" / "0").glob("*"):
+        if path.name.removesuffix(".compact").isdigit():
+            for line in path.read_text().splitlines()[1:]:
+                entry = json.loads(line)
+                found[entry["batchId"]] = Path(entry["path"]).name
+    return found
+
+
+def reached(folder: Path, moment: str, batch: int, before: set[str]) -> bool:
+    """Whether a batch has begun, or a task of it has written, or the sink has it."""
+    log = folder / "out" / "_spark_metadata"
+    if moment == "sink":
+        return max(batches(log), default=-1) >= batch
+    begun = max(batches(folder / "checkpoint" / "offsets"), default=-1) >= batch
+    if moment == "begun":
+        return begun
+    known = before | {path.name for path in fps.written_files(folder / "out")}
+    return begun and any(p.name not in known for p in (folder / "out").glob("part-*.parquet"))
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    source, index, out = tmp_path / "source", tmp_path / "index", tmp_path / "out"
+    source.mkdir()
+    for number in range(FILES):
+        write(source / f"{number:03d}.parquet", number)
+    rules: dict[str, str] = {f"over {k}": f"n > {k}" for k in range(20, 55, 5)}
+    rules["text"] = "s = 'y'"  # so that texts are read
+    table = spark.createDataFrame([(*rule, False) for rule in rules.items()], RULES)
+    fps.build_index(spark, table, index, parts=2)
+    done: dict[int, int] = {}  # which version each batch in the sink was matched with
+    versions = {1: rules}
+    moments = rng.permutation(["begun", "writing", "sink"]).tolist()
+    for run, moment in enumerate([*moments, None]):
+        driver = started(tmp_path, ("partitioned", "whole")[run % 2])
+        if moment is None:
+            assert driver.wait(300) == 0
+        else:
+            goal = max(batches(tmp_path / "checkpoint" / "offsets"), default=-1)
+            goal += int(rng.integers(1, 3))
+            before = {path.name for path in out.glob("part-*.parquet")}
+            try:
+                until(lambda: reached(tmp_path, moment, goal, before), 300.0)  # noqa: B023
+                assert driver.poll() is None
+            finally:
+                kill_session(driver.pid)
+                driver.wait()
+        version = len(versions)
+        done |= dict.fromkeys(batches(out / "_spark_metadata") - done.keys(), version)
+        if moment is not None:
+            assert len(done) < FILES
+            gone = rng.choice([id for id in versions[version] if id != "text"])
+            new = {f"new {version}": f"n < {15 * version}"}
+            changes = [(gone, None, True), *((*rule, False) for rule in new.items())]
+            table = spark.createDataFrame(changes, RULES)
+            assert fps.build_index(spark, table, index, mode="update").version == version + 1
+            kept = {id: text for id, text in versions[version].items() if id != gone}
+            versions[version + 1] = kept | new
+    files = files_of(tmp_path / "checkpoint")
+    assert sorted(files.values()) == sorted(path.name for path in source.iterdir()), "read once"
+    answers = {b: wanted(versions[v], source / files[b]) for b, v in done.items()}
+    assert sorted(answers) == list(range(FILES))
+    rows = [row for path in fps.written_files(out) for row in pq.read_table(path).to_pylist()]
+    found = Counter((row["id"], row["subscription"]) for row in rows)
+    assert found == Counter(pair for answer in answers.values() for pair in answer)
+    assert max(found.values()) == 1, "each match once"
+    assert len(set(done.values())) > 1
+    assert len({id for id, _ in found}) < FILES * EVENTS, "some events match nothing"
+    for line in (tmp_path / "progress").read_text().splitlines():
+        batch, events, matches, letters, version = (int(word) for word in line.split())
+        answer = answers[batch]
+        read = [rule for _, rule in answer if rule is not None]
+        assert (events, matches, letters) == (EVENTS, len(read), len(answer) - len(read))
+        assert version == done[batch]
+
+
+def started(folder: Path, how: str) -> subprocess.Popen[bytes]:
+    """The driver; what it starts is in its session."""
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", _DRIVER, str(folder), how],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "JAVA_TOOL_OPTIONS": LIGHT},
+            start_new_session=True,
+        )

@@ -159,11 +159,13 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
     assert len(set(done.values())) > 1
     assert len({id for id, _ in found}) < FILES * EVENTS, "some events match nothing"
     for line in (tmp_path / "progress").read_text().splitlines():
-        batch, events, matches, letters, version = (int(word) for word in line.split())
-        answer = answers[batch]
-        read = [rule for _, rule in answer if rule is not None]
-        assert (events, matches, letters) == (EVENTS, len(read), len(answer) - len(read))
-        assert version == done[batch]
+        batch, events, matches, letters, at = line.split()
+        if events == "0":  # the sink had it, and it was not run again
+            continue
+        answer = answers[int(batch)]
+        read = sum(1 for _, rule in answer if rule is not None)
+        assert [int(events), int(matches), int(letters)] == [EVENTS, read, len(answer) - read]
+        assert int(at) == done[int(batch)]
 
 
 def started(folder: Path, how: str) -> subprocess.Popen[bytes]:

@@ -90,9 +90,9 @@ def kill_session(leader: int) -> None:
     """Kill a process and all that it started, which Spark spreads over process groups."""
 
     def gone() -> bool:
-        for pid in _members(leader):
+        for pid in members(leader):
             kill(pid)
-        return not _members(leader)
+        return not members(leader)
 
     until(gone)
 
@@ -115,7 +115,8 @@ def parent(pid: int) -> int:
     return next(int(fields[1]) for found, fields in _processes() if found == pid)
 
 
-def _members(leader: int) -> list[int]:
+def members(leader: int) -> list[int]:
+    """The processes of a session that run."""
     return [pid for pid, fields in _processes() if fields[3] == str(leader) and fields[0] != "Z"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -14,9 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from typer.testing import CliRunner
 
 import fencepost
 from fencepost import spark as fps
+from fencepost.cli import app
+from fencepost.errors import FencepostError
+from fencepost.files.spark_submit import submission
 from fencepost.kernels.compiling import cache_folder
 from fencepost.match.matcher import Matcher
 from tests.spark.broker import until
@@ -114,14 +119,17 @@ def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> No
     told = json.loads((tmp_path / "told.json").read_text())
     assert told["master"] == spark.url
     assert all(place.startswith(str(tmp_path / "cluster")) for place in told["places"])
+    kernels = [len(list(path.iterdir())) for path in (tmp_path / "cluster").rglob("kernels-*")]
+    assert set(kernels) == {len(list(cache_folder().iterdir()))}, "nothing was compiled there"
+    assert "Lost executor" in (tmp_path / "driver.log").read_text()
     assert told["built"][0] == len(given)
     assert told["built"][1] > 1
     for how in ("whole", "partitioned"):
         assert written(list((tmp_path / how).glob("*.parquet"))) == wanted(matcher, tables[0])
     answers = [wanted(matcher, table) for table in tables[1:]]
     assert written(fps.written_files(tmp_path / "streamed")) == sorted(answers[0] + answers[1])
-    assert [row[1] for row in told["figures"]] == [len(answer) for answer in answers]
-    assert [row[0] for row in told["figures"]] == [60, 60], "no event counts twice"
+    # Events, matches, dead letters, version: what was begun by the killed is not counted.
+    assert told["figures"] == [[60, len(answer), 0, 1] for answer in answers]
 
 
 def begun(folder: Path, name: str, driver: subprocess.Popen[bytes]) -> int:
@@ -141,3 +149,50 @@ def submit(*arguments: object, log: Path) -> subprocess.Popen[bytes]:
             env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": LIGHT},
             start_new_session=True,
         )
+
+
+def test_what_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    archive = tmp_path / "env.tar.gz"
+    archive.touch()
+    made = submission(
+        ["job.py", "--archive", "its own"],
+        "spark://head:7077",
+        archive,
+        ["spark.executor.memory=2g"],
+    )
+    program, *options = made
+    assert Path(program).name == "spark-submit"
+    assert Path(program).is_file()
+    assert options == [
+        *("--master", "spark://head:7077", "--archives", f"{archive}#fencepost"),
+        *("--conf", "spark.executorEnv.PYTHONPATH=fencepost"),
+        *("--conf", "spark.executorEnv.FENCEPOST_CACHE_DIR=fencepost/kernels"),
+        *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
+        *("--conf", "spark.executor.memory=2g"),
+        *("job.py", "--archive", "its own"),
+    ]
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    own = submission(["match", "--out", "x"], "yarn", None, ["spark.pyspark.driver.python=py"])
+    assert own[:5] == [
+        *("/opt/spark/bin/spark-submit", "--master", "yarn"),
+        *("--conf", "spark.pyspark.driver.python=py"),
+    ]
+    assert Path(own[5]).samefile(Path(fencepost.__file__).with_name("cli.py"))
+    assert own[6:] == ["spark", "match", "--out", "x"]
+    with pytest.raises(FencepostError, match="KEY=VALUE"):
+        submission(["job.py"], "yarn", None, ["memory"])
+    with pytest.raises(FencepostError, match="there is no archive"):
+        submission(["job.py"], "yarn", tmp_path / "none", [])
+
+
+def test_the_command_shows_what_it_would_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    shown = runner.invoke(app, ["spark", "submit", "--master", "x", "--show", "a b.py", "--show"])
+    assert shown.exit_code == 0, shown.output
+    assert shlex.split(shown.stdout)[-2:] == ["a b.py", "--show"]
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as spark-submit does
+    given = ["--subscriptions", "s.parquet", "--events", "e.parquet", "--out", "matches"]
+    refused = runner.invoke(app, ["spark", "match", *given])
+    assert refused.exit_code == 1
+    assert "give --index, a folder that all nodes" in refused.output

@@ -59,7 +59,7 @@ def matches_of(rules: dict[str, str], numbers: list[int]) -> int:
 
 def add(folder: Path, numbers: list[int]) -> None:
     """Two files that are there at once; where 7 divides a number, the text is not UTF-8."""
-    staged = folder.parent / f"staged-{folder.name}"
+    staged = folder.parent.parent / f"staged-{folder.name}"
     staged.mkdir()
     for part in range(2):
         own = numbers[part::2]

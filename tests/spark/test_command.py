@@ -20,6 +20,8 @@ runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "in [1] {a, b}*"  # which is no pattern
+    folder.mkdir()
     subscriptions = [
         {"id": "near", "expression": "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "subscriber": "a"},
         {"id": "loud", "expression": "n > 5", "subscriber": None},
@@ -29,9 +31,9 @@ def files(tmp_path: Path) -> Path:
         {"name": "one", "place": "POINT (1 1)", "n": 9},
         {"name": "two", "place": "POINT (5 5)", "n": 1},
     ]
-    pq.write_table(pa.Table.from_pylist(subscriptions), tmp_path / "s.parquet")
-    (tmp_path / "e.ndjson").write_text("".join(json.dumps(event) + "\n" for event in events))
-    return tmp_path
+    pq.write_table(pa.Table.from_pylist(subscriptions), folder / "s.parquet")
+    (folder / "e.ndjson").write_text("".join(json.dumps(event) + "\n" for event in events))
+    return folder
 
 
 def run(*arguments: object) -> Any:

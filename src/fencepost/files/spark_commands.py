@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -172,13 +173,20 @@ def _session(stack: ExitStack, cores: int) -> SparkSession:
 
 def _read(spark: SparkSession, path: str) -> DataFrame:
     """A table in a file or folder, by the end of its name."""
-    if not Path(path).exists() and "://" not in path:
-        raise FencepostError(f"there is no file or folder {path}")
+    if "://" not in path:
+        if not Path(path).exists():
+            raise FencepostError(f"there is no file or folder {path}")
+        path = _literally(path)
     if path.endswith((".csv", ".csv.gz")):
         return spark.read.csv(path, header=True, inferSchema=True)
     if path.endswith((".json", ".ndjson", ".jsonl", ".json.gz", ".ndjson.gz", ".jsonl.gz")):
         return spark.read.json(path)
     return spark.read.parquet(path)
+
+
+def _literally(path: str) -> str:
+    """A path that Spark reads as it is, and not as a pattern."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def _write(
@@ -193,7 +201,7 @@ def _write(
     staged = out.parent / f".{out.name}-staged"
     everything.write.mode("overwrite").parquet(str(staged))
     try:
-        rows = spark.read.parquet(str(staged))
+        rows = spark.read.parquet(_literally(str(staged)))
         bad = rows.where(F.col("reason").isNotNull())
         good = rows.where(F.col("reason").isNull()).drop("reason")
         good.write.mode("overwrite").parquet(str(out))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fencepost.composite import keeping
 from fencepost.composite.arrivals import (
     LONGEST,
     MOST_TIME,
@@ -424,6 +426,78 @@ class Detector:
                 "live": len(self._live),
                 "bytes": self._live.nbytes,
             }
+
+    # Keeping
+
+    def to_bytes(self) -> bytes:
+        """Everything that this detector knows."""
+        with self._lock:
+            facts = {
+                "composites": [
+                    {"composite": joins[0].composite.to_json(), "since": joins[0].since}
+                    for joins in self._joins.values()
+                ],
+                "lateness_s": self._lateness_s,
+                "names": [*self._names],
+                "most_members": self._most,
+                "newest": self._newest,
+                "next": self._next,
+                "counts": self._counts,
+                # Pools are numbered anew when composites are added in order.
+                "pools": {str(old): new for new, old in enumerate(self._pools_in_order())},
+            }
+            return keeping.to_bytes(self._live, facts)
+
+    def _pools_in_order(self) -> list[int]:
+        used = (number for joins in self._joins.values() for join in joins for number in join.pools)
+        return [*dict.fromkeys(used)]
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> Detector:
+        """A detector that goes on where the one that gave these bytes was.
+
+        Raises
+        ------
+        StoreError
+            Where they are not such.
+        """
+        facts, items = keeping.of_bytes(state)
+        time, geometry, id = facts["names"]
+        found = cls(
+            lateness_s=facts["lateness_s"],
+            time=time,
+            geometry=geometry,
+            id=id,
+            most_members=facts["most_members"],
+        )
+        for entry in facts["composites"]:
+            found._add(Composite.from_json(entry["composite"]), entry["since"])
+        found._newest, found._next = facts["newest"], facts["next"]
+        found._counts.update(facts["counts"])
+        pools = dict(zip(facts["pools"], found._pools_in_order(), strict=True))
+        for item in items:
+            found._restore(item, pools)
+        return found
+
+    def _restore(self, item: keeping.LiveItem, pools: Mapping[str, int]) -> None:
+        kept = [(str(n), at) for n, at in zip(item.pools, item.expiries, strict=True)]
+        kept = [(n, at) for n, at in kept if n in pools]
+        if kept:
+            number = self._live.put(
+                np.array(item.x), np.array(item.y), item.earliest, item.latest, item.key,
+                frozenset(item.events),
+            )  # fmt: skip
+            for old, expiry in kept:
+                self._live.file(number, pools[old], expiry)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that this detector knows to a file."""
+        keeping.write(Path(path), self.to_bytes())
+
+    @classmethod
+    def open(cls, path: str | Path) -> Detector:
+        """The detector that `save` wrote, which goes on where it was."""
+        return cls.from_bytes(keeping.read(Path(path)))
 
 
 def _anonymous(condition: MemberCondition) -> MemberCondition:

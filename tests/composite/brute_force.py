@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -31,23 +32,17 @@ def detections(
     composites: list[Composite], stream: list[Event], lateness: int
 ) -> list[list[tuple[str, object]]]:
     """For each event in turn, (composite, members) of what it makes complete."""
-    newest: int | None = None
-    seen: list[Event] = []
-    found = []
-    for event in stream:
-        newest = event["at"] if newest is None else max(newest, event["at"])
-        if event["at"] < newest - lateness:
-            found.append([])
-            continue
-        seen.append(event)
-        found.append(
-            [
-                (composite.id, names)
-                for composite in composites
-                for names, used in _assignments(composite, seen)
-                if len(seen) - 1 in used
-            ]
-        )
+    newest = min((event["at"] for event in stream), default=0)
+    numbers = []
+    for number, event in enumerate(stream):
+        newest = max(newest, event["at"])
+        if event["at"] >= newest - lateness:
+            numbers.append(number)
+    seen = [stream[number] for number in numbers]
+    found: list[list[tuple[str, object]]] = [[] for _ in stream]
+    for composite in composites:
+        for names, used in _assignments(composite, seen):
+            found[numbers[max(used)]].append((composite.id, names))
     return found
 
 
@@ -61,9 +56,7 @@ def _assignments(
     ) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
         if not left:
             used: frozenset[int] = frozenset().union(*(numbers for _, numbers in chosen.values()))
-            places = {
-                name: _hull(numbers, events) for name, (_, numbers) in chosen.items()
-            }
+            places = {name: _hull(numbers, events) for name, (_, numbers) in chosen.items()}
             if _in_window(used, events, composite.within_s) and all(
                 _holds(condition, places) for condition in composite.where
             ):
@@ -95,7 +88,13 @@ def _in_window(numbers: frozenset[int], events: list[Event], within_s: float) ->
 
 
 def _hull(numbers: frozenset[int], events: list[Event]) -> list[Point]:
-    return ring(exact([point for number in numbers for point in events[number]["points"]]))
+    points = {point for number in numbers for point in events[number]["points"]}
+    return [*_ring_of(frozenset(points))]
+
+
+@cache
+def _ring_of(points: frozenset[tuple[float, float]]) -> tuple[Point, ...]:
+    return tuple(ring(exact([*points])))
 
 
 def ring(points: list[Point]) -> list[Point]:
@@ -124,7 +123,8 @@ def _holds(condition: MemberCondition, places: Mapping[str, list[Point]]) -> boo
         square = (x - u) ** 2 + (y - v) ** 2
     else:
         square = squared_distance(a, b)
-    assert asked.compare is not None and asked.distance is not None
+    assert asked.compare is not None
+    assert asked.distance is not None
     d, t = Fraction(asked.distance), Fraction(asked.tolerance)
     match asked.compare.value:
         case "<":

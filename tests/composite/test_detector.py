@@ -7,12 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
-from fencepost.errors import ModelError, StoreError
 from tests.composite import brute_force
 
 START = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)

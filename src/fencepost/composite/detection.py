@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.model.times import format_instant
 
-Corners = tuple[tuple[float, float], ...]
+Points = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class Detection:
         By the name of a member, the id of its event; of a composite within, such a mapping.
     earliest, latest : int
         The times of its first and its last event, in nanoseconds since 1970.
-    corners : tuple of (x, y)
-        Of its location: the hull of all its members' points, counterclockwise.
+    points : tuple of (x, y)
+        Of all its members; their hull is its location.
     """
 
     composite: str
@@ -32,7 +35,7 @@ class Detection:
     members: Mapping[str, Any]
     earliest: int
     latest: int
-    corners: Corners
+    points: Points
 
     @property
     def time(self) -> str:
@@ -41,12 +44,14 @@ class Detection:
 
     @property
     def geometry(self) -> dict[str, Any]:
-        """Its location as GeoJSON: a point, a line or a polygon."""
-        return geometry_of(self.corners)
+        """Its location, the hull of all points, as GeoJSON: a point, a line or a polygon."""
+        x, y = (np.array(values) for values in zip(*self.points, strict=True))
+        hull = hulls(Hulls(x, y, np.array([0, len(x)])))
+        return geometry_of(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
 
 
-def geometry_of(corners: Corners) -> dict[str, Any]:
-    """The GeoJSON of a hull."""
+def geometry_of(corners: Points) -> dict[str, Any]:
+    """The GeoJSON of a hull with these corners."""
     if len(corners) == 1:
         return {"type": "Point", "coordinates": [*corners[0]]}
     if len(corners) == 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from fencepost.composite.arrivals import (
     time_of,
 )
 from fencepost.composite.conditions import MemberCondition
-from fencepost.composite.detection import Corners, Detection
+from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import EVERYWHERE, Join, Put, reach
 from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.model import Composite
@@ -57,7 +57,7 @@ class _Pool(NamedTuple):
     tests: tuple[RegionTest, ...]
     users: list[tuple[Join, int]]
 
-    def takes(self, corners: Corners) -> bool:
+    def takes(self, corners: Points) -> bool:
         return all(test.holds(corners) for test in self.tests)
 
     @property
@@ -99,10 +99,10 @@ class Detector:
     ...     where=["DIST(taxi, rider) < 500"],
     ...     within_s=600,
     ... )])
-    >>> d.push({"id": "t7", "kind": "taxi", "time": "2024-05-01T12:00:00Z", "geometry": "POINT (0 0)"})
+    >>> noon = {"time": "2024-05-01T12:00:00Z"}
+    >>> d.push({"id": "t7", "kind": "taxi", "geometry": "POINT (0 0)", **noon})
     []
-    >>> [found] = d.push({"id": "r1", "kind": "rider", "time": "2024-05-01T12:01:00Z",
-    ...     "geometry": "POINT (30 40)"})
+    >>> [found] = d.push({"id": "r1", "kind": "rider", "geometry": "POINT (30 40)", **noon})
     >>> found.members
     {'taxi': 't7', 'rider': 'r1'}
     """
@@ -288,9 +288,7 @@ class Detector:
                 return []
             return self._arrived(at, key, pools, x, y)
 
-    def push_batch(
-        self, table: object, dead_letters: DeadLetters | None = None
-    ) -> list[Detection]:
+    def push_batch(self, table: object, dead_letters: DeadLetters | None = None) -> list[Detection]:
         """The detections that the events of a table make complete, in the order of its rows.
 
         Parameters
@@ -333,8 +331,7 @@ class Detector:
         """Join an event that is not too late with what is live, and keep it."""
         self._counts["events"] += 1
         number, self._next = self._next, self._next + 1
-        if at > self._newest:
-            self._newest = at
+        self._newest = max(self._newest, at)
         self._evict()
         if not pools:
             return []
@@ -344,16 +341,23 @@ class Detector:
             pools = [pool for pool in pools if pool.takes(corners)]
         item = live.put(x, y, at, at, key, frozenset((number,)))
         found: list[Detection] = []
-        waiting = [(item, pools)]
+        waiting: list[tuple[int, Sequence[_Pool]]] = [(item, pools)]
         for item, own in waiting:  # which grows by the composites within others
             for pool in own:
                 for join, part in pool.users:
                     put = join.found(live, part, item)
-                    if len(put.items):
-                        self._report(join, put, found, waiting)
+                    if not len(put.items):
+                        continue
+                    if join.parent is None:
+                        found += self._detected(join, put)
+                    else:
+                        outer, place = join.parent
+                        inner = self._by_number[outer.pools[place]]
+                        waiting += self._detected_within(join, inner, put)
         for item, own in waiting:
             self._keep(item, own)
-        self._evict()
+        if self._most is not None:
+            self._evict()
         self._counts["detections"] += len(found)
         return found
 
@@ -376,41 +380,38 @@ class Detector:
         if not kept:
             live.drop(item)
 
-    def _report(
-        self,
-        join: Join,
-        put: Put,
-        found: list[Detection],
-        waiting: list[tuple[int, Sequence[_Pool]]],
-    ) -> None:
-        """Detections of a composite; of one within another, items that play a part there."""
+    def _detected(self, join: Join, put: Put) -> Iterable[Detection]:
+        live, composite = self._live, join.composite
+        points: dict[int, Points] = {}  # by item: the new one is in all of them
+        for row, earliest, latest in _rows(put):
+            for item in row:
+                if item not in points:
+                    points[item] = live.points(item)
+            yield Detection(
+                composite.id,
+                composite.subscriber,
+                self._members(join, row),
+                earliest,
+                latest,
+                tuple(chain.from_iterable(points[item] for item in row)),
+            )
+
+    def _detected_within(
+        self, join: Join, pool: _Pool, put: Put
+    ) -> Iterable[tuple[int, Sequence[_Pool]]]:
+        """Detections of a composite within another, as items that play a part there."""
         live = self._live
         together = live.hulls_together(put.items)
-        starts = together.start.tolist()
-        x, y = together.x.tolist(), together.y.tolist()
-        names = [*join.composite.members]
-        for k, (row, earliest, latest) in enumerate(
-            zip(put.items.tolist(), put.earliest.tolist(), put.latest.tolist(), strict=True)
-        ):
-            first, stop = starts[k], starts[k + 1]
-            corners = tuple(zip(x[first:stop], y[first:stop], strict=True))
-            members = {name: live.keys[item] for name, item in zip(names, row, strict=True)}
-            if join.parent is None:
-                composite = join.composite
-                found.append(
-                    Detection(
-                        composite.id, composite.subscriber, members, earliest, latest, corners
-                    )
-                )
-                continue
-            outer, part = join.parent
-            pool = self._by_number[outer.pools[part]]
-            if pool.takes(corners):
-                events = frozenset().union(*(live.events[item] for item in row))
-                item = live.put(
-                    together.x[first:stop], together.y[first:stop], earliest, latest, members, events
-                )
-                waiting.append((item, (pool,)))
+        for k, (row, earliest, latest) in enumerate(_rows(put)):
+            x, y = (one[together.start[k] : together.start[k + 1]] for one in together[:2])
+            if pool.takes(tuple(zip(x.tolist(), y.tolist(), strict=True))):
+                events = frozenset[int]().union(*(live.events[item] for item in row))
+                members = self._members(join, row)
+                yield live.put(x, y, earliest, latest, members, events), (pool,)
+
+    def _members(self, join: Join, row: list[int]) -> dict[str, Key]:
+        keys = self._live.keys
+        return {name: keys[item] for name, item in zip(join.composite.members, row, strict=True)}
 
     def stats(self) -> dict[str, Any]:
         """Numbers about events and what is kept of them.
@@ -498,6 +499,10 @@ class Detector:
     def open(cls, path: str | Path) -> Detector:
         """The detector that `save` wrote, which goes on where it was."""
         return cls.from_bytes(keeping.read(Path(path)))
+
+
+def _rows(put: Put) -> Iterable[tuple[list[int], int, int]]:
+    return zip(put.items.tolist(), put.earliest.tolist(), put.latest.tolist(), strict=True)
 
 
 def _anonymous(condition: MemberCondition) -> MemberCondition:

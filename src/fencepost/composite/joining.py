@@ -112,7 +112,9 @@ class Join:
         """Everything that a new item, in the part `last`, makes complete with what is live."""
         own = live.arrays.items[item]
         put = Put(
-            np.full((1, len(self.pools)), item, np.int64), own["earliest"][None], own["latest"][None]
+            np.full((1, len(self.pools)), item, np.int64),
+            own["earliest"][None],
+            own["latest"][None],
         )
         bound = [last]
         for step in self.steps[last]:
@@ -139,9 +141,7 @@ class Join:
         for test, left, right in step.tests:
             if not len(rows):
                 break
-            pair = [
-                new if part == step.part else put.items[rows, part] for part in (left, right)
-            ]
+            pair = [new if part == step.part else put.items[rows, part] for part in (left, right)]
             kept = related(live, test, *pair)
             rows, new = rows[kept], new[kept]
         items = put.items[rows]
@@ -181,8 +181,6 @@ def _steps(last: int, count: int, between: list[tuple[Asked, int, int]]) -> tupl
         rest = min(part for part in range(count) if part not in there)
         distance, part, anchor = min(choices, default=(EVERYWHERE, rest, last))
         there.append(part)
-        tests = tuple(
-            one for one in between if part in one[1:] and {*one[1:]} <= {*there}
-        )
+        tests = tuple(one for one in between if part in one[1:] and {*one[1:]} <= {*there})
         found.append(Step(part, anchor, distance, tests))
     return tuple(found)

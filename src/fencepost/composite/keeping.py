@@ -105,7 +105,9 @@ def write(path: Path, state: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(name, path)
     except OSError as error:
-        raise StoreError(f"the state of the detector cannot be written to {path}: {error}") from error
+        raise StoreError(
+            f"the state of the detector cannot be written to {path}: {error}"
+        ) from error
 
 
 def read(path: Path) -> bytes:

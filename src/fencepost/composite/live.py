@@ -135,6 +135,11 @@ class LiveMembers:
         first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
         return self.arrays.x[first:stop], self.arrays.y[first:stop]
 
+    def points(self, item: int) -> tuple[tuple[float, float], ...]:
+        """The same as plain values."""
+        x, y = self.corners(item)
+        return tuple(zip(x.tolist(), y.tolist(), strict=True))
+
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""
         found: Hulls = hulls(kernels.points_of(self._handle, items))

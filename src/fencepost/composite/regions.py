@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from fencepost.composite.conditions import MemberCondition
-from fencepost.composite.detection import Corners, geometry_of
+from fencepost.composite.detection import Points, geometry_of
 from fencepost.composite.exact import (
     Point,
     compares,
@@ -35,7 +35,7 @@ class RegionTest:
         self._shapes = Shapes.read_one(region.geometry.value)
         self._points = exact_points(self._shapes.arrays.x.tolist(), self._shapes.arrays.y.tolist())
 
-    def holds(self, corners: Corners) -> bool:
+    def holds(self, corners: Points) -> bool:
         """Whether the item with these corners is related to the region as asked."""
         if self._radius:
             return self._with_circle(exact_points(*zip(*corners, strict=True)))

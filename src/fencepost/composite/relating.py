@@ -54,11 +54,14 @@ def _compared(
     """Distances that lie between bounds, compared; where the bounds leave it open, exactly."""
     least, most = _bounds(asked)
     yes = (low > least) & (high < most)
-    touching = (low == 0.0) & (high == 0.0)
-    yes[touching] = compares(asked, Fraction(0))
-    unsure = ~(yes | touching | (high < least) | (low > most))
-    for k in np.flatnonzero(unsure).tolist():
-        yes[k] = exactly(live, asked, int(left[k]), int(right[k]))
+    if yes.all():
+        return yes
+    unsure = ~(yes | (high < least) | (low > most))
+    for k in unsure.nonzero()[0].tolist():
+        if high[k] == 0.0:  # they have a point in common
+            yes[k] = compares(asked, Fraction(0))
+        else:
+            yes[k] = exactly(live, asked, int(left[k]), int(right[k]))
     return yes
 
 

@@ -2,8 +2,8 @@
 
 An *item* is an event, or the detection of a composite within another: the hull of its points and
 the times it spans. A *row* says that an item is in a *pool*, that is, plays one part. Rows lie in
-hash grids of square cells whose side is a power of two: each at a *level* whose cells are at least as
-wide as the item, in the cell of its lower left corner, so that what meets a box is found in the
+hash grids of square cells whose side is a power of two: each at a *level* whose cells are at least
+as wide as the item, in the cell of its lower left corner, so that what meets a box is found in the
 cells of the box and in those one to the left and below.
 
     pools  -> nodes (a pool's levels, linked)  -> rows of the level (linked both ways)
@@ -11,8 +11,8 @@ cells of the box and in those one to the left and below.
     heap by expiry                             -> the row that goes next
 
 Small items lie at a coarser level than they need: that of the boxes they were asked for with, as
-otherwise a box had very many cells. How wide these are is learnt. A box of more cells than the level
-has rows goes through the rows; if these lie too fine, they are put where they should be.
+otherwise a box had very many cells. How wide these are is learnt. A box of more cells than the
+level has rows goes through the rows; if these lie too fine, they are put where they should be.
 """
 
 from __future__ import annotations
@@ -224,11 +224,11 @@ def _place(s, r, pool):
     """Link row r at the level and into the cell that are right for its item."""
     item = s.items[s.rows[r]["item"]]
     width = max(item["x1"] - item["x0"], item["y1"] - item["y0"])
-    far = max(max(abs(item["x0"]), abs(item["x1"])), max(abs(item["y0"]), abs(item["y1"])))
+    far = max(abs(item["x0"]), abs(item["x1"]), abs(item["y0"]), abs(item["y1"]))
     exponent = max(_exponent(far) - _FINEST, _exponent(width))
     learnt = s.pools[pool]["width"]
-    if learnt == learnt:
-        exponent = max(exponent, int(math.ceil(learnt)))
+    if not math.isnan(learnt):
+        exponent = max(exponent, math.ceil(learnt))
     n = _node(s, pool, exponent)
     node = s.nodes[n]
     if width > 0.0:
@@ -385,7 +385,7 @@ def find(handle, asked, anchors, earliest, latest, numbers, found):
     for k in range(anchors.shape[0]):
         item = s.items[anchors[k]]
         x0, x1, y0, y1 = item["x0"], item["x1"], item["y0"], item["y1"]
-        far = max(max(abs(x0), abs(x1)), max(abs(y0), abs(y1)))
+        far = max(abs(x0), abs(x1), abs(y0), abs(y1))
         grown = asked.reach + (far + asked.reach) * 2.0**-50
         box = (x0 - grown, y0 - grown, x1 + grown, y1 + grown)
         if not asked.everywhere:
@@ -411,7 +411,7 @@ def _is_too_fine(s, n, asked):
     return (
         not asked.everywhere
         and s.nodes[n]["count"] > _WORTH_MOVING
-        and s.nodes[n]["exponent"] < int(math.ceil(s.pools[asked.pool]["width"]))
+        and s.nodes[n]["exponent"] < math.ceil(s.pools[asked.pool]["width"])
     )
 
 
@@ -419,7 +419,7 @@ def _is_too_fine(s, n, asked):
 def _learn(pools, pool, width):
     exponent = float(_exponent(width))
     learnt = pools[pool]["width"]
-    if learnt == learnt:
+    if not math.isnan(learnt):
         pools[pool]["width"] = learnt + _LEARNING * (exponent - learnt)
     else:
         pools[pool]["width"] = exponent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels import growing, members, names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
@@ -59,6 +59,7 @@ def steps() -> list[Step]:
         ("distances", _distances),
         ("distances on the ellipsoid", _geodesics),
         ("convex hulls", _hulls),
+        ("live members of composites", _members),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
         ("words of texts", _words),
@@ -125,6 +126,28 @@ def _hulls() -> None:
     relate_hull_pairs(h, h, rows, rows, out)
     within_hull_pairs(h, h, rows, rows, np.ones(1), out)
     hull_distance(h, 0, h, 0)
+
+
+def _members() -> None:
+    counts = np.zeros(members.COUNTS, np.int64)
+    counts[[members.FREE_ROW, members.FREE_ITEM]] = -1
+    kinds = (members.ITEM, members.ROW, members.NODE, members.POOL)
+    records = [np.zeros(4, kind) for kind in kinds]
+    records[3]["node"] = -1
+    slots, heap, x, y = np.full(4, -1, np.int32), np.zeros(4, members.EXPIRY), *np.zeros((2, 4))
+    live = members.MemberArrays(*records, slots, heap, x, y, np.zeros(8, np.int64), counts)
+    held, rows, out = handle(live), np.zeros(1, np.int64), np.empty(1)
+    members.put_item(held, x[:1], y[:1], 0, 0, 0)
+    members.file_item(held, 0, 0, 0)
+    members.link_again(held)
+    members.find(held, members.Asked(0, True, 0.0, 0, 0), rows, rows, rows, rows, rows.copy())
+    members.points_of(held, np.zeros((1, 1), np.int64))
+    h = Hulls(x, y, live.bounds)
+    members.distance_bounds(h, rows, rows, out, out)
+    members.centroids_of(h, rows, np.empty((1, 3)))
+    members.pack_corners(held, x.copy(), y.copy())
+    members.evict(held, 1, 1)
+    members.drop_item(held, members.put_item(held, x[:1], y[:1], 0, 0, 0))
 
 
 def _copies() -> None:

@@ -315,6 +315,34 @@ class Detector:
                 dead_letters.extend(sorted(bad))
             return found
 
+    # Parts that were matched elsewhere
+
+    def atoms(self) -> dict[Condition, str]:
+        """The expressions on single events, and what `push_part` calls them."""
+        return {**self._atoms}
+
+    def push_part(
+        self, at: int, key: Key, atoms: Iterable[str], x: Floats, y: Floats
+    ) -> list[Detection]:
+        """The same as `push`, of an event that is known to match these expressions.
+
+        x, y : the corners of its hull, as `fencepost.kernels.hulls` gives them.
+        """
+        with self._lock:
+            pools = [pool for atom in atoms for pool in self._by_atom[atom]]
+            return self._arrived(at, key, pools, x, y)
+
+    def advance(self, newest: int) -> None:
+        """Know that an event of this time was seen elsewhere."""
+        with self._lock:
+            self._newest = max(self._newest, newest)
+            self._evict()
+
+    def last_expiry(self) -> int | None:
+        """After which newest time nothing is kept any more; None where nothing is."""
+        with self._lock:
+            return self._live.last_expiry()
+
     def _is_late(self, at: int) -> bool:
         return at < self._newest - self._lateness
 

@@ -130,6 +130,11 @@ class LiveMembers:
         expired, crowded = kernels.evict(self._handle, watermark, most)
         return expired, crowded
 
+    def last_expiry(self) -> int | None:
+        """When all will be gone; None where nothing is there."""
+        heap = self.arrays.heap[: len(self)]
+        return int(heap["at"].max()) if len(heap) else None
+
     def corners(self, item: int) -> tuple[Floats, Floats]:
         """The corners of an item's hull."""
         first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()

@@ -13,6 +13,7 @@ from fencepost.spark.session import session
 
 if TYPE_CHECKING:
     from fencepost.spark.building import BuiltIndex, build_index
+    from fencepost.spark.detecting import detect
     from fencepost.spark.matching import MatchPlan, match, plan
     from fencepost.spark.mqtt_source import read_mqtt
     from fencepost.spark.payloads import EventsAndLetters, events_of
@@ -26,6 +27,7 @@ __all__ = [
     "EventsAndLetters",
     "MatchPlan",
     "build_index",
+    "detect",
     "events_of",
     "match",
     "messages_of",
@@ -45,6 +47,7 @@ _LATER = {
     "EventsAndLetters": "fencepost.spark.payloads",
     "MatchPlan": "fencepost.spark.matching",
     "build_index": "fencepost.spark.building",
+    "detect": "fencepost.spark.detecting",
     "events_of": "fencepost.spark.payloads",
     "match": "fencepost.spark.matching",
     "messages_of": "fencepost.spark.sinks.messages",

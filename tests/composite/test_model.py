@@ -359,3 +359,42 @@ def test_round_trips(text: str) -> None:
     assert fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60) == found
     if isinstance(found, fp.Composite):
         assert fp.Composite.from_json(json.dumps(found.to_json())) == found
+
+
+# ------------------------------------------------------------------------------------------ fuzz
+
+TEXTS = [str(condition) for condition in NESTED.where] + ["SPL(a, b) < 5", "DIST(a, b) >= 2.5e1"]
+PIECES = [*"(),<>=+-±.;@'\" ", "CIRCLE(", "POINT", "1e999", "DIST", "\ud800", "MULTIPOINT Z"]
+
+
+@given(st.sampled_from(TEXTS), st.data())
+def test_a_text_is_a_condition_or_refused(text: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(text)))
+    rest = text[at + data.draw(st.integers(0, 3)) :]
+    text = text[:at] + data.draw(st.sampled_from(PIECES) | st.text(max_size=3)) + rest
+    try:
+        condition = read_condition(text)
+    except fp.LanguageError:
+        return
+    assert read_condition(str(condition)) == condition == read_condition(condition.to_json())
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+MEMBERS = st.sampled_from(["id", "members", "where", "within_s", "op", "args", "member", "a"])
+WORDS = st.sampled_from(["in", "dist", "spl", "<", "=", "a", "x = 1", "circle", "type"])
+VALUES = st.recursive(
+    SCALARS | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS | WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, VALUES, VALUES)
+def test_json_is_a_composite_or_refused(members: object, where: object, within_s: object) -> None:
+    given = {"id": "x", "members": members, "where": where, "within_s": within_s}
+    for one in (given, given | {"members": {"a": "TRUE", "b": members}, "within_s": 5}, members):
+        try:
+            found = fp.Composite.from_json(one)  # type: ignore[arg-type]
+        except fp.FencepostError:
+            continue
+        assert fp.Composite.from_json(found.to_json()) == found

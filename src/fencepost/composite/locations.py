@@ -1,0 +1,162 @@
+"""Where events happened, as convex hulls; whether what is asked of two of them holds, exactly.
+
+Hulls in the plane are related by `calipers`. Where its bounds leave a distance open, on the
+ellipsoid, and beside constant regions, which may be any geometries, the functions decide that
+subscriptions use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from fencepost.kernels.calipers import DISJOINT, hulls_within, is_in_hull, relation_of_hulls
+from fencepost.kernels.distance import UNSURE, YES
+from fencepost.kernels.hulls import Hulls, hulls, locate_in_hull
+from fencepost.kernels.locate import INTERIOR
+from fencepost.language.ast import Compare, Near, Spatial
+from fencepost.language.ops4st.tree import Asked, Place, Region
+from fencepost.model.geometry import Shapes
+from fencepost.model.space import Space
+from fencepost.plan.distances import near_in
+from fencepost.plan.relate import holds as related
+
+
+class Location:
+    """Where an event happened: the convex hull of its points."""
+
+    def __init__(self, points: Iterable[NDArray[np.float64]]) -> None:
+        """Of some (n, 2) arrays of finite coordinates together, at least one point in all."""
+        together = np.concatenate([*points])
+        x, y = np.ascontiguousarray(together[:, 0]), np.ascontiguousarray(together[:, 1])
+        self.hull: Hulls = hulls(Hulls(x, y, np.array([0, len(x)])))
+
+    @classmethod
+    def of(cls, shape: Shapes) -> Location:
+        """That of a single shape."""
+        g = shape.arrays
+        first, stop = (int(chain) for chain in g.shapes["chain"][:2])
+        points = slice(int(g.chains["start"][first]), int(g.chains["start"][stop]))
+        return cls([np.column_stack((g.x[points], g.y[points]))])
+
+    @classmethod
+    def around(cls, members: Iterable[Location]) -> Location:
+        """That of the event that some events are the members of."""
+        return cls(member.corners for member in members)
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """The corners, (n, 2), counterclockwise from the lowest; of a line its two ends."""
+        return np.column_stack((self.hull.x, self.hull.y))
+
+    @cached_property
+    def shape(self) -> Shapes:
+        """The hull as a point, a line or an area."""
+        corners = self.corners
+        if len(corners) > 2:
+            return Shapes.read_one(shapely.Polygon(corners))
+        thin = shapely.Point(corners[0]) if len(corners) == 1 else shapely.LineString(corners)
+        return Shapes.read_one(thin)
+
+
+Operand: TypeAlias = Location | Region
+
+
+def holds(asked: Asked, left: Operand, right: Operand, space: Space = Space.PLANAR) -> bool:
+    """Whether what is asked of two locations, or of a location and a region, is so.
+
+    On the ellipsoid a hull is in a circle if its corners are.
+    """
+    if asked.place is Place.IN:
+        return _is_in(left, right, space)
+    if asked.place is Place.OVLP:
+        return _overlap(left, right, space)
+    assert asked.distance is not None
+    if asked.place is Place.SPL:
+        return near_in(space, Near.S_SAMEPLACE, _shape(left), _shape(right), asked.distance)
+    match asked.compare:
+        case Compare.LT:
+            return _near(Near.S_CLOSER, left, right, asked.distance, space)
+        case Compare.LE:
+            return _near(Near.S_DWITHIN, left, right, asked.distance, space)
+        case Compare.GE:
+            return not _near(Near.S_CLOSER, left, right, asked.distance, space)
+        case Compare.GT:
+            return not _near(Near.S_DWITHIN, left, right, asked.distance, space)
+    most, least = asked.distance + asked.tolerance, asked.distance - asked.tolerance
+    return _near(Near.S_DWITHIN, left, right, most, space) and not (
+        least > 0.0 and _near(Near.S_CLOSER, left, right, least, space)
+    )
+
+
+def _near(function: Near, left: Operand, right: Operand, distance: float, space: Space) -> bool:
+    """Whether a distance is less than a bound, or at most it."""
+    if isinstance(left, Location) and isinstance(right, Location) and space is Space.PLANAR:
+        answer = hulls_within(left.hull, 0, right.hull, 0, distance)
+        # Unsure where it is just the bound: a yes is less as well as at most.
+        if answer != UNSURE and distance > 0.0:
+            return bool(answer == YES)
+    reach = _radius(left) + _radius(right) + distance
+    return near_in(space, function, _shape(left), _shape(right), reach)
+
+
+def _overlap(left: Operand, right: Operand, space: Space) -> bool:
+    if isinstance(left, Location) and isinstance(right, Location):
+        return bool(relation_of_hulls(left.hull, 0, right.hull, 0) != DISJOINT)
+    radius = _radius(left) + _radius(right)
+    if radius:
+        return near_in(space, Near.S_DWITHIN, _shape(left), _shape(right), radius)
+    return related(Spatial.S_INTERSECTS, _shape(left), _shape(right))
+
+
+def _is_in(left: Operand, right: Operand, space: Space) -> bool:
+    if isinstance(right, Location):
+        if isinstance(left, Location):
+            return bool(is_in_hull(left.hull, 0, right.hull, 0))
+        if left.radius:
+            return _disc_in_hull(left, right, space)
+        # A hull holds what it holds the corners of.
+        return bool(is_in_hull(Location.of(_shape(left)).hull, 0, right.hull, 0))
+    assert isinstance(left, Location)  # not two constants
+    if right.radius:
+        corners = (Shapes.read_one(shapely.Point(corner)) for corner in left.corners)
+        centre = _shape(right)
+        return all(near_in(space, Near.S_DWITHIN, one, centre, right.radius) for one in corners)
+    # S_WITHIN needs a point of the interior; what has none lies in the boundary.
+    edge = _region_boundary(right)
+    return related(Spatial.S_WITHIN, left.shape, _shape(right)) or (
+        edge is not None and related(Spatial.S_WITHIN, left.shape, edge)
+    )
+
+
+def _disc_in_hull(disc: Region, location: Location, space: Space) -> bool:
+    """Whether a centre lies inside, and the boundary no nearer than the radius."""
+    centre = disc.geometry.value
+    if locate_in_hull(location.hull, 0, centre.x, centre.y) != INTERIOR:
+        return False
+    edge = Shapes.read_one(shapely.LinearRing(location.corners))
+    return not near_in(space, Near.S_CLOSER, _shape(disc), edge, disc.radius)
+
+
+def _radius(operand: Operand) -> float:
+    return 0.0 if isinstance(operand, Location) else operand.radius
+
+
+def _shape(operand: Operand) -> Shapes:
+    return operand.shape if isinstance(operand, Location) else _region_shape(operand)
+
+
+@lru_cache(1024)
+def _region_shape(region: Region) -> Shapes:
+    return Shapes.read_one(region.geometry.value)
+
+
+@lru_cache(1024)
+def _region_boundary(region: Region) -> Shapes | None:
+    edge = region.geometry.value.boundary
+    return None if edge is None or edge.is_empty else Shapes.read_one(edge)

@@ -24,8 +24,8 @@ from fencepost.composite.conditions import MemberCondition
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import EVERYWHERE, Join, Put, reach
 from fencepost.composite.live import Floats, Key, LiveMembers
+from fencepost.composite.locations import Location, holds
 from fencepost.composite.model import Composite
-from fencepost.composite.regions import RegionTest
 from fencepost.composite.tables import arrivals
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
@@ -46,19 +46,29 @@ class _Pool(NamedTuple):
     number : int
     atom : str or None
         The subscription that its events match; None for the detections of a composite.
-    tests : tuple of RegionTest
-        What is asked of them besides.
+    tests : tuple of MemberCondition
+        What is asked of them and constants.
     users : list of (Join, int)
         In which parts of which joins.
     """
 
     number: int
     atom: str | None
-    tests: tuple[RegionTest, ...]
+    tests: tuple[MemberCondition, ...]
     users: list[tuple[Join, int]]
 
-    def takes(self, corners: Points) -> bool:
-        return all(test.holds(corners) for test in self.tests)
+    def takes(self, x: Floats, y: Floats) -> bool:
+        """Whether a hull with these corners is where it should be."""
+        if not self.tests:
+            return True
+        here = Location([np.column_stack((x, y))])
+        return all(
+            holds(
+                test.asked,
+                *(here if isinstance(one, str) else one for one in (test.left, test.right)),
+            )
+            for test in self.tests
+        )
 
     @property
     def horizon(self) -> int:
@@ -217,7 +227,7 @@ class Detector:
         self, atom: str | None, constants: tuple[MemberCondition, ...], width: float
     ) -> _Pool:
         number = self._live.new_pool(0.0 if width == EVERYWHERE else width)
-        pool = _Pool(number, atom, tuple(map(RegionTest, constants)), [])
+        pool = _Pool(number, atom, constants, [])
         self._by_number[number] = pool
         return pool
 
@@ -364,9 +374,9 @@ class Detector:
         if not pools:
             return []
         live = self._live
-        if any(pool.tests for pool in pools):
-            corners = tuple(zip(x.tolist(), y.tolist(), strict=True))
-            pools = [pool for pool in pools if pool.takes(corners)]
+        pools = [pool for pool in pools if pool.takes(x, y)]
+        if not pools:
+            return []
         item = live.put(x, y, at, at, key, frozenset((number,)))
         found: list[Detection] = []
         waiting: list[tuple[int, Sequence[_Pool]]] = [(item, pools)]
@@ -432,7 +442,7 @@ class Detector:
         together = live.hulls_together(put.items)
         for k, (row, earliest, latest) in enumerate(_rows(put)):
             x, y = (one[together.start[k] : together.start[k + 1]] for one in together[:2])
-            if pool.takes(tuple(zip(x.tolist(), y.tolist(), strict=True))):
+            if pool.takes(x, y):
                 events = frozenset[int]().union(*(live.events[item] for item in row))
                 members = self._members(join, row)
                 yield live.put(x, y, earliest, latest, members, events), (pool,)

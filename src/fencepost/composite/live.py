@@ -135,15 +135,16 @@ class LiveMembers:
         heap = self.arrays.heap[: len(self)]
         return int(heap["at"].max()) if len(heap) else None
 
-    def corners(self, item: int) -> tuple[Floats, Floats]:
-        """The corners of an item's hull."""
+    def corners(self, item: int) -> Floats:
+        """The corners of an item's hull, (n, 2)."""
         first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
-        return self.arrays.x[first:stop], self.arrays.y[first:stop]
+        return np.column_stack((self.arrays.x[first:stop], self.arrays.y[first:stop]))
 
     def points(self, item: int) -> tuple[tuple[float, float], ...]:
         """The same as plain values."""
-        x, y = self.corners(item)
-        return tuple(zip(x.tolist(), y.tolist(), strict=True))
+        first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
+        x, y = self.arrays.x[first:stop].tolist(), self.arrays.y[first:stop].tolist()
+        return tuple(zip(x, y, strict=True))
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""

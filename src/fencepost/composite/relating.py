@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.composite.exact import compares, exact_points, middle, square_between, square_of_gap
 from fencepost.composite.live import Items, LiveMembers
+from fencepost.composite.locations import Location, holds
 from fencepost.kernels.calipers import DISJOINT, IN, relate_hull_pairs
 from fencepost.kernels.members import centroids_of, distance_bounds
 from fencepost.language.ast import Compare
@@ -27,10 +24,17 @@ def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
         return codes == IN if asked.place is Place.IN else codes != DISJOINT
     if asked.place is Place.SPL:
         low, high = _between_centroids(live, left, right)
-        return _compared(live, asked, low, high, left, right, _exact_same_place)
-    low, high = np.empty(len(left)), np.empty(len(left))
-    distance_bounds(live.hulls, 2 * left, 2 * right, low, high)
-    return _compared(live, asked, low, high, left, right, _exact_distance)
+    else:
+        low, high = np.empty(len(left)), np.empty(len(left))
+        distance_bounds(live.hulls, 2 * left, 2 * right, low, high)
+    least, most = _bounds(asked)
+    yes: Mask = (low > least) & (high < most)
+    if not yes.all():
+        unsure = ~(yes | (high < least) | (low > most))
+        for k in unsure.nonzero()[0].tolist():
+            a, b = (Location([live.corners(int(items[k]))]) for items in (left, right))
+            yes[k] = holds(asked, a, b)
+    return yes
 
 
 def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:
@@ -42,29 +46,6 @@ def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bo
     return np.maximum(distance - error, 0.0), distance + error
 
 
-def _compared(
-    live: LiveMembers,
-    asked: Asked,
-    low: Bounds,
-    high: Bounds,
-    left: Items,
-    right: Items,
-    exactly: Callable[[LiveMembers, Asked, int, int], bool],
-) -> Mask:
-    """Distances that lie between bounds, compared; where the bounds leave it open, exactly."""
-    least, most = _bounds(asked)
-    yes = (low > least) & (high < most)
-    if yes.all():
-        return yes
-    unsure = ~(yes | (high < least) | (low > most))
-    for k in unsure.nonzero()[0].tolist():
-        if high[k] == 0.0:  # they have a point in common
-            yes[k] = compares(asked, Fraction(0))
-        else:
-            yes[k] = exactly(live, asked, int(left[k]), int(right[k]))
-    return yes
-
-
 def _bounds(asked: Asked) -> tuple[float, float]:
     """Between which distances the condition surely holds, but for a rounding at the ends."""
     assert asked.distance is not None
@@ -74,18 +55,3 @@ def _bounds(asked: Asked) -> tuple[float, float]:
     if asked.compare in (Compare.GT, Compare.GE):
         return d, np.inf
     return d - asked.tolerance, d + asked.tolerance
-
-
-def _exact_distance(live: LiveMembers, asked: Asked, left: int, right: int) -> bool:
-    a, b = (exact_points(*_lists(live, item)) for item in (left, right))
-    return compares(asked, square_of_gap(a, b))
-
-
-def _exact_same_place(live: LiveMembers, asked: Asked, left: int, right: int) -> bool:
-    a, b = (middle(exact_points(*_lists(live, item))) for item in (left, right))
-    return compares(asked, square_between(a, b))
-
-
-def _lists(live: LiveMembers, item: int) -> tuple[list[float], list[float]]:
-    x, y = live.corners(item)
-    return x.tolist(), y.tolist()

@@ -14,7 +14,7 @@ bucket that has the lower left corner of where the two boxes, one grown by the r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import floor, isqrt
@@ -36,6 +36,7 @@ from fencepost.spark.matching import plainly
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.state import GroupState
 
 RESULT = (
     "composite string, subscriber string, members string, earliest timestamp, latest timestamp, "
@@ -123,10 +124,10 @@ def detect(
     needed = [name for name in events.columns if name in asked or name in names]
     routed = plainly(events, needed).mapInArrow(_Routes(task, tuple(needed)), _ROUTED)
     if not events.isStreaming:
-        return routed.groupBy("composite", "bucket").applyInPandas(_JoinsAtOnce(task), RESULT)
+        return routed.groupBy("composite", "bucket").applyInPandas(_joins_at_once(task), RESULT)
     late = routed.withWatermark("at", f"{round(lateness_s * 1e6)} microseconds")
     return late.groupBy("composite", "bucket").applyInPandasWithState(
-        _Joins(task), RESULT, "state binary", "append", "EventTimeTimeout"
+        _joins(task), RESULT, "state binary", "append", "EventTimeTimeout"
     )
 
 
@@ -278,28 +279,29 @@ def _sent(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
 # ------------------------------------------------------------------------------------ stage 2: join
 
 
-@dataclass(frozen=True, slots=True)
-class _JoinsAtOnce:
+# Functions, not objects: Spark counts their arguments.
+
+
+def _joins_at_once(task: _Task) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.DataFrame]:
     """The detections of one key, of a table that is there as a whole."""
 
-    task: _Task
-
-    def __call__(self, key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
+    def join(key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
         composite, bucket = map(int, key)
         if composite == _CLOCK:
             return _result([])
-        detector = _detector(self.task, composite)
-        return _result(_pushed(self.task, detector, composite, bucket, rows))
+        detector = _detector(task, composite)
+        return _result(_pushed(task, detector, composite, bucket, rows))
+
+    return join
 
 
-@dataclass(frozen=True, slots=True)
-class _Joins:
+def _joins(
+    task: _Task,
+) -> Callable[[tuple[Any, ...], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
     """The detections of one key in a stream, whose state Spark keeps."""
 
-    task: _Task
-
-    def __call__(
-        self, key: tuple[Any, ...], tables: Iterator[pd.DataFrame], state: Any
+    def join(
+        key: tuple[Any, ...], tables: Iterator[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
@@ -307,29 +309,31 @@ class _Joins:
         if state.hasTimedOut:
             state.remove()
             return
+        rows = pd.concat([*tables], ignore_index=True)
         if composite == _CLOCK:
-            for _ in tables:
-                pass
             return
         if state.exists:
             detector = Detector.from_bytes(bytes(state.get[0]))
         else:
-            detector = _detector(self.task, composite)
-        found = _pushed(
-            self.task, detector, composite, bucket, pd.concat([*tables], ignore_index=True)
-        )
-        lateness = nanoseconds(self.task.lateness_s, "lateness_s")
-        watermark = state.getCurrentWatermarkMs()
-        detector.advance(watermark * 1_000_000 + lateness)
-        last = detector.last_expiry()
-        if last is None:
-            if state.exists:
-                state.remove()
-        else:
-            state.update((detector.to_bytes(),))
-            state.setTimeoutTimestamp(max((last - lateness) // 1_000_000 + 1, watermark + 1))
+            detector = _detector(task, composite)
+        found = _pushed(task, detector, composite, bucket, rows)
         if found:
             yield _result(found)
+        _keep(detector, state, nanoseconds(task.lateness_s, "lateness_s"))
+
+    return join
+
+
+def _keep(detector: Detector, state: GroupState, lateness: int) -> None:
+    """Hand the state of a detector to Spark, without what the watermark is beyond."""
+    watermark = state.getCurrentWatermarkMs()
+    detector.advance(watermark * 1_000_000 + lateness)
+    last = detector.last_expiry()
+    if last is not None:
+        state.update((detector.to_bytes(),))
+        state.setTimeoutTimestamp(max((last - lateness) // 1_000_000, watermark) + 1)
+    elif state.exists:
+        state.remove()
 
 
 def _detector(task: _Task, composite: int) -> Detector:
@@ -340,7 +344,8 @@ def _pushed(
     task: _Task, detector: Detector, composite: int, bucket: int, rows: pd.DataFrame
 ) -> list[Detection]:
     """What events make complete under a key; each is called by its id and its box."""
-    rows = rows.sort_values(["ns", "id"])  # within a micro-batch there is no order of arrival
+    # Within a micro-batch there is no order of arrival. In that of time nothing goes too early.
+    rows = rows.sort_values(["ns", "id"])
     grid = _plan(task).grids[composite]
     found: list[Detection] = []
     for at, id, atoms, x, y in zip(

@@ -5,7 +5,7 @@ Expressions are those of the tests only: a kind of event, as in ``kind = 'taxi'`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -29,7 +29,7 @@ Event = Mapping[str, Any]  # id, kinds (a list), at (whole seconds), points
 
 
 def detections(
-    composites: list[Composite], stream: list[Event], lateness: int
+    composites: list[Composite], stream: Sequence[Event], lateness: int
 ) -> list[list[tuple[str, object]]]:
     """For each event in turn, (composite, members) of what it makes complete."""
     newest = min((event["at"] for event in stream), default=0)
@@ -84,7 +84,7 @@ def _choices(member: Any, events: list[Event]) -> Iterator[tuple[Any, frozenset[
 
 def _in_window(numbers: frozenset[int], events: list[Event], within_s: float) -> bool:
     times = [events[number]["at"] for number in numbers]
-    return max(times) - min(times) <= Fraction(within_s)
+    return bool(max(times) - min(times) <= Fraction(within_s))
 
 
 def _hull(numbers: frozenset[int], events: list[Event]) -> list[Point]:

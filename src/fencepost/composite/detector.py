@@ -62,13 +62,12 @@ class _Pool(NamedTuple):
         if not self.tests:
             return True
         here = Location([np.column_stack((x, y))])
-        return all(
-            holds(
-                test.asked,
-                *(here if isinstance(one, str) else one for one in (test.left, test.right)),
-            )
-            for test in self.tests
-        )
+        for test in self.tests:
+            left = here if isinstance(test.left, str) else test.left
+            right = here if isinstance(test.right, str) else test.right
+            if not holds(test.asked, left, right):
+                return False
+        return True
 
     @property
     def horizon(self) -> int:
@@ -133,7 +132,7 @@ class Detector:
                 f"composites are joined in the plane; saw space={space!r:.40}; project coordinates "
                 "to metres first"
             )
-        if most_members is not None and not (isinstance(most_members, int) and most_members > 0):
+        if most_members is not None and not _is_count(most_members):
             raise ModelError(f"most_members is a whole number above 0; saw {shown(most_members)}")
         self._lateness = nanoseconds(lateness_s, "lateness_s")
         self._lateness_s = float(lateness_s)
@@ -359,6 +358,7 @@ class Detector:
     def _count_late(self, at: int, row: int, dead_letters: DeadLetters | None) -> None:
         self._counts["events"] += 1
         self._counts["late"] += 1
+        self._next += 1
         if dead_letters is not None:
             behind = (self._newest - at) / 1e9
             dead_letters.append((row, LATE.format(behind, self._lateness_s)))
@@ -537,6 +537,10 @@ class Detector:
     def open(cls, path: str | Path) -> Detector:
         """The detector that `save` wrote, which goes on where it was."""
         return cls.from_bytes(keeping.read(Path(path)))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _rows(put: Put) -> Iterable[tuple[list[int], int, int]]:

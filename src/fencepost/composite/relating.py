@@ -21,7 +21,8 @@ def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
     if asked.place in (Place.IN, Place.OVLP):
         codes = np.empty(len(left), np.uint8)
         relate_hull_pairs(live.hulls, live.hulls, 2 * left, 2 * right, codes)
-        return codes == IN if asked.place is Place.IN else codes != DISJOINT
+        found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
+        return found
     if asked.place is Place.SPL:
         low, high = _between_centroids(live, left, right)
     else:

@@ -131,11 +131,12 @@ def _hulls() -> None:
 def _members() -> None:
     counts = np.zeros(members.COUNTS, np.int64)
     counts[[members.FREE_ROW, members.FREE_ITEM]] = -1
-    kinds = (members.ITEM, members.ROW, members.NODE, members.POOL)
-    records = [np.zeros(4, kind) for kind in kinds]
-    records[3]["node"] = -1
-    slots, heap, x, y = np.full(4, -1, np.int32), np.zeros(4, members.EXPIRY), *np.zeros((2, 4))
-    live = members.MemberArrays(*records, slots, heap, x, y, np.zeros(8, np.int64), counts)
+    pools, x, y = np.zeros(1, members.POOL), np.zeros(4), np.zeros(4)
+    pools["node"] = -1
+    live = members.MemberArrays(
+        np.zeros(4, members.ITEM), np.zeros(4, members.ROW), np.zeros(4, members.NODE), pools,
+        np.full(4, -1, np.int32), np.zeros(4, members.EXPIRY), x, y, np.zeros(8, np.int64), counts,
+    )  # fmt: skip
     held, rows, out = handle(live), np.zeros(1, np.int64), np.empty(1)
     members.put_item(held, x[:1], y[:1], 0, 0, 0)
     members.file_item(held, 0, 0, 0)

@@ -60,6 +60,7 @@ _ROUTED_ARROW = pa.schema(
 )
 _CLOCK = -1  # the key of rows that only tell the time
 _CELLS_A_REACH = 4
+_FAR = 2.0**52  # strips beyond are one
 
 
 def detect(
@@ -189,7 +190,7 @@ class _Grid(NamedTuple):
         return [column * self.side + row for column in columns for row in rows]
 
     def _strips(self, low: float, high: float) -> Iterable[int]:
-        first, last = floor(low / self.cell), floor(high / self.cell)
+        first, last = self._strip(low), self._strip(high)
         if last - first >= self.side:
             return range(self.side)
         return [strip % self.side for strip in range(first, last + 1)]
@@ -197,8 +198,10 @@ class _Grid(NamedTuple):
     def reporting(self, a: Sequence[float], b: Sequence[float]) -> int:
         """The bucket that reports a pair of boxes."""
         x, y = max(a[0] - self.reach, b[0]), max(a[1] - self.reach, b[1])
-        column, row = floor(x / self.cell) % self.side, floor(y / self.cell) % self.side
-        return column * self.side + row
+        return self._strip(x) % self.side * self.side + self._strip(y) % self.side
+
+    def _strip(self, value: float) -> int:
+        return floor(min(max(value / self.cell, -_FAR), _FAR))
 
 
 @cache
@@ -249,7 +252,7 @@ class _Routes:
             if good:  # time passes also for who plays no part
                 newest = max(one.at for one in good)
                 rows.append((_CLOCK, 0, newest // 1000, newest, "", "", [], []))
-            columns = [*zip(*rows, strict=True)] or [[] for _ in _ROUTED_ARROW]
+            columns = [*zip(*rows, strict=True)] or [() for _ in _ROUTED_ARROW]
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(column, field.type)

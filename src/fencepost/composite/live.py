@@ -71,8 +71,7 @@ class LiveMembers:
 
     def _use(self, arrays: MemberArrays) -> None:
         self.arrays = arrays
-        self._handle = handle(arrays)
-        self.hulls = Hulls(arrays.x, arrays.y, arrays.bounds)
+        self.handle = handle(arrays)
 
     def __len__(self) -> int:
         """How many times an item is in a pool."""
@@ -103,7 +102,7 @@ class LiveMembers:
             self._grow_items()
         if counts[CORNERS] + len(x) > len(self.arrays.x):
             self._pack_corners(len(x))
-        item: int = kernels.put_item(self._handle, x, y, earliest, latest, min(events))
+        item: int = kernels.put_item(self.handle, x, y, earliest, latest, min(events))
         if item == len(self.keys):
             self.keys.append(key)
             self.events.append(events)
@@ -113,7 +112,7 @@ class LiveMembers:
 
     def drop(self, item: int) -> None:
         """Give back an item that is in no pool."""
-        kernels.drop_item(self._handle, item)
+        kernels.drop_item(self.handle, item)
 
     def file(self, item: int, pool: int, expiry: int) -> None:
         """Put an item into a pool, until `evict` is told a time after its expiry."""
@@ -123,11 +122,11 @@ class LiveMembers:
             self._grow_rows()
         if counts[NODES] + _SPARE_NODES > len(self.arrays.nodes):
             self._use(self.arrays._replace(nodes=_longer(self.arrays.nodes)))
-        kernels.file_item(self._handle, item, pool, expiry)
+        kernels.file_item(self.handle, item, pool, expiry)
 
     def evict(self, watermark: int, most: int) -> tuple[int, int]:
         """Take out what expired, then what goes next while more than `most` are left; counts."""
-        expired, crowded = kernels.evict(self._handle, watermark, most)
+        expired, crowded = kernels.evict(self.handle, watermark, most)
         return expired, crowded
 
     def last_expiry(self) -> int | None:
@@ -148,7 +147,7 @@ class LiveMembers:
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""
-        found: Hulls = hulls(kernels.points_of(self._handle, items))
+        found: Hulls = hulls(kernels.points_of(self.handle, items))
         return found
 
     # Finding
@@ -159,7 +158,7 @@ class LiveMembers:
         """Which anchor (by number) and item may be related; boxes and times are looked at only."""
         while True:
             count = kernels.find(
-                self._handle, asked, anchors, earliest, latest, self._numbers, self._found
+                self.handle, asked, anchors, earliest, latest, self._numbers, self._found
             )
             if count <= len(self._found):
                 return self._numbers[:count].copy(), self._found[:count].copy()
@@ -177,13 +176,13 @@ class LiveMembers:
         self._use(
             arrays._replace(rows=_longer(arrays.rows), heap=_longer(arrays.heap), slots=slots)
         )
-        kernels.link_again(self._handle)
+        kernels.link_again(self.handle)
 
     def _pack_corners(self, more: int) -> None:
         counts = self.arrays.counts
         needed = int(counts[CORNERS] - counts[DEAD_CORNERS]) + more
         x, y = np.empty(2 * needed + _LEAST), np.empty(2 * needed + _LEAST)
-        kernels.pack_corners(self._handle, x, y)
+        kernels.pack_corners(self.handle, x, y)
         self._use(self.arrays._replace(x=x, y=y))
 
 

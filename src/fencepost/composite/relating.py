@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.locations import Location, holds
-from fencepost.kernels.calipers import DISJOINT, IN, relate_hull_pairs
-from fencepost.kernels.members import centroids_of, distance_bounds
+from fencepost.kernels.calipers import DISJOINT, IN
+from fencepost.kernels.members import centroids_of, distances_of, relations_of
 from fencepost.language.ast import Compare
 from fencepost.language.ops4st.tree import Asked, Place
 
@@ -20,14 +20,14 @@ def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
     """For each pair of items whether it is related as asked; of IN, the left lies in the right."""
     if asked.place in (Place.IN, Place.OVLP):
         codes = np.empty(len(left), np.uint8)
-        relate_hull_pairs(live.hulls, live.hulls, 2 * left, 2 * right, codes)
+        relations_of(live.handle, left, right, codes)
         found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
         return found
     if asked.place is Place.SPL:
         low, high = _between_centroids(live, left, right)
     else:
         low, high = np.empty(len(left)), np.empty(len(left))
-        distance_bounds(live.hulls, 2 * left, 2 * right, low, high)
+        distances_of(live.handle, left, right, low, high)
     least, most = _bounds(asked)
     yes: Mask = (low > least) & (high < most)
     if not yes.all():
@@ -40,8 +40,8 @@ def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
 
 def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:
     a, b = np.empty((len(left), 3)), np.empty((len(left), 3))
-    centroids_of(live.hulls, 2 * left, a)
-    centroids_of(live.hulls, 2 * right, b)
+    centroids_of(live.handle, left, a)
+    centroids_of(live.handle, right, b)
     distance = np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
     error = a[:, 2] + b[:, 2] + distance * 2.0**-48 + 1e-300
     return np.maximum(distance - error, 0.0), distance + error

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.calipers import _turned
+from fencepost.kernels.calipers import _turned, relation_of_hulls
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.hulls import Hulls, hull_centroid
 
@@ -492,15 +492,31 @@ def _move_level(s, n, pool):
 # ----------------------------------------------------------------------------------------- pairs
 
 
-@kernel
-def distance_bounds(h, first, second, low, high):
-    """low[k] <= distance of hulls first[k] and second[k] <= high[k]; both 0 just in contact."""
-    for k in range(first.shape[0]):
-        low[k], high[k] = _turned(h, first[k], h, second[k], False)
+# They take a handle: telling the type of a named tuple takes Numba longer than a few pairs.
 
 
 @kernel
-def centroids_of(h, chosen, out):
-    """out[k] = x, y and error of the centroid of hull chosen[k]. out : (n, 3) doubles."""
-    for k in range(chosen.shape[0]):
-        out[k, 0], out[k, 1], out[k, 2] = hull_centroid(h, chosen[k])
+def relations_of(handle, left, right, out):
+    """out[k] = `relation_of_hulls` of items left[k] and right[k]. out : uint8."""
+    s = handle.arrays
+    h = Hulls(s.x, s.y, s.bounds)
+    for k in range(left.shape[0]):
+        out[k] = relation_of_hulls(h, 2 * left[k], h, 2 * right[k])
+
+
+@kernel
+def distances_of(handle, left, right, low, high):
+    """low[k] <= distance of items left[k] and right[k] <= high[k]; both 0 just in contact."""
+    s = handle.arrays
+    h = Hulls(s.x, s.y, s.bounds)
+    for k in range(left.shape[0]):
+        low[k], high[k] = _turned(h, 2 * left[k], h, 2 * right[k], False)
+
+
+@kernel
+def centroids_of(handle, items, out):
+    """out[k] = x, y and error of the centroid of items[k]. out : (n, 3) doubles."""
+    s = handle.arrays
+    h = Hulls(s.x, s.y, s.bounds)
+    for k in range(items.shape[0]):
+        out[k, 0], out[k, 1], out[k, 2] = hull_centroid(h, 2 * items[k])

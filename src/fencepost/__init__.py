@@ -22,6 +22,8 @@ from fencepost.errors import (
 from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
+    from fencepost.composite.detection import Detection
+    from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
     from fencepost.composite.notation import parse_ops4st, render_ops4st
     from fencepost.language.ops4st.event import parse_ops4st_event
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Composite",
     "DeliveryError",
+    "Detection",
+    "Detector",
     "Explanation",
     "FencepostError",
     "GeometryError",
@@ -56,6 +60,8 @@ __all__ = [
 
 _LOADED_WHEN_USED = {
     "Composite": "fencepost.composite.model",
+    "Detection": "fencepost.composite.detection",
+    "Detector": "fencepost.composite.detector",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
     "parse_ops4st": "fencepost.composite.notation",

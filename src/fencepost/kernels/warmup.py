@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import growing, names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels import growing, members, names, pairs, posts_layout, rtree, vocabulary
 from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
@@ -60,6 +60,7 @@ def steps() -> list[Step]:
         ("distances", _distances),
         ("distances on the ellipsoid", _geodesics),
         ("convex hulls", _hulls),
+        ("live members of composites", _members),
         ("copies of geometries", _copies),
         ("trees and vocabularies", _structures),
         ("words of texts", _words),
@@ -126,6 +127,29 @@ def _hulls() -> None:
     relate_hull_pairs(h, h, rows, rows, out)
     within_hull_pairs(h, h, rows, rows, np.ones(1), out)
     hull_distance(h, 0, h, 0)
+
+
+def _members() -> None:
+    counts = np.zeros(members.COUNTS, np.int64)
+    counts[[members.FREE_ROW, members.FREE_ITEM]] = -1
+    pools, x, y = np.zeros(1, members.POOL), np.zeros(4), np.zeros(4)
+    pools["node"] = -1
+    live = members.MemberArrays(
+        np.zeros(4, members.ITEM), np.zeros(4, members.ROW), np.zeros(4, members.NODE), pools,
+        np.full(4, -1, np.int32), np.zeros(4, members.EXPIRY), x, y, np.zeros(8, np.int64), counts,
+    )  # fmt: skip
+    held, rows, out = handle(live), np.zeros(1, np.int64), np.empty(1)
+    members.put_item(held, x[:1], y[:1], 0, 0, 0)
+    members.file_item(held, 0, 0, 0)
+    members.link_again(held)
+    members.find(held, members.Asked(0, True, 0.0, 0, 0), rows, rows, rows, rows, rows.copy())
+    members.points_of(held, np.zeros((1, 1), np.int64))
+    members.relations_of(held, rows, rows, np.empty(1, np.uint8))
+    members.distances_of(held, rows, rows, out, out)
+    members.centroids_of(held, rows, np.empty((1, 3)))
+    members.pack_corners(held, x.copy(), y.copy())
+    members.evict(held, 1, 1)
+    members.drop_item(held, members.put_item(held, x[:1], y[:1], 0, 0, 0))
 
 
 def _copies() -> None:

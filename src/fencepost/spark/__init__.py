@@ -13,6 +13,7 @@ from fencepost.spark.session import session
 
 if TYPE_CHECKING:
     from fencepost.spark.building import BuiltIndex, build_index
+    from fencepost.spark.detecting import detect
     from fencepost.spark.matching import MatchPlan, match, plan
     from fencepost.spark.mqtt_source import read_mqtt
     from fencepost.spark.payloads import EventsAndLetters, events_of
@@ -31,6 +32,7 @@ __all__ = [
     "Progress",
     "ProgressListener",
     "build_index",
+    "detect",
     "events_of",
     "match",
     "messages_of",
@@ -55,6 +57,7 @@ _LATER = {
     "Progress": "fencepost.spark.progress",
     "ProgressListener": "fencepost.spark.progress",
     "build_index": "fencepost.spark.building",
+    "detect": "fencepost.spark.detecting",
     "events_of": "fencepost.spark.payloads",
     "match": "fencepost.spark.matching",
     "messages_of": "fencepost.spark.sinks.messages",

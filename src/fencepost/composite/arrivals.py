@@ -1,0 +1,97 @@
+"""What a detector needs of an event: its time, its location and its id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.errors import GeometryError, ModelError
+from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
+from fencepost.model.raw_shapes import shown
+from fencepost.model.times import SECOND, instant_of, parse_instant
+from fencepost.plan.values import is_missing
+
+MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
+LONGEST = 2**63 - 1
+
+_ADVICE = "give ISO 8601 or a datetime, from 1824 to 2115"
+
+
+class Names(NamedTuple):
+    """Which attributes hold what a detector needs."""
+
+    time: str
+    geometry: str
+    id: str
+
+
+def nanoseconds(seconds: object, name: str) -> int:
+    """A span of time, of 0 or more, in whole nanoseconds rounded down."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ModelError(f"{name} is a number of seconds; saw {shown(seconds)}")
+    if not (isfinite(seconds) and seconds >= 0):
+        raise ModelError(f"{name} is finite and 0 or more; saw {shown(seconds)}")
+    return min(int(Fraction(seconds) * SECOND), LONGEST)
+
+
+def time_of(value: object, name: str) -> int:
+    """The time of an event; ModelError says what is wrong with it."""
+    if is_missing(value):
+        raise ModelError(f"the event has no time: its attribute {name!r:.40} is null; {_ADVICE}")
+    if isinstance(value, str):
+        read = parse_instant(value)
+        found = None if read is None else read[0]
+    else:
+        found = instant_of(value)
+    if found is None or not -MOST_TIME < found < MOST_TIME:
+        raise ModelError(f"{shown(value)} is no time that can be used; {_ADVICE}")
+    return found
+
+
+def id_of(value: object, number: int) -> str | int:
+    """How an event is called: by its id or, if it has none, by its number."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    if is_missing(value):
+        return number
+    raise ModelError(f"the id of an event is a string or a whole number; saw {shown(value)}")
+
+
+def location_of(value: object, name: str) -> Hulls:
+    """The hull of one location."""
+    if is_missing(value):
+        raise ModelError(
+            f"the event has no location: its attribute {name!r:.40} is null; give it a geometry"
+        )
+    raw = read_geometry(value)
+    if raw.problems:
+        raise GeometryError(raw.problems, single=True)
+    if len(raw.x) == 1:
+        return Hulls(raw.x, raw.y, np.array([0, 1]))
+    return _hulls_of(raw)
+
+
+def locations_of(values: Iterable[object]) -> tuple[Hulls, dict[int, str]]:
+    """The hulls of many locations, and why those that have none cannot be used."""
+    raw = read_geometries(values)
+    return _hulls_of(raw), {problem.row: str(problem) for problem in raw.problems}
+
+
+def _hulls_of(raw: RawShapes) -> Hulls:
+    start = raw.chain_start[raw.shape_chain]
+    bad: NDArray[np.int64] = np.flatnonzero(start[1:] == start[:-1])
+    if not len(bad):
+        found: Hulls = hulls(Hulls(raw.x, raw.y, start))
+        return found
+    good = hulls(Hulls(raw.x, raw.y, np.delete(start, bad + 1)))
+    sizes = np.zeros(len(start) - 1, np.int64)
+    sizes[np.delete(np.arange(len(sizes)), bad)] = np.diff(good.start)
+    return Hulls(good.x, good.y, np.concatenate(([0], np.cumsum(sizes))))

@@ -1,0 +1,118 @@
+"""The state of a detector as one Arrow file: what is live as rows, the rest in its metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fencepost.composite.live import LiveMembers
+from fencepost.errors import StoreError
+from fencepost.kernels.members import LIVE
+
+_META = b"fencepost.detector"
+_VERSION = 1
+_SCHEMA = pa.schema(
+    [
+        ("earliest", pa.int64()),
+        ("latest", pa.int64()),
+        ("key", pa.string()),  # JSON: an id, or ids by member
+        ("events", pa.list_(pa.int64())),
+        ("x", pa.list_(pa.float64())),
+        ("y", pa.list_(pa.float64())),
+        ("pools", pa.list_(pa.int32())),
+        ("expiries", pa.list_(pa.int64())),
+    ]
+)
+
+
+class LiveItem(NamedTuple):
+    """An item, and for how long it is in which pools."""
+
+    earliest: int
+    latest: int
+    key: Any
+    events: list[int]
+    x: list[float]
+    y: list[float]
+    pools: list[int]
+    expiries: list[int]
+
+
+def to_bytes(live: LiveMembers, facts: dict[str, Any]) -> bytes:
+    """What is live, and facts that JSON can say, as bytes."""
+    heap = live.arrays.heap[: int(live.arrays.counts[LIVE])]
+    rows = live.arrays.rows[heap["row"]]
+    order = np.argsort(rows["item"], kind="stable")
+    items, starts = np.unique(rows["item"][order], return_index=True)
+    offsets = np.append(starts, len(order)).astype(np.int32)
+    pools = live.arrays.nodes["pool"][rows["node"]][order]
+    places = live.hulls_together(items.astype(np.int64)[:, None])
+    own = live.arrays.items[items]
+    starts_of_corners = pa.array(places.start.astype(np.int32))
+    columns = [
+        pa.array(own["earliest"]),
+        pa.array(own["latest"]),
+        pa.array([json.dumps(live.keys[item]) for item in items], pa.string()),
+        pa.array([sorted(live.events[item]) for item in items], _SCHEMA.field("events").type),
+        pa.ListArray.from_arrays(starts_of_corners, pa.array(places.x)),
+        pa.ListArray.from_arrays(starts_of_corners, pa.array(places.y)),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(pools)),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(heap["at"][order])),
+    ]
+    schema = _SCHEMA.with_metadata({_META: json.dumps({"version": _VERSION, **facts}).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=schema))
+    return bytes(sink.getvalue())
+
+
+def of_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
+    """The facts and the items that `to_bytes` wrote.
+
+    Raises
+    ------
+    StoreError
+        Where it did not.
+    """
+    try:
+        table = pa.ipc.open_file(pa.py_buffer(state)).read_all()
+        facts = json.loads(table.schema.metadata[_META])
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"this is no state of a detector: {error}") from error
+    if facts.get("version") != _VERSION or not table.schema.equals(_SCHEMA):
+        raise StoreError(
+            f"the state of the detector has version {facts.get('version')!r:.20}, and this reads "
+            f"{_VERSION}; make a new one"
+        )
+    columns = [column.to_pylist() for column in table.columns]
+    columns[2] = [json.loads(key) for key in columns[2]]
+    return facts, [LiveItem(*row) for row in zip(*columns, strict=True)]
+
+
+def write(path: Path, state: bytes) -> None:
+    """Write a file that is there whole or not at all."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(state)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError as error:
+        raise StoreError(
+            f"the state of the detector cannot be written to {path}: {error}"
+        ) from error
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"the state of the detector cannot be read: {error}") from error

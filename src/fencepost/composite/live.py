@@ -1,0 +1,192 @@
+"""`LiveMembers`: what may still be part of a detection, and how it is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels import members as kernels
+from fencepost.kernels.handles import handle
+from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.kernels.members import (
+    CORNERS,
+    COUNTS,
+    DEAD_CORNERS,
+    EXPIRY,
+    FREE_ITEM,
+    FREE_ROW,
+    ITEM,
+    ITEMS,
+    LIVE,
+    NODE,
+    NODES,
+    POOL,
+    ROW,
+    ROWS,
+    Asked,
+    MemberArrays,
+)
+
+Items = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Key = Any  # the id of an event, or those of a detection by member
+
+_LEAST = 16
+_SPARE_NODES = 8  # a level may be made while members are looked for
+
+
+class LiveMembers:
+    """Items in pools, by place and time (`fencepost.kernels.members` draws the layout).
+
+    Attributes
+    ----------
+    keys : list
+        By item: how it is called.
+    events : list of frozenset of int
+        By item: the numbers of the events that it is made of.
+    """
+
+    def __init__(self) -> None:
+        counts = np.zeros(COUNTS, np.int64)
+        counts[FREE_ROW] = counts[FREE_ITEM] = -1
+        self._use(
+            MemberArrays(
+                np.zeros(_LEAST, ITEM),
+                np.zeros(_LEAST, ROW),
+                np.zeros(_SPARE_NODES, NODE),
+                np.zeros(0, POOL),
+                np.full(_LEAST, -1, np.int32),
+                np.zeros(_LEAST, EXPIRY),
+                np.empty(_LEAST),
+                np.empty(_LEAST),
+                np.zeros(2 * _LEAST, np.int64),
+                counts,
+            )
+        )
+        self.keys: list[Key] = []
+        self.events: list[frozenset[int]] = []
+        self._numbers, self._found = np.empty(64, np.int64), np.empty(64, np.int64)
+
+    def _use(self, arrays: MemberArrays) -> None:
+        self.arrays = arrays
+        self.handle = handle(arrays)
+
+    def __len__(self) -> int:
+        """How many times an item is in a pool."""
+        return int(self.arrays.counts[LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    def new_pool(self, width: float) -> int:
+        """The number of another pool; width : of the boxes that it will be asked for, if known."""
+        pools = np.zeros(len(self.arrays.pools) + 1, POOL)
+        pools[:-1] = self.arrays.pools
+        pools[-1] = (np.log2(width) if 0.0 < width < np.inf else np.nan), -1
+        self._use(self.arrays._replace(pools=pools))
+        return len(pools) - 1
+
+    # Items
+
+    def put(
+        self, x: Floats, y: Floats, earliest: int, latest: int, key: Key, events: frozenset[int]
+    ) -> int:
+        """The number of a new item, in no pool yet, whose hull has these corners."""
+        arrays = self.arrays
+        counts = arrays.counts
+        if counts[FREE_ITEM] < 0 and counts[ITEMS] == len(arrays.items):
+            self._grow_items()
+        if counts[CORNERS] + len(x) > len(self.arrays.x):
+            self._pack_corners(len(x))
+        item: int = kernels.put_item(self.handle, x, y, earliest, latest, min(events))
+        if item == len(self.keys):
+            self.keys.append(key)
+            self.events.append(events)
+        else:
+            self.keys[item], self.events[item] = key, events
+        return item
+
+    def drop(self, item: int) -> None:
+        """Give back an item that is in no pool."""
+        kernels.drop_item(self.handle, item)
+
+    def file(self, item: int, pool: int, expiry: int) -> None:
+        """Put an item into a pool, until `evict` is told a time after its expiry."""
+        arrays = self.arrays
+        counts = arrays.counts
+        if counts[FREE_ROW] < 0 and counts[ROWS] == len(arrays.rows):
+            self._grow_rows()
+        if counts[NODES] + _SPARE_NODES > len(self.arrays.nodes):
+            self._use(self.arrays._replace(nodes=_longer(self.arrays.nodes)))
+        kernels.file_item(self.handle, item, pool, expiry)
+
+    def evict(self, watermark: int, most: int) -> tuple[int, int]:
+        """Take out what expired, then what goes next while more than `most` are left; counts."""
+        expired, crowded = kernels.evict(self.handle, watermark, most)
+        return expired, crowded
+
+    def last_expiry(self) -> int | None:
+        """When all will be gone; None where nothing is there."""
+        heap = self.arrays.heap[: len(self)]
+        return int(heap["at"].max()) if len(heap) else None
+
+    def corners(self, item: int) -> Floats:
+        """The corners of an item's hull, (n, 2)."""
+        first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
+        return np.column_stack((self.arrays.x[first:stop], self.arrays.y[first:stop]))
+
+    def points(self, item: int) -> tuple[tuple[float, float], ...]:
+        """The same as plain values."""
+        first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
+        x, y = self.arrays.x[first:stop].tolist(), self.arrays.y[first:stop].tolist()
+        return tuple(zip(x, y, strict=True))
+
+    def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
+        """The hull of the items of each row of a matrix."""
+        found: Hulls = hulls(kernels.points_of(self.handle, items))
+        return found
+
+    # Finding
+
+    def find(
+        self, asked: Asked, anchors: Items, earliest: Items, latest: Items
+    ) -> tuple[Items, Items]:
+        """Which anchor (by number) and item may be related; boxes and times are looked at only."""
+        while True:
+            count = kernels.find(
+                self.handle, asked, anchors, earliest, latest, self._numbers, self._found
+            )
+            if count <= len(self._found):
+                return self._numbers[:count].copy(), self._found[:count].copy()
+            self._numbers, self._found = (np.empty(2 * count, np.int64) for _ in range(2))
+
+    # Growing
+
+    def _grow_items(self) -> None:
+        arrays = self.arrays
+        self._use(arrays._replace(items=_longer(arrays.items), bounds=_longer(arrays.bounds)))
+
+    def _grow_rows(self) -> None:
+        arrays = self.arrays
+        slots = np.full(2 * len(arrays.slots), -1, np.int32)
+        self._use(
+            arrays._replace(rows=_longer(arrays.rows), heap=_longer(arrays.heap), slots=slots)
+        )
+        kernels.link_again(self.handle)
+
+    def _pack_corners(self, more: int) -> None:
+        counts = self.arrays.counts
+        needed = int(counts[CORNERS] - counts[DEAD_CORNERS]) + more
+        x, y = np.empty(2 * needed + _LEAST), np.empty(2 * needed + _LEAST)
+        kernels.pack_corners(self.handle, x, y)
+        self._use(self.arrays._replace(x=x, y=y))
+
+
+def _longer(array: Any) -> Any:
+    longer = np.zeros(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

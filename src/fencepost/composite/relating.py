@@ -1,0 +1,58 @@
+"""Which pairs of items are related as a condition asks: exactly, many pairs at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.composite.live import Items, LiveMembers
+from fencepost.composite.locations import Location, holds
+from fencepost.kernels.calipers import DISJOINT, IN
+from fencepost.kernels.members import centroids_of, distances_of, relations_of
+from fencepost.language.ast import Compare
+from fencepost.language.ops4st.tree import Asked, Place
+
+Mask = NDArray[np.bool_]
+Bounds = NDArray[np.float64]
+
+
+def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
+    """For each pair of items whether it is related as asked; of IN, the left lies in the right."""
+    if asked.place in (Place.IN, Place.OVLP):
+        codes = np.empty(len(left), np.uint8)
+        relations_of(live.handle, left, right, codes)
+        found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
+        return found
+    if asked.place is Place.SPL:
+        low, high = _between_centroids(live, left, right)
+    else:
+        low, high = np.empty(len(left)), np.empty(len(left))
+        distances_of(live.handle, left, right, low, high)
+    least, most = _bounds(asked)
+    yes: Mask = (low > least) & (high < most)
+    if not yes.all():
+        unsure = ~(yes | (high < least) | (low > most))
+        for k in unsure.nonzero()[0].tolist():
+            a, b = (Location([live.corners(int(items[k]))]) for items in (left, right))
+            yes[k] = holds(asked, a, b)
+    return yes
+
+
+def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:
+    a, b = np.empty((len(left), 3)), np.empty((len(left), 3))
+    centroids_of(live.handle, left, a)
+    centroids_of(live.handle, right, b)
+    distance = np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
+    error = a[:, 2] + b[:, 2] + distance * 2.0**-48 + 1e-300
+    return np.maximum(distance - error, 0.0), distance + error
+
+
+def _bounds(asked: Asked) -> tuple[float, float]:
+    """Between which distances the condition surely holds, but for a rounding at the ends."""
+    assert asked.distance is not None
+    d = asked.distance
+    if asked.compare in (Compare.LT, Compare.LE):
+        return -1.0, d
+    if asked.compare in (Compare.GT, Compare.GE):
+        return d, np.inf
+    return d - asked.tolerance, d + asked.tolerance

@@ -1,0 +1,144 @@
+"""The events of a table, as a detector needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.composite.arrivals import Names, id_of, locations_of, time_of
+from fencepost.errors import ModelError
+from fencepost.match.batch import as_arrow
+from fencepost.match.matcher import DeadLetters, Matcher
+from fencepost.model.arrow_text import readable
+from fencepost.model.event import Row, attributes
+from fencepost.model.geoarrow import with_named_geometries
+from fencepost.plan.values import is_missing
+
+
+class Arrival(NamedTuple):
+    """An event of a table.
+
+    Attributes
+    ----------
+    row : int
+    at : int
+        Its time.
+    key : str or int or None
+        Its id, if it has one.
+    atoms : list of str
+        The subscriptions that it answers.
+    x, y : float64 arrays
+        The corners of its hull, if it answers any.
+    """
+
+    row: int
+    at: int
+    key: str | int | None
+    atoms: list[str]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+
+def arrivals(table: object, matcher: Matcher, names: Names) -> tuple[list[Arrival], DeadLetters]:
+    """The events of a table that can be used, in order; and why the others cannot."""
+    columns = _columns(table, names)
+    letters: DeadLetters = []
+    atoms: dict[int, list[str]] = {}
+    found = matcher.match_batch(columns.table, dead_letters=letters)
+    for row, atom in zip(*(found.column(k).to_pylist() for k in range(2)), strict=True):
+        atoms.setdefault(row, []).append(atom)
+    reasons = dict(letters)
+    known: dict[int, tuple[int, str | int | None]] = {}
+    for row, (time, key) in enumerate(zip(columns.times, columns.ids, strict=True)):
+        if row not in reasons:
+            try:
+                name = None if is_missing(key) else id_of(key, row)
+                known[row] = time_of(time, names.time), name
+            except ModelError as error:
+                reasons[row] = str(error)
+    playing = [row for row in sorted(atoms) if row in known]
+    hull, problems = locations_of(columns.locations(playing))
+    bounds = {row: slice(*hull.start[k : k + 2]) for k, row in enumerate(playing)}
+    nowhere = slice(0, 0)
+    for k, reason in problems.items():
+        reasons[playing[k]] = reason
+        del known[playing[k]]
+    numbers = columns.numbers
+    good = [
+        Arrival(
+            numbers[row],
+            *known[row],
+            atoms.get(row, []),
+            hull.x[bounds.get(row, nowhere)],
+            hull.y[bounds.get(row, nowhere)],
+        )
+        for row in known
+    ]
+    return good, [*columns.bad, *((numbers[row], why) for row, why in reasons.items())]
+
+
+class _Columns(NamedTuple):
+    """What is read of a table: what can be matched of it, its rows there, and the rest."""
+
+    table: object
+    numbers: Sequence[int]
+    times: Sequence[object]
+    ids: Sequence[object]
+    locations: Callable[[list[int]], Any]
+    bad: DeadLetters
+
+
+def _columns(table: object, names: Names) -> _Columns:
+    arrow = as_arrow(table)
+    if arrow is None:
+        return _of_events(table, names)
+    rows, arrow, bad = readable(arrow, {names.time, names.id})
+    named = with_named_geometries(arrow, {names.geometry})
+    nothing = pa.chunked_array([pa.nulls(arrow.num_rows)])
+    time, geometry, key = (
+        named.column(name) if name in named.column_names else nothing for name in names
+    )
+    times = [*time.to_numpy()] if pa.types.is_timestamp(time.type) else time.to_pylist()
+    return _Columns(
+        arrow,
+        rows.tolist(),
+        times,
+        key.to_pylist(),
+        lambda chosen: _taken(geometry, chosen),
+        bad,
+    )
+
+
+def _taken(column: pa.ChunkedArray, rows: list[int]) -> Any:
+    if pa.types.is_null(column.type):
+        return [None] * len(rows)
+    return column.take(pa.array(rows, pa.int64()))
+
+
+def _of_events(table: Any, names: Names) -> _Columns:
+    if isinstance(table, dict) and table.get("type") == "FeatureCollection":
+        table = table.get("features")
+    if hasattr(table, "to_dict"):
+        table = [Row(row) for row in table.to_dict("records")]
+    if not isinstance(table, list | tuple):
+        raise ModelError(
+            f"a {type(table).__name__} is no table of events; give an Arrow table, a DataFrame, a "
+            "FeatureCollection or a list of events"
+        )
+    good: list[Mapping[str, object]] = []
+    numbers: list[int] = []
+    bad: DeadLetters = []
+    for number, event in enumerate(table):
+        try:
+            good.append(Row(attributes(event)))
+            numbers.append(number)
+        except ModelError as error:
+            bad.append((number, str(error)))
+    times, ids = ([one.get(name) for one in good] for name in (names.time, names.id))
+    return _Columns(
+        good, numbers, times, ids, lambda rows: [good[row].get(names.geometry) for row in rows], bad
+    )

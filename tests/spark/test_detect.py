@@ -1,0 +1,103 @@
+"""`fencepost.spark.detect`: the same detections as in process, in batch, in a stream, restarted."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import shapely
+
+from fencepost import spark as fps
+from fencepost.composite.detector import Detector
+from fencepost.composite.model import Composite
+from fencepost.errors import ModelError
+from tests.composite.test_detector import NEST, event, has, pair, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SCHEMA = "id string, kinds array<string>, time timestamp, geometry string"
+COMPOSITES = [
+    pair("DIST(a, b) < 2"),
+    pair("DIST(a, b) < 3", 5, "a", "a"),
+    pair("OVLP(a, b)"),
+    pair("DIST(a, b) > 7", 2),
+    Composite("nested", {"pair": NEST, "c": has("c")}, ["DIST(pair, c) < 2"], 8),
+]
+LATENESS = 40.0  # more than the disorder of the stream
+
+
+def rows(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [
+        (one["id"], one["kinds"], one["time"], shapely.MultiPoint(one["points"]).wkt)
+        for one in events
+    ]
+
+
+def wanted(events: list[dict[str, Any]]) -> list[tuple[str, Any, int]]:
+    detector = Detector(COMPOSITES, LATENESS)
+    found = [one for each in events for one in detector.push(each)]
+    assert detector.stats()["late"] == 0
+    assert {one.composite for one in found} == {one.id for one in COMPOSITES}
+    return sorted((one.composite, json.dumps(one.members), one.latest // 1000) for one in found)
+
+
+def found(result: DataFrame) -> list[tuple[str, Any, int]]:
+    micros = result.selectExpr("composite", "members", "unix_micros(latest) as at").collect()
+    return sorted((row["composite"], row["members"], row["at"]) for row in micros)
+
+
+def test_a_batch_is_detected_as_in_process(spark: SparkSession) -> None:
+    events = stream(random.Random(1), 60, spread=5)
+    frame = spark.createDataFrame(rows(events), SCHEMA).repartition(3)
+    expected = wanted(events)
+    assert found(fps.detect(frame, COMPOSITES, LATENESS, cell=2.0)) == expected
+
+
+def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    events = stream(random.Random(2), 80, spread=5)
+    source = tmp_path / "events"
+
+    def arrive(number: int) -> None:
+        part = events[number * 20 : number * 20 + 20]
+        frame = spark.createDataFrame(rows(part), SCHEMA).coalesce(1)
+        frame.write.mode("append").parquet(str(source))
+
+    def run() -> None:
+        read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        result = fps.detect(read.parquet(str(source)), COMPOSITES, LATENESS)
+        query = (
+            result.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .format("parquet")
+            .start(str(tmp_path / "found"))
+        )
+        query.awaitTermination()
+
+    arrive(0)
+    arrive(1)
+    run()
+    first = found(spark.read.parquet(str(tmp_path / "found")))
+    arrive(2)
+    arrive(3)
+    run()
+    both = found(spark.read.parquet(str(tmp_path / "found")))
+    assert 0 < len(first) < len(both)
+    assert both == wanted(events)
+
+
+def test_what_cannot_be_detected(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(rows([event("e", "a", 0, (1.0, 1.0))]), SCHEMA)
+    with pytest.raises(ModelError, match="no column 'when'; they have: id"):
+        fps.detect(frame, COMPOSITES, time="when")
+    with pytest.raises(ModelError, match="there is no composite"):
+        fps.detect(frame, [])
+    with pytest.raises(ModelError, match="two composites have the id"):
+        fps.detect(frame, [COMPOSITES[0], COMPOSITES[0]])
+    with pytest.raises(ModelError, match="buckets is a whole number"):
+        fps.detect(frame, COMPOSITES, buckets=0)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
+    from fencepost.tracking.notification import Notification
+    from fencepost.tracking.tracker import Tracker
 
 __all__ = [
     "Composite",
@@ -41,8 +43,10 @@ __all__ = [
     "LanguageError",
     "Matcher",
     "ModelError",
+    "Notification",
     "Relation",
     "StoreError",
+    "Tracker",
     "parse_ops4st",
     "parse_ops4st_event",
     "relate",
@@ -56,6 +60,8 @@ _LOADED_WHEN_USED = {
     "Composite": "fencepost.composite.model",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
+    "Notification": "fencepost.tracking.notification",
+    "Tracker": "fencepost.tracking.tracker",
     "parse_ops4st": "fencepost.composite.notation",
     "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",

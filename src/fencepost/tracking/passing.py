@@ -1,7 +1,7 @@
 """Which fences a way passes through: a second matcher that is asked about lines.
 
-For each subscription of the first it has one with what `places.passing` makes of it, so that an index
-finds them. It follows the first: an id that changed there is compiled anew when next asked.
+For each subscription of the first it has one with what `places.passing` makes of it, so that an
+index finds them. It follows the first: an id that changed there is compiled anew when next asked.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ three; so negation is the other set, and every case is one line of a table.
     out, on      it is not inside
     out, in      it does not lie in the boundary
 
-A line that comes closer than d does so somewhere. Whether it goes farther than d is asked of its ends
-only, which is right where the geometry is convex. Where several conditions on the place must hold, the
-line is asked for each of them by itself.
+A line that comes closer than d does so somewhere. Whether it goes farther than d is asked of its
+ends only, which is right where the geometry is convex. Where several conditions on the place must
+hold, the line is asked for each of them by itself.
 
 `relaxed` asks whether a point is at most a distance away from one that satisfies the condition.
 """
@@ -29,7 +29,7 @@ from typing import TypeAlias
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.kernels.shapes import POINTS
+from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.language import ast
 from fencepost.language.ast import Near, Spatial
 from fencepost.model.relation import Relation
@@ -101,7 +101,8 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
         return _related(Spatial.S_INTERSECTS, own, geometry.boundary)
     if where == 0:
         return ast.Boolean(False)
-    if geometry.area == 0.0 and (geometry.length == 0.0 or where == _OUT | _IN):
+    dimension = shapely.get_dimensions(geometry)
+    if dimension == POINTS or (dimension == LINES and where == _OUT | _IN):
         return _known(intersects)  # no line lies in points alone
     within = ast.SpatialCondition(Spatial.S_WITHIN, own, atom.right)
     along = _related(Spatial.S_WITHIN, own, geometry.boundary)
@@ -136,7 +137,7 @@ def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
     where = _where(atom.function, geometry, negated)
     if where == 0:
         return ast.Boolean(False)
-    if geometry.area > 0.0:
+    if shapely.get_dimensions(geometry) == AREAS:
         near = geometry.boundary  # in, on or out: it is there that one becomes the other
     elif where & _OUT:
         return _known(atom)  # what is thin has points outside it as near as you like
@@ -174,7 +175,9 @@ def _where(function: Spatial, geometry: BaseGeometry, negated: bool) -> int:
     return found
 
 
-def _related(function: Spatial, own: ast.Property | ast.Geometry, place: BaseGeometry) -> ast.Condition:
+def _related(
+    function: Spatial, own: ast.Property | ast.Geometry, place: BaseGeometry
+) -> ast.Condition:
     if place is None or place.is_empty:
         return ast.Boolean(False)
     return ast.SpatialCondition(function, own, ast.Geometry(place))

@@ -54,7 +54,7 @@ class Moving:
     time: int
     event: Mapping[str, object]
     point: tuple[float, float] | None
-    fences: frozenset[str] = frozenset()
+    fences: tuple[str, ...] = ()  # sorted
     stays: dict[str, Stay] = field(default_factory=dict)
     left: dict[str, tuple[str, int]] = field(default_factory=dict)  # subscriber, and when
 
@@ -64,7 +64,8 @@ class Moving:
             return 0
         if "dwell" not in rules.on:
             return NEVER
-        return min((s.since + rules.dwell for s in self.stays.values() if not s.dwelt), default=NEVER)
+        waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)
+        return min(waiting, default=NEVER - rules.dwell) + rules.dwell
 
 
 def change(
@@ -93,7 +94,7 @@ def change(
             stay.changed = time
         cause = RULE if id in by_rule else MOVEMENT
         yield from _settled(moving, id, stay, time, rules, cause, event)
-    moving.fences = frozenset(fences)
+    moving.fences = tuple(sorted(fences))
 
 
 def wait(
@@ -150,9 +151,7 @@ def _settled(
         stay.told, stay.since, stay.dwelt = True, began, False
         moving.left.pop(id, None)
     if kind in rules.on:
-        yield Notification(
-            kind, moving.key, id, stay.subscriber, began, since, time, cause, event
-        )
+        yield Notification(kind, moving.key, id, stay.subscriber, began, since, time, cause, event)
 
 
 def _remember(moving: Moving, id: str, subscriber: str, when: int, rules: Rules) -> None:

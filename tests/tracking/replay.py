@@ -7,6 +7,7 @@ an event matches, and Shapely about ways and distances. It shares nothing with `
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 import shapely
@@ -34,7 +35,7 @@ class Fence:
         return f"{self.function}(geometry, {self.place.wkt}{extra}) AND n >= {self.least}"
 
     def holds(self, event: dict[str, Any]) -> bool:
-        return bool(matches(parse(self.expression), event))
+        return bool(matches(_parsed(self.expression), event))
 
     def nearly_holds(self, event: dict[str, Any], by: float) -> bool:
         """Whether a point at most so far away would match."""
@@ -61,6 +62,9 @@ class Fence:
         if self.function == "S_BEYOND":  # of a point: farthest at an end
             return any(self.place.distance(one) > self.distance for one in (start, end))
         return bool(self.place.distance(way) <= self.distance)
+
+
+_parsed = cache(parse)
 
 
 @dataclass
@@ -156,7 +160,8 @@ class Replay:
             before = last is not None and self._in(key, id, last)
             if last is not None and not pair.raw and not now and not before:
                 told += self._cross(key, id, last, event)
-            cause = "rule" if last is not None and now == before else "movement"
+            by_rule = last is not None and now != pair.raw and now == before
+            cause = "rule" if by_rule else "movement"
             told += self._change(key, id, now, time, cause)
             told += self._wait(key, id, time)
             if "inside" in self.on and pair.told:

@@ -80,8 +80,10 @@ def change(
     """Let an object be in these fences at a time; what is to be told.
 
     by_rule : the fences whose change is not the object's doing; it is told at once.
+    event : the position; without one, only what changed by rule is looked at.
     """
-    for id in sorted(fences | moving.stays.keys()):
+    looked_at = by_rule if event is None else fences | moving.stays.keys()
+    for id in sorted(looked_at):
         stay = moving.stays.get(id)
         if stay is None:
             stay = moving.stays[id] = Stay(subscriber_of(id), False, time, None)

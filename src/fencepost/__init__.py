@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
     from fencepost.tracking.notification import Notification
+    from fencepost.tracking.roaming import Encounter, Roaming
     from fencepost.tracking.tracker import Tracker
 
 __all__ = [
     "Composite",
     "DeliveryError",
+    "Encounter",
     "Explanation",
     "FencepostError",
     "GeometryError",
@@ -45,6 +47,7 @@ __all__ = [
     "ModelError",
     "Notification",
     "Relation",
+    "Roaming",
     "StoreError",
     "Tracker",
     "parse_ops4st",
@@ -58,9 +61,11 @@ __all__ = [
 
 _LOADED_WHEN_USED = {
     "Composite": "fencepost.composite.model",
+    "Encounter": "fencepost.tracking.roaming",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
     "Notification": "fencepost.tracking.notification",
+    "Roaming": "fencepost.tracking.roaming",
     "Tracker": "fencepost.tracking.tracker",
     "parse_ops4st": "fencepost.composite.notation",
     "parse_ops4st_event": "fencepost.language.ops4st.event",

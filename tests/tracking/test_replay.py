@@ -72,6 +72,7 @@ OPTIONS = st.fixed_dictionaries(
     {
         "on": st.one_of(
             st.just(frozenset(KINDS)),
+            st.sampled_from([frozenset(KINDS[:2]), frozenset(KINDS[2:4]), frozenset(KINDS[:4])]),
             st.sets(st.sampled_from(KINDS), min_size=1).map(frozenset),
         ),
         "debounce_s": st.sampled_from([0, 0, 3, 10]),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pytest
 
 import fencepost as fp
@@ -151,6 +153,13 @@ CASES = [
         [("enter", "depot", 40), ("dwell", "depot", 62)],
         on=("enter", "exit", "dwell"),
         options={"dwell_s": 60, "debounce_s": 30},
+    ),
+    Case(
+        "left, found out by a tick: no dwell",
+        [at(0, 5, 5), at(10, 5, 5), at(11, 20, 5), tick(25)],
+        [("enter", "depot", 10), ("exit", "depot", 25)],
+        on=("enter", "exit", "dwell"),
+        options={"dwell_s": 12, "debounce_s": 10},
     ),
     Case(
         "gap in positions: a stay goes on",
@@ -325,14 +334,19 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "as tables"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(case: Case) -> None:
+def test_case(case: Case, together: bool) -> None:
     matcher = fp.Matcher()
     matcher.subscribe("depot", case.expression, subscriber="owner")
     tracker = fp.Tracker(matcher, key="vehicle", on=case.on, **case.options)
     told: list[fp.Notification] = []
-    for do in case.does:
-        told += tracker.push(do) if isinstance(do, dict) else do(matcher, tracker)
+    for are_positions, steps in groupby(case.does, lambda do: isinstance(do, dict)):
+        if are_positions and together:
+            told += tracker.push_batch(pa.Table.from_pylist(list(steps)))
+            continue
+        for do in steps:
+            told += tracker.push(do) if isinstance(do, dict) else do(matcher, tracker)
     assert [(one.kind, one.subscription, one.told / SECOND) for one in told] == case.told
     assert "".join(one.cause[0] for one in told) == (case.causes or "m" * len(told))
     assert all(one.key == "v" for one in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 import shapely
@@ -69,7 +70,7 @@ def test_a_way_passes_where_one_of_its_points_satisfies(wkt: str, form: str) -> 
             wanted = any(line.relate(geometry)[column] != "F" for column in where)
             assert (truth(asked, event) is True) == wanted, (text, line)
             tried += 1
-    assert tried > 100
+    assert tried > 5
 
 
 @pytest.mark.parametrize("wkt", GEOMETRIES)

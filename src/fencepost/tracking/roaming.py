@@ -221,9 +221,7 @@ class Roaming:
 
 
 def _checked(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        raise ModelError(f"{name} must be a number from 0 on; saw {shown(value)}")
-    if value < 0:
+    if not value >= 0 or not isfinite(value):
         raise ModelError(f"{name} must be a number from 0 on; saw {shown(value)}")
     return float(value)
 

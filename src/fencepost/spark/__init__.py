@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
     from fencepost.spark.sinks.webhook import send_webhooks
+    from fencepost.spark.tracking import track
 
 __all__ = [
     "BuiltIndex",
@@ -34,6 +35,7 @@ __all__ = [
     "send_mqtt",
     "send_webhooks",
     "session",
+    "track",
     "write_matches",
     "written_files",
 ]
@@ -52,6 +54,7 @@ _LATER = {
     "read_mqtt": "fencepost.spark.mqtt_source",
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",
+    "track": "fencepost.spark.tracking",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",
 }

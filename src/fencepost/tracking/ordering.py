@@ -74,6 +74,11 @@ class InOrder(Generic[Item]):
             self._times.discard((key, time))
             yield key, time, item
 
+    def held(self, key: Key) -> list[tuple[int, Item]]:
+        """The held positions of an object, with their times, as they came."""
+        own = [(count, time, item) for time, count, one, item in self._held if one == key]
+        return [(time, item) for _, time, item in sorted(own, key=lambda one: one[0])]
+
     def drop(self, key: Key) -> int:
         """Let the held positions of an object go; how many there were."""
         kept = [one for one in self._held if one[2] != key]

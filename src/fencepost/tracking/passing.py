@@ -7,7 +7,6 @@ index finds them. It follows the first: an id that changed there is compiled ane
 from __future__ import annotations
 
 from collections.abc import Iterable
-from weakref import WeakKeyDictionary, proxy
 
 import pyarrow as pa
 
@@ -15,17 +14,6 @@ from fencepost.match.catalogue import Subscription
 from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
 from fencepost.tracking.places import passing
-
-
-_made: WeakKeyDictionary[Matcher, dict[str, Ways]] = WeakKeyDictionary()
-
-
-def ways_of(matcher: Matcher, position: str) -> Ways:
-    """The ways of a matcher, which all its trackers share."""
-    own = _made.setdefault(matcher, {})
-    if position not in own:
-        own[position] = Ways(matcher, position)
-    return own[position]
 
 
 class Ways:

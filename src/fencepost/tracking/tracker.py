@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -35,6 +35,24 @@ from fencepost.tracking.reading import (
 from fencepost.tracking.stays import Moving, Rules
 
 DeadPositions = list[tuple[object, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a tracker knows of one object, to be kept elsewhere; it can be pickled.
+
+    Attributes
+    ----------
+    moving : Moving, optional
+    held : list of Position
+        Those that are held back.
+    clock : int, optional
+        The latest time seen.
+    """
+
+    moving: Moving | None
+    held: list[Position]
+    clock: int | None
 
 
 class Tracker:
@@ -117,7 +135,8 @@ class Tracker:
         self.ways = Ways(matcher, position) if "cross" in kinds else None
         self.objects: dict[Key, Moving] = {}
         self._hysteresis = float(hysteresis)
-        self._order: InOrder[Position] = InOrder(duration("lateness_s", lateness_s))
+        self._lateness = duration("lateness_s", lateness_s)
+        self._order: InOrder[Position] = InOrder(self._lateness)
         self._at_once = lateness_s == 0
         self._forget_after = (
             None if forget_after_s is None else duration("forget_after_s", forget_after_s)
@@ -141,6 +160,10 @@ class Tracker:
         except FencepostError as error:
             self._refuse([(event, str(error))])
             return []
+        return self.push_position(position)
+
+    def push_position(self, position: Position) -> list[Notification]:
+        """The same for an event that was read already."""
         if not self._accepted(position):
             return []
         found: list[Notification] = []
@@ -182,6 +205,19 @@ class Tracker:
         self._sweep()
         return in_order(found)
 
+    def finish(self) -> list[Notification]:
+        """What is to be told of the positions that are held back, as no more will come."""
+        clock = self._order.clock
+        return [] if clock is None else self._released(clock + self._lateness)
+
+    def _released(self, time: int) -> list[Notification]:
+        """Let the clock be at a time, and take what is due by then."""
+        self._order.see(time)
+        found: list[Notification] = []
+        for one, watermark in self._due():
+            found += self.step(one, self._known(one.key, watermark))
+        return in_order(found)
+
     def tick(self, time: object) -> list[Notification]:
         """What is to be told because so much time went by, and nothing was heard.
 
@@ -193,10 +229,7 @@ class Tracker:
         time : datetime, ISO 8601 string or int
             Whatever comes is not older than this, but for `lateness_s`.
         """
-        self._order.see(instant(time))
-        found: list[Notification] = []
-        for one, watermark in self._due():
-            found += self.step(one, self._known(one.key, watermark))
+        found = self._released(instant(time))
         self._sweep(always=True)
         now = self._order.watermark
         assert now is not None
@@ -245,6 +278,27 @@ class Tracker:
         """The subscriptions that an object is told to be in, sorted."""
         moving = self.objects.get(key)
         return sorted(id for id, stay in moving.stays.items() if stay.told) if moving else []
+
+    def keep(self, key: Key) -> Kept:
+        """What is known of an object, for a tracker that knows it alone to go on with."""
+        held = [position for _, position in self._order.held(key)]
+        return Kept(self.objects.get(key), held, self._order.clock)
+
+    def restore(self, kept: Kept | None) -> None:
+        """Know of one object what was kept, or of none, and nothing else."""
+        self.objects.clear()
+        self._waiting.clear()
+        self._order = InOrder(self._lateness)
+        self._swept = None
+        if kept is None:
+            return
+        for position in kept.held:
+            self._order.add(position.key, position.time, position, None)
+        if kept.clock is not None:
+            self._order.see(kept.clock)
+        if kept.moving is not None:
+            self.objects[kept.moving.key] = kept.moving
+            self._note_waiting(kept.moving)
 
     def __len__(self) -> int:
         return len(self.objects)

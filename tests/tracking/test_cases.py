@@ -326,6 +326,12 @@ CASES = [
         options={"dwell_s": 60},
     ),
     Case(
+        "forgotten when silent, though known before",
+        [at(0, 5, 5), tick(1), at(100, 5, 5), at(301, 5, 5)],
+        [("enter", "depot", 0), ("enter", "depot", 301)],
+        options={"forget_after_s": 200},
+    ),
+    Case(
         "forgotten when silent",
         [at(0, 5, 5), at(100, 5, 5), at(301, 5, 5)],
         [("enter", "depot", 0), ("enter", "depot", 301)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
+import pickle
 from typing import Any
 
 import geopandas
@@ -267,3 +268,33 @@ def test_state_is_bounded() -> None:
     tracker.tick(NOON + dt.timedelta(hours=9))
     assert tracker.stats()["objects"] == 0
     assert tracker.stats()["forgotten"] == 101
+
+
+def test_who_is_forgotten_cannot_be_late() -> None:
+    tracker = fp.Tracker(depot(), key="vehicle", forget_after_s=200 * 60)
+    tracker.push(at(1000, 5, 5))
+    tracker.push(at(1190, 50, 50, "w"))
+    tracker.push(at(1210, 50, 50, "w"))  # too soon to look for the silent again
+    assert len(tracker) == 2
+    assert kinds(tracker.push(at(990, 5, 5))) == [("enter", "v", "depot")]
+    assert tracker.stats()["late"] == 0
+
+
+def test_what_is_kept_of_an_object_can_be_taken_up_elsewhere() -> None:
+    options: dict[str, Any] = {"on": ["enter", "exit"], "lateness_s": 120, "debounce_s": 60}
+    whole = fp.Tracker(depot(), key="vehicle", **options)
+    parts = [fp.Tracker(depot(), key="vehicle", **options) for _ in range(2)]
+    told = 0
+    for minute in range(20):
+        event = at(minute - minute % 3, 5 if minute // 5 % 2 else 50, 5)
+        wanted = whole.push(event)
+        told += len(wanted)
+        first, second = parts
+        assert first.push(event) == wanted
+        second.restore(pickle.loads(pickle.dumps(first.keep("v"))))
+        parts.reverse()
+    assert told
+    assert parts[0].finish() == whole.finish()
+    assert whole.stats()["held_back"] == 0
+    parts[0].restore(None)
+    assert len(parts[0]) == 0

@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
     from fencepost.match.simplify_many import simplify_many
+    from fencepost.tracking.notification import Notification
+    from fencepost.tracking.roaming import Encounter, Roaming
+    from fencepost.tracking.tracker import Tracker
 
 __all__ = [
     "Composite",
     "DeliveryError",
     "Detection",
     "Detector",
+    "Encounter",
     "Explanation",
     "FencepostError",
     "GeometryError",
@@ -46,8 +50,11 @@ __all__ = [
     "LanguageError",
     "Matcher",
     "ModelError",
+    "Notification",
     "Relation",
+    "Roaming",
     "StoreError",
+    "Tracker",
     "parse_ops4st",
     "parse_ops4st_event",
     "relate",
@@ -62,8 +69,12 @@ _LOADED_WHEN_USED = {
     "Composite": "fencepost.composite.model",
     "Detection": "fencepost.composite.detection",
     "Detector": "fencepost.composite.detector",
+    "Encounter": "fencepost.tracking.roaming",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
+    "Notification": "fencepost.tracking.notification",
+    "Roaming": "fencepost.tracking.roaming",
+    "Tracker": "fencepost.tracking.tracker",
     "parse_ops4st": "fencepost.composite.notation",
     "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ class Matcher:
         self._index = index
         self._density = None if density is None else checked_density(density)
         self._clock = clock
+        self._listeners: list[weakref.WeakMethod[Callable[[Iterable[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
@@ -295,6 +297,7 @@ class Matcher:
             tell("adding them to the others")
             self._shelves.push(shelf)
             self._engine.changed((id.as_py(), None) for id in compiled.ids)
+            self._tell(id.as_py() for id in compiled.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
@@ -302,6 +305,7 @@ class Matcher:
             was_there = self._shelves.remove(id)
             if was_there:
                 self._engine.changed([(id, None)])
+                self._tell((id,))
         return was_there
 
     def move(self, id: str, attribute: str, geometry: object) -> None:
@@ -339,6 +343,24 @@ class Matcher:
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
             self._engine.changed((one.id, one.filters) for one in subscriptions)
+            self._tell(one.id for one in subscriptions)
+
+    def on_change(self, listener: Callable[[Iterable[str]], None]) -> None:
+        """Have a method told the ids of subscriptions that come, go or are replaced.
+
+        It is called while the subscriptions are locked, and forgotten with the object that it is
+        a method of. Those that expire are not told.
+        """
+        self._listeners = [one for one in self._listeners if one() is not None]
+        self._listeners.append(weakref.WeakMethod(listener))
+
+    def _tell(self, ids: Iterable[str]) -> None:
+        if self._listeners:
+            changed = tuple(ids)
+            for listener in self._listeners:
+                method = listener()
+                if method is not None:
+                    method(changed)
 
     def _compiled(
         self, id: object, expression: object, subscriber: object, expires: object

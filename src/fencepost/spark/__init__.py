@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.parquet import write_matches, written_files
     from fencepost.spark.sinks.webhook import send_webhooks
     from fencepost.spark.token_counts import token_statistics
+    from fencepost.spark.tracking import track
 
 __all__ = [
     "BuiltIndex",
@@ -44,6 +45,7 @@ __all__ = [
     "session",
     "simplify",
     "token_statistics",
+    "track",
     "write_matches",
     "written_files",
 ]
@@ -68,6 +70,7 @@ _LATER = {
     "send_webhooks": "fencepost.spark.sinks.webhook",
     "simplify": "fencepost.spark.simplifying",
     "token_statistics": "fencepost.spark.token_counts",
+    "track": "fencepost.spark.tracking",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",
 }

@@ -1,0 +1,215 @@
+"""Moving things on DataFrames: a `Tracker` for each object, its state in Spark's state store.
+
+Rows are read where they are, and sent to the task that has their object; a row travels as its
+attributes, pickled. There a tracker over the mapped index goes on from what is kept of the object.
+Within a micro-batch the positions of an object are taken by their times. Each object has a clock of
+its own, as its state is all that its task knows: positions that are held back wait for later ones
+of the same object.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fencepost.errors import ModelError
+from fencepost.match import storage
+from fencepost.match.matcher import Matcher
+from fencepost.spark.matching import plainly
+from fencepost.tracking.notification import Notification
+from fencepost.tracking.reading import Names, read_table, rows_of
+from fencepost.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+_FIELDS = ("kind", "subscription", "subscriber", "time", "since", "told", "cause")
+_TIMES = ("time", "since", "told")
+_ROW = "fencepost_row"
+_KEY = "fencepost_key"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What all tasks of a call have in common."""
+
+    path: str
+    columns: tuple[str, ...]
+    names: Names
+    options: tuple[tuple[str, Any], ...]
+    text_keys: bool
+    silence_ms: int | None
+
+    def tracker(self) -> Tracker:
+        """A tracker over the index, kept by the worker; the positions that are refused are late."""
+        from fencepost.spark import worker
+
+        matcher = worker.matcher(self.path)
+        found = _last.get(self)
+        if found is None or found.matcher is not matcher:
+            _last.clear()
+            found = _last[self] = Tracker(
+                matcher,
+                self.names.key,
+                time=self.names.time,
+                position=self.names.position,
+                **dict(self.options),
+            )
+        return found
+
+
+_last: dict[_Task, Tracker] = {}  # that of the last task
+
+
+def track(
+    events: DataFrame,
+    path: str | Path,
+    key: str,
+    on: Iterable[str] = ("enter", "exit"),
+    *,
+    time: str = "time",
+    position: str = "geometry",
+    **options: Any,
+) -> DataFrame:
+    """What moving objects do to the subscriptions of an index: see `fencepost.Tracker`.
+
+    Parameters
+    ----------
+    events : DataFrame
+        Batch or streaming; a row is a position. The key is a string or a whole number.
+    path : str or Path
+        A folder that `build_index` or `Matcher.save` wrote and that every worker can read. A
+        stream takes up a newer version with the next micro-batch.
+    key, on, time, position
+        As of a `Tracker`.
+    **options
+        `dwell_s`, `debounce_s`, `hysteresis`, `lateness_s`, `gap_s` and `forget_after_s`, as of a
+        `Tracker`. In a stream, what is kept of an object goes when no row of it came for
+        `forget_after_s` by the clock of Spark, too.
+
+    Returns
+    -------
+    DataFrame
+        The key, `kind`, `subscription`, `subscriber`, the timestamps `time`, `since` and `told`
+        (cut to microseconds) and `cause`. In a stream, in append mode.
+
+    Notes
+    -----
+    A row that is no position stops the query; `events_of` and a filter set such rows aside before.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import IntegralType, StringType
+
+    for name in (key, time, position):
+        if events.columns.count(name) != 1:
+            have = ", ".join(events.columns)
+            raise ModelError(f"the events need one column {name!r}; they have: {have}")
+    kind = events.schema[key].dataType
+    if not isinstance(kind, (StringType, IntegralType)):
+        raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {kind}")
+    where = Path(path).absolute()
+    space = storage.columns_of(storage.manifest(where)).space
+    names = Names(key, time, position)
+    given = tuple(sorted({"on": tuple(on), **options}.items()))
+    Tracker(Matcher(space), key, time=time, position=position, **dict(given))  # checks the options
+    silence = options.get("forget_after_s")
+    task = _Task(
+        str(where),
+        tuple(events.columns),
+        names,
+        given,
+        isinstance(kind, StringType),
+        None if silence is None or not events.isStreaming else max(int(silence * 1000), 1),
+    )
+    key_type = "string" if task.text_keys else "long"
+    rows = plainly(events, events.columns).mapInArrow(
+        _Read(task), f"{_KEY} {key_type}, {_ROW} binary"
+    )
+    grouped = rows.groupBy(_KEY)
+    schema = f"{_KEY} {key_type}, " + ", ".join(
+        f"{name} {'long' if name in _TIMES else 'string'}" for name in _FIELDS
+    )
+    if events.isStreaming:
+        timeout = "NoTimeout" if task.silence_ms is None else "ProcessingTimeTimeout"
+        told = grouped.applyInPandasWithState(
+            _of_new(task), schema, "kept binary", "append", timeout
+        )
+    else:
+        told = grouped.applyInPandas(_of_all(task), schema)
+    instants = {name: F.timestamp_micros(F.floor(F.col(name) / F.lit(1000))) for name in _TIMES}
+    own = told.withColumns(instants)
+    return own.withColumns({_KEY: F.col(_KEY).cast(kind)}).toDF(key, *_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Rows to the positions of objects."""
+
+    task: _Task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        space = self.task.tracker().space
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).rename_columns(list(self.task.columns))
+            positions, bad = read_table(table, self.task.names, space)
+            if bad:
+                reasons = "; ".join(reason for _, reason in bad[:3])
+                raise ModelError(f"{len(bad)} rows are no positions: {reasons}")
+            events = rows_of(table)
+            packed = [
+                pickle.dumps(replace(one, event=events[one.event]))  # type: ignore[index]
+                for one in positions
+            ]
+            kind = pa.string() if self.task.text_keys else pa.int64()
+            keys = pa.array([one.key for one in positions], kind)
+            yield pa.RecordBatch.from_arrays([keys, pa.array(packed, pa.binary())], [_KEY, _ROW])
+
+
+def _of_all(task: _Task) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """From all positions of an object to what is told of it."""
+
+    def told(frame: pd.DataFrame) -> pd.DataFrame:
+        tracker = task.tracker()
+        tracker.restore(None)
+        return _frame(_pushed(tracker, [frame]) + tracker.finish())
+
+    return told
+
+
+def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
+    """From the new positions of an object to what is told of it, with the state and back to it."""
+
+    def told(key: tuple[Any], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        if state.hasTimedOut:
+            state.remove()
+            return
+        tracker = task.tracker()
+        tracker.restore(pickle.loads(state.get[0]) if state.exists else None)
+        found = _pushed(tracker, frames)
+        own = key[0] if task.text_keys else int(key[0])
+        state.update((pickle.dumps(tracker.keep(own)),))
+        if task.silence_ms is not None:
+            state.setTimeoutDuration(task.silence_ms)
+        yield _frame(found)
+
+    return told
+
+
+def _pushed(tracker: Tracker, frames: Iterable[pd.DataFrame]) -> list[Notification]:
+    positions = [pickle.loads(row) for frame in frames for row in frame[_ROW]]
+    positions.sort(key=lambda one: one.time)
+    return [one for position in positions for one in tracker.push_position(position)]
+
+
+def _frame(told: Sequence[Notification]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {_KEY: [one.key for one in told]}
+    columns |= {name: [getattr(one, name) for one in told] for name in _FIELDS}
+    return pd.DataFrame(columns)

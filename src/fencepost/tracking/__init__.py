@@ -1,0 +1,1 @@
+"""Moving things: who enters, leaves, crosses or stays where, and who is near whom."""

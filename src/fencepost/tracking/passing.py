@@ -1,0 +1,61 @@
+"""Which fences a way passes through: a second matcher that is asked about lines.
+
+For each subscription of the first it has one with what `places.passing` makes of it, so that an
+index finds them. It follows the first: an id that changed there is compiled anew when next asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from fencepost.match.catalogue import Subscription
+from fencepost.match.engines import condition_on
+from fencepost.match.matcher import Matcher
+from fencepost.tracking.places import passing
+
+
+class Ways:
+    """The subscriptions of a matcher, asked about the ways between positions."""
+
+    def __init__(self, matcher: Matcher, position: str) -> None:
+        self._matcher = matcher
+        self._position = position
+        self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
+        self._changed: set[str] = set()
+        with matcher._shelves.lock:
+            matcher.on_change(self._note)
+            self._changed.update(matcher.ids())
+
+    def _note(self, ids: Iterable[str]) -> None:
+        self._changed.update(ids)
+
+    def match(self, event: dict[str, object]) -> list[str]:
+        """The ids of the subscriptions that a way passes through."""
+        self._follow()
+        return self._lines.match(event)
+
+    def match_batch(self, table: object) -> pa.Table:
+        """The same for many ways, as `Matcher.match_batch`."""
+        self._follow()
+        return self._lines.match_batch(table)
+
+    def _follow(self) -> None:
+        """Take up what changed since."""
+        if not self._changed:
+            return
+        matcher, compiled = self._matcher, []
+        with matcher._shelves.lock:
+            changed, self._changed = self._changed, set()
+            for id in changed:
+                if id not in matcher:
+                    self._lines.unsubscribe(id)
+                    continue
+                shelf, row = matcher._shelves.find(id)
+                condition = passing(condition_on(shelf, row, matcher._columns), self._position)
+                filters = self._lines._filters(condition)
+                expires = int(shelf.expires[row])
+                compiled.append(Subscription(id, condition, id, expires, filters))
+            if compiled:
+                self._lines._add(compiled, replace=True)

@@ -1,0 +1,176 @@
+"""Positions of moving objects, read from events and from rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from fencepost.errors import GeometryError, ModelError
+from fencepost.kernels.shapes import POINTS, ShapeArrays
+from fencepost.match.engines import _python_values
+from fencepost.model.event import Row, attributes
+from fencepost.model.geoarrow import with_named_geometries
+from fencepost.model.geometry import Shapes
+from fencepost.model.raw_shapes import shown
+from fencepost.model.space import OUTSIDE, Space
+from fencepost.model.times import SECOND
+from fencepost.plan.values import is_missing, nanoseconds_of
+from fencepost.tracking.notification import Key
+
+Point: TypeAlias = tuple[float, float]
+BadRows: TypeAlias = list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Which attributes say which object it is, when and where."""
+
+    key: str
+    time: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an object was at a time, in nanoseconds.
+
+    Attributes
+    ----------
+    point : tuple of float, optional
+        None where the position is no single point.
+    event : Row or int
+        Its attributes; or the row of the table that it is in.
+    """
+
+    key: Key
+    time: int
+    point: Point | None
+    event: Row | int
+
+
+def read_event(event: object, names: Names, space: Space) -> Position:
+    """The position that an event is; raises ModelError where it is none."""
+    values = Row(attributes(event))
+    key, time = key_of(values.get(names.key), names), time_of(values.get(names.time), names)
+    place = values.get(names.position)
+    if is_missing(place):
+        raise ModelError(f"the event has no {names.position!r}; a position must say where it is")
+    try:
+        shapes = Shapes.read_one(place)
+    except GeometryError as error:
+        raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
+    if len(shapes.rows_outside(space)):
+        raise ModelError(f"the {names.position!r} of the event has {OUTSIDE}")
+    return Position(key, time, _single_point(shapes.arrays, 0), values)
+
+
+def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Position], BadRows]:
+    """The positions in a table, row by row, and why the other rows are none."""
+    for name in (names.key, names.time, names.position):
+        if table.column_names.count(name) != 1:
+            have = ", ".join(table.column_names)
+            raise ModelError(f"the table needs one column {name!r}; it has: {have}")
+    keys = table.column(names.key).to_pylist()
+    times = _times(table.column(names.time))
+    named = with_named_geometries(table.select([names.position]), (names.position,))
+    places = named.column(0).combine_chunks()
+    shapes = Shapes.read(places.chunk(0) if isinstance(places, pa.ChunkedArray) else places)
+    problems = {one.row: str(one) for one in shapes.problems}
+    problems |= {one.row: str(one) for one in shapes.problems_outside(space)}
+    good: list[Position] = []
+    bad: BadRows = []
+    dimensions = shapes.arrays.shapes["dimension"]
+    for row, (key, time) in enumerate(zip(keys, times, strict=True)):
+        try:
+            if row in problems or dimensions[row] < 0:
+                reason = problems.get(row, "it is missing")
+                raise ModelError(f"the {names.position!r} of the event cannot be used: {reason}")
+            own, instant = key_of(key, names), time_of(time, names)
+        except ModelError as error:
+            bad.append((row, str(error)))
+        else:
+            good.append(Position(own, instant, _single_point(shapes.arrays, row), row))
+    return good, bad
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """The rows of a table as events."""
+    columns = [_python_values(name, table.column(name)) for name in table.column_names]
+    return [Row(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def key_of(value: object, names: Names) -> Key:
+    """The key of an object; raises ModelError where a value is none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return int(value)
+    raise ModelError(
+        f"the {names.key!r} of the event must be a string or a whole number, to tell which object "
+        f"it is; saw {shown(value)}"
+    )
+
+
+def time_of(value: object, names: Names) -> int:
+    """The time of a position; raises ModelError where a value is none."""
+    instant = value if type(value) is _Instant else nanoseconds_of(value)
+    if instant is None:
+        raise ModelError(
+            f"the {names.time!r} of the event must be a time, as a datetime or in ISO 8601; saw "
+            f"{shown(value)}"
+        )
+    return int(instant)
+
+
+def duration(name: str, seconds: object) -> int:
+    """Seconds as nanoseconds; raises ModelError where a value is none."""
+    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not number or not isfinite(seconds) or seconds < 0:  # type: ignore[arg-type, operator]
+        raise ModelError(f"{name} must be a number of seconds from 0 on; saw {shown(seconds)}")
+    return round(seconds * SECOND)  # type: ignore[operator]
+
+
+def instant(value: object) -> int:
+    """A time that a caller gives: nanoseconds since 1970, a datetime or ISO 8601."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    found = nanoseconds_of(value)
+    if found is None:
+        raise ModelError(
+            "give a time as a datetime, in ISO 8601 or in nanoseconds since 1970; saw "
+            f"{shown(value)}"
+        )
+    return found
+
+
+class _Instant(int):
+    """Nanoseconds that were a time already."""
+
+
+def _times(column: pa.ChunkedArray) -> Sequence[object]:
+    if pa.types.is_timestamp(column.type):
+        try:
+            whole = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
+            return [None if time is None else _Instant(time) for time in whole]
+        except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
+            pass
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _single_point(g: ShapeArrays, row: int) -> Point | None:
+    if g.shapes["dimension"][row] != POINTS:
+        return None
+    chain = int(g.shapes["chain"][row])
+    first, stop = int(g.chains["start"][chain]), int(g.chains["start"][chain + 1])
+    return (float(g.x[first]), float(g.y[first])) if stop - first == 1 else None
+
+
+def as_mapping(event: Row | int) -> Mapping[str, object]:
+    """The attributes of a position that is not a row of a table."""
+    assert isinstance(event, Row)
+    return event

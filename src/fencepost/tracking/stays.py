@@ -1,0 +1,164 @@
+"""In which fences an object is, and what becomes of that with each position.
+
+A *fence* is a subscription. The `fences` of an object are those that its last position was in. What
+was *told* may lag behind: a change must hold for `debounce` before it is told, and one that is
+undone in the meantime never is. A `Stay` is a fence that the object is told to be in, or will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from fencepost.tracking.notification import MOVEMENT, RULE, Key, Notification
+
+MOST_LEFT = 16  # fences that an object is remembered to have left, for "outside"
+NEVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is told, and when; times in nanoseconds."""
+
+    on: frozenset[str]
+    debounce: int = 0
+    dwell: int = 0
+
+
+@dataclass(slots=True)
+class Stay:
+    """An object in a fence.
+
+    Attributes
+    ----------
+    told : bool
+        Whether the object is told to be in.
+    since : int
+        The first position in it.
+    changed : int, optional
+        Since when positions say otherwise than was told.
+    """
+
+    subscriber: str
+    told: bool
+    since: int
+    changed: int | None
+    dwelt: bool = False
+
+
+@dataclass(slots=True)
+class Moving:
+    """What is known of an object: its last position, and its stays."""
+
+    key: Key
+    time: int
+    event: Mapping[str, object]
+    point: tuple[float, float] | None
+    fences: tuple[str, ...] = ()  # sorted
+    stays: dict[str, Stay] = field(default_factory=dict)
+    left: dict[str, tuple[str, int]] = field(default_factory=dict)  # subscriber, and when
+
+    def next_due(self, rules: Rules) -> int:
+        """Until when positions in the same fences change nothing that is told."""
+        if any(stay.changed is not None for stay in self.stays.values()):
+            return 0
+        if "dwell" not in rules.on:
+            return NEVER
+        waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)
+        return min(waiting, default=NEVER - rules.dwell) + rules.dwell
+
+
+def change(
+    moving: Moving,
+    fences: Set[str],
+    by_rule: Collection[str],
+    time: int,
+    rules: Rules,
+    subscriber_of: Callable[[str], str],
+    event: Mapping[str, object] | None,
+) -> Iterator[Notification]:
+    """Let an object be in these fences at a time; what is to be told.
+
+    by_rule : the fences whose change is not the object's doing; it is told at once.
+    event : the position; without one, only what changed by rule is looked at.
+    """
+    looked_at = by_rule if event is None else fences | moving.stays.keys()
+    for id in sorted(looked_at):
+        stay = moving.stays.get(id)
+        if stay is None:
+            stay = moving.stays[id] = Stay(subscriber_of(id), False, time, None)
+        if stay.told == (id in fences):
+            stay.changed = None
+            if not stay.told:
+                del moving.stays[id]
+            continue
+        if stay.changed is None:
+            stay.changed = time
+        cause = RULE if id in by_rule else MOVEMENT
+        yield from _settled(moving, id, stay, time, rules, cause, event)
+    moving.fences = tuple(sorted(fences))
+
+
+def wait(
+    moving: Moving, time: int, rules: Rules, event: Mapping[str, object] | None
+) -> Iterator[Notification]:
+    """What is to be told since time went by, and what is told of every position."""
+    for id, stay in sorted(moving.stays.items()):
+        if stay.changed is not None:
+            yield from _settled(moving, id, stay, time, rules, MOVEMENT, event)
+        if not stay.told or stay.changed is not None:
+            continue
+        told = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+        if "dwell" in rules.on and not stay.dwelt and time - stay.since >= rules.dwell:
+            stay.dwelt = True
+            yield Notification("dwell", *told)
+
+
+def each_position(
+    moving: Moving, time: int, rules: Rules, event: Mapping[str, object]
+) -> Iterator[Notification]:
+    """What is told of every position: the fences that the object is in, or has left."""
+    if "inside" in rules.on:
+        for id, stay in sorted(moving.stays.items()):
+            if stay.told:
+                told = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+                yield Notification("inside", *told)
+    if "outside" in rules.on:
+        for id, (subscriber, since) in sorted(moving.left.items()):
+            told = (moving.key, id, subscriber, time, since, time, MOVEMENT, event)
+            yield Notification("outside", *told)
+
+
+def _settled(
+    moving: Moving,
+    id: str,
+    stay: Stay,
+    time: int,
+    rules: Rules,
+    cause: str,
+    event: Mapping[str, object] | None,
+) -> Iterator[Notification]:
+    """Tell a change if it has held for long enough."""
+    began = stay.changed
+    if began is None or (cause == MOVEMENT and time - began < rules.debounce):
+        return
+    stay.changed = None
+    if stay.told:
+        kind, since = "exit", stay.since
+        stay.told = False
+        del moving.stays[id]
+        _remember(moving, id, stay.subscriber, began, rules)
+    else:
+        kind, since = "enter", began
+        stay.told, stay.since, stay.dwelt = True, began, False
+        moving.left.pop(id, None)
+    if kind in rules.on:
+        yield Notification(kind, moving.key, id, stay.subscriber, began, since, time, cause, event)
+
+
+def _remember(moving: Moving, id: str, subscriber: str, when: int, rules: Rules) -> None:
+    if "outside" not in rules.on:
+        return
+    moving.left[id] = (subscriber, when)
+    if len(moving.left) > MOST_LEFT:
+        del moving.left[next(iter(moving.left))]

@@ -1,0 +1,230 @@
+"""A slow, plain replay of what a tracker is given: the oracle of its tests.
+
+It looks at every object and every fence with every position, asks the reference evaluator whether
+an event matches, and Shapely about ways and distances. It shares nothing with `fencepost.tracking`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+import shapely
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.language.parse import parse
+from fencepost.match.reference.evaluate import matches
+
+SECOND = 1_000_000_000
+Told: TypeAlias = tuple[str, str, str, int, int, int, str]
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A place on the lattice, and what must be true besides."""
+
+    function: str
+    place: BaseGeometry
+    distance: float = 0.0
+    least: int = 0
+
+    @property
+    def expression(self) -> str:
+        extra = f", {self.distance}" if self.function in ("S_DWITHIN", "S_BEYOND") else ""
+        return f"{self.function}(geometry, {self.place.wkt}{extra}) AND n >= {self.least}"
+
+    def holds(self, event: dict[str, Any]) -> bool:
+        return bool(matches(_parsed(self.expression), event))
+
+    def nearly_holds(self, event: dict[str, Any], by: float) -> bool:
+        """Whether a point at most so far away would match."""
+        point = shapely.from_wkt(event["geometry"])
+        if event["n"] < self.least:
+            return False
+        if self.function == "S_DISJOINT":
+            return not self.place.intersects(point) or self.place.boundary.distance(point) <= by
+        if self.function == "S_BEYOND":
+            return bool(self.place.distance(point) >= self.distance - by)
+        return bool(self.place.distance(point) <= self.distance + by)
+
+    def passed(self, start: BaseGeometry, event: dict[str, Any]) -> bool:
+        end = shapely.from_wkt(event["geometry"])
+        if event["n"] < self.least or start == end:
+            return False
+        way = shapely.LineString((start, end))
+        if self.function == "S_INTERSECTS":
+            return bool(self.place.intersects(way))
+        if self.function == "S_WITHIN":  # of an area: its interior
+            return bool(way.relate(self.place)[0] != "F")
+        if self.function == "S_DISJOINT":
+            return bool(not self.place.covers(way))
+        if self.function == "S_BEYOND":  # of a point: farthest at an end
+            return any(self.place.distance(one) > self.distance for one in (start, end))
+        return bool(self.place.distance(way) <= self.distance)
+
+
+_parsed = cache(parse)
+
+
+@dataclass
+class Pair:
+    """An object and a fence."""
+
+    raw: bool = False
+    told: bool = False
+    since: int = 0
+    changed: int | None = None
+    dwelt: bool = False
+    left: int | None = None
+
+
+@dataclass
+class Replay:
+    """What a `Tracker` would be given, and what it should tell."""
+
+    on: frozenset[str]
+    debounce: int = 0
+    dwell: int = 0
+    hysteresis: float = 0.0
+    lateness: int = 0
+    gap: int | None = None
+    forget: int | None = None
+    fences: dict[str, Fence] = field(default_factory=dict)
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+    last: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], Pair] = field(default_factory=dict)
+    clock: int | None = None
+    late: int = 0
+
+    def push(self, event: dict[str, Any]) -> list[Told]:
+        key, time = event["vehicle"], event["ns"]
+        self._forget()
+        last = self.last.get(key)
+        same = any(one["vehicle"] == key and one["ns"] == time for one in self.waiting)
+        if same or (last is not None and time <= last["ns"]):
+            self.late += 1
+            return []
+        self.waiting.append(event)
+        self.clock = time if self.clock is None else max(self.clock, time)
+        return self._release()
+
+    def tick(self, time: int) -> list[Told]:
+        self.clock = time if self.clock is None else max(self.clock, time)
+        told = self._release()
+        self._forget()
+        now = self.clock - self.lateness
+        for key, last in self.last.items():
+            for id in self._ids():
+                if now > last["ns"]:
+                    told += self._wait(key, id, now)
+        return sorted(told)
+
+    def refresh(self) -> list[Told]:
+        self._forget()
+        told: list[Told] = []
+        for key, last in self.last.items():
+            when = max(last["ns"], self.clock - self.lateness)  # type: ignore[operator]
+            for id in self._ids():
+                pair = self._pair(key, id)
+                now = self._in(key, id, last)
+                if now != pair.raw:
+                    told += self._change(key, id, now, when, "rule")
+        return sorted(told)
+
+    def _forget(self) -> None:
+        if self.forget is None or self.clock is None:
+            return
+        for key in list(self.last):
+            if self.clock - self.lateness - self.last[key]["ns"] > self.forget:
+                del self.last[key]
+                self.pairs = {at: pair for at, pair in self.pairs.items() if at[0] != key}
+
+    def _release(self) -> list[Told]:
+        told: list[Told] = []
+        assert self.clock is not None
+        due = [one for one in self.waiting if one["ns"] <= self.clock - self.lateness]
+        for event in sorted(due, key=lambda one: one["ns"]):
+            self.waiting.remove(event)
+            self._forget()
+            told += self._position(event)
+        return sorted(told)
+
+    def _position(self, event: dict[str, Any]) -> list[Told]:
+        key, time = event["vehicle"], event["ns"]
+        last = self.last.get(key)
+        told: list[Told] = []
+        for id in self._ids():
+            pair = self._pair(key, id)
+            now = self._in(key, id, event)
+            before = last is not None and self._in(key, id, last)
+            if last is not None and not pair.raw and not now and not before:
+                told += self._cross(key, id, last, event)
+            by_rule = last is not None and now != pair.raw and now == before
+            cause = "rule" if by_rule else "movement"
+            told += self._change(key, id, now, time, cause)
+            told += self._wait(key, id, time)
+            if "inside" in self.on and pair.told:
+                told.append(("inside", key, id, time, pair.since, time, "movement"))
+            if "outside" in self.on and pair.left is not None and id in self.fences:
+                told.append(("outside", key, id, time, pair.left, time, "movement"))
+            if id not in self.fences:
+                pair.left = None
+        self.last[key] = event
+        return told
+
+    def _ids(self) -> list[str]:
+        return sorted({*self.fences, *(id for _, id in self.pairs)})
+
+    def _pair(self, key: str, id: str) -> Pair:
+        return self.pairs.setdefault((key, id), Pair())
+
+    def _in(self, key: str, id: str, event: dict[str, Any]) -> bool:
+        fence = self.fences.get(id)
+        if fence is None:
+            return False
+        held = self.hysteresis > 0 and self._pair(key, id).raw
+        return fence.holds(event) or (held and fence.nearly_holds(event, self.hysteresis))
+
+    def _cross(self, key: str, id: str, last: dict[str, Any], event: dict[str, Any]) -> list[Told]:
+        short = self.gap is None or event["ns"] - last["ns"] <= self.gap
+        if "cross" not in self.on or not short or id not in self.fences:
+            return []
+        if not self.fences[id].passed(shapely.from_wkt(last["geometry"]), event):
+            return []
+        return [("cross", key, id, event["ns"], last["ns"], event["ns"], "movement")]
+
+    def _change(self, key: str, id: str, now: bool, time: int, cause: str) -> list[Told]:
+        pair = self._pair(key, id)
+        pair.raw = now
+        if now == pair.told:
+            pair.changed = None
+            return []
+        if pair.changed is None:
+            pair.changed = time
+        if cause == "rule" or time - pair.changed >= self.debounce:
+            return self._tell(key, id, time, cause)
+        return []
+
+    def _wait(self, key: str, id: str, time: int) -> list[Told]:
+        pair = self._pair(key, id)
+        told: list[Told] = []
+        if pair.changed is not None and time - pair.changed >= self.debounce:
+            told += self._tell(key, id, time, "movement")
+        due = pair.told and pair.changed is None and not pair.dwelt
+        if "dwell" in self.on and due and time - pair.since >= self.dwell:
+            pair.dwelt = True
+            told.append(("dwell", key, id, time, pair.since, time, "movement"))
+        return told
+
+    def _tell(self, key: str, id: str, time: int, cause: str) -> list[Told]:
+        pair = self._pair(key, id)
+        began = pair.changed
+        assert began is not None
+        pair.changed, pair.told = None, not pair.told
+        if pair.told:
+            pair.since, pair.dwelt, pair.left = began, False, None
+        else:
+            pair.left = began
+        kind = "enter" if pair.told else "exit"
+        return [(kind, key, id, began, pair.since, time, cause)] if kind in self.on else []

@@ -1,0 +1,177 @@
+"""Trackers against a plain replay; and one position at a time against tables of them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import shapely
+from hypothesis import Phase, given, settings
+
+import fencepost as fp
+from fencepost.model.times import format_instant
+from tests.match.strategies import examples
+from tests.tracking.replay import SECOND, Fence, Replay
+
+KINDS = ("enter", "exit", "cross", "dwell", "inside", "outside")
+PLACES = [
+    shapely.box(0, 0, 3, 3),
+    shapely.box(2, 1, 5, 6),
+    shapely.from_wkt("POLYGON ((1 1, 6 1, 6 6, 1 6, 1 1), (2 2, 2 5, 5 5, 5 2, 2 2))"),
+    shapely.from_wkt("POLYGON ((0 6, 3 2, 6 6, 0 6))"),
+    shapely.from_wkt("MULTIPOLYGON (((0 0, 1 0, 1 6, 0 6, 0 0)), ((4 0, 6 0, 6 6, 4 6, 4 0)))"),
+]
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a seed has no simpler one
+IDS = ("a", "b", "c", "d", "e")
+
+
+def a_fence(rng: random.Random) -> Fence:
+    least = rng.choice([0, 0, 0, 2])
+    if rng.random() < 0.6:
+        function = rng.choice(["S_INTERSECTS", "S_WITHIN", "S_DISJOINT"])
+        return Fence(function, rng.choice(PLACES), least=least)
+    place = shapely.Point(rng.randrange(7), rng.randrange(7))
+    function = rng.choice(["S_DWITHIN", "S_DWITHIN", "S_BEYOND"])
+    return Fence(function, place, rng.choice([1.0, 2.0, 2.25]), least)
+
+
+def event(key: str, second: int, x: int, y: int, n: int) -> dict[str, Any]:
+    time = second * SECOND
+    return {
+        "vehicle": key,
+        "ns": time,
+        "time": format_instant(time),
+        "geometry": f"POINT ({x} {y})",
+        "n": n,
+    }
+
+
+class Walks:
+    """Two vehicles that walk over the lattice; some of their positions arrive late, or twice."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._at = {"v": (0, 3), "w": (3, 3)}
+        self.second = 0
+
+    def next(self) -> dict[str, Any]:
+        rng = self._rng
+        key = rng.choice(["v", "v", "w"])
+        x, y = self._at[key]
+        if rng.random() < 0.8:
+            x, y = (min(max(c + rng.choice([-3, -1, 0, 0, 1, 3]), 0), 6) for c in (x, y))
+        self._at[key] = x, y
+        self.second += rng.choice([0, 1, 1, 2, 2, 3, 6, 20])
+        late = rng.choice([0, 0, 0, 0, 1, 4, 9])
+        return event(key, max(self.second - late, 0), x, y, rng.choice([1, 2, 2]))
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "on": st.one_of(
+            st.just(frozenset(KINDS)),
+            st.sampled_from([frozenset(KINDS[:2]), frozenset(KINDS[2:4]), frozenset(KINDS[:4])]),
+            st.sets(st.sampled_from(KINDS), min_size=1).map(frozenset),
+        ),
+        "debounce_s": st.sampled_from([0, 0, 3, 10]),
+        "dwell_s": st.sampled_from([0, 5, 12]),
+        "hysteresis": st.sampled_from([0.0, 0.0, 0.75, 1.5]),
+        "lateness_s": st.sampled_from([0, 0, 5, 20]),
+        "gap_s": st.sampled_from([None, 8]),
+        "forget_after_s": st.sampled_from([None, 15]),
+    }
+)
+
+
+def tracker_of(matcher: fp.Matcher, options: dict[str, Any]) -> fp.Tracker:
+    given = {name: value for name, value in options.items() if name != "dwell_s"}
+    if "dwell" in options["on"]:
+        given["dwell_s"] = options["dwell_s"]
+    return fp.Tracker(matcher, "vehicle", **given)
+
+
+def replay_of(options: dict[str, Any]) -> Replay:
+    gap, forget = options["gap_s"], options["forget_after_s"]
+    return Replay(
+        options["on"],
+        options["debounce_s"] * SECOND,
+        options["dwell_s"] * SECOND,
+        options["hysteresis"],
+        options["lateness_s"] * SECOND,
+        None if gap is None else gap * SECOND,
+        None if forget is None else forget * SECOND,
+    )
+
+
+def plain(found: list[fp.Notification]) -> list[tuple[Any, ...]]:
+    return sorted(
+        (one.kind, one.key, one.subscription, one.time, one.since, one.told, one.cause)
+        for one in found
+    )
+
+
+def subscribed(rng: random.Random) -> tuple[fp.Matcher, dict[str, Fence]]:
+    matcher = fp.Matcher()
+    fences = {id: a_fence(rng) for id in rng.sample(IDS, 3)}
+    for id, fence in fences.items():
+        matcher.subscribe(id, fence.expression)
+    return matcher, fences
+
+
+@settings(examples(40), phases=NO_SHRINKING)
+@given(OPTIONS, st.integers(0, 2**32))
+def test_a_tracker_tells_what_a_plain_replay_does(options: dict[str, Any], seed: int) -> None:
+    rng = random.Random(seed)
+    matcher, fences = subscribed(rng)
+    replay = replay_of(options)
+    replay.fences.update(fences)
+    tracker = tracker_of(matcher, options)
+    walks = Walks(rng)
+    for number in range(40):
+        what = rng.random()
+        if what < 0.75:
+            step = walks.next()
+            assert plain(tracker.push(step)) == replay.push(step), (number, step)
+        elif what < 0.8:
+            time = (walks.second + rng.choice([0, 3, 10])) * SECOND
+            assert plain(tracker.tick(time)) == replay.tick(time), number
+        elif what < 0.85:
+            assert plain(tracker.refresh()) == (replay.refresh() if replay.last else []), number
+        elif what < 0.9:
+            id = rng.choice(IDS)
+            matcher.unsubscribe(id)
+            replay.fences.pop(id, None)
+        else:
+            id, fence = rng.choice(IDS), a_fence(rng)
+            matcher.subscribe(id, fence.expression, replace=True)
+            replay.fences[id] = fence
+    assert tracker.stats()["late"] == replay.late
+    assert tracker.stats()["held_back"] == len(replay.waiting)
+
+
+@settings(examples(40), phases=NO_SHRINKING)
+@given(OPTIONS, st.integers(0, 2**32))
+def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> None:
+    rng = random.Random(seed)
+    matcher, _ = subscribed(rng)
+    single, bulk = tracker_of(matcher, options), tracker_of(matcher, options)
+    schema = pa.schema(
+        [(name, pa.string()) for name in ("vehicle", "time", "geometry")] + [("n", pa.int64())]
+    )
+    walks = Walks(rng)
+    for _ in range(6):
+        if rng.random() < 0.3:
+            matcher.subscribe(rng.choice(IDS), a_fence(rng).expression, replace=True)
+        given = (walks.next() for _ in range(rng.choice([0, 1, 4, 12])))
+        rows = [{name: row[name] for name in schema.names} for row in given]
+        one_by_one = [told for row in rows for told in single.push(row)]
+        together = bulk.push_batch(pa.Table.from_pylist(rows, schema=schema))
+        assert plain(together) == plain(one_by_one)
+        by_name = {(one.kind, one.key, one.subscription, one.told): one.event for one in one_by_one}
+        for one in together:
+            assert one.event == by_name[one.kind, one.key, one.subscription, one.told]
+    ignored = ("objects", "stays", "forgotten")  # the silent are dropped sooner or later
+    for name, value in single.stats().items():
+        assert name in ignored or bulk.stats()[name] == value

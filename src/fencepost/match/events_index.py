@@ -71,7 +71,7 @@ class EventsTable:
         self.index: MultiLevelIndex | StandardIndex = (
             MultiLevelIndex() if version == "ops4st" else StandardIndex()
         )
-        self._slots = Slots()
+        self._slots = _Slots()
         self._entries: dict[int, _Entry] = {}
         self._free: list[int] = []
         self._numbers: dict[Hashable, list[int]] = {}  # of each subscription's entries
@@ -103,7 +103,7 @@ class EventsTable:
         """Every subscription of which a filter holds."""
         found: set[Hashable] = set()
         holding: dict[Filter, bool] = {}
-        answers = self.index.match_many(self._slots.laid_out([event]))
+        answers = self.index.match_many(self.laid_out([event]))
         for number, sure in zip(answers.numbers.tolist(), answers.sure.tolist(), strict=True):
             entry = self._entries[number]
             if entry.subscription in found:
@@ -116,6 +116,14 @@ class EventsTable:
             if sure or any(place(event) for place in entry.places):
                 found.add(entry.subscription)
         return found
+
+    def laid_out(self, events: Sequence[EventValues]) -> Events:
+        """Events as `index` takes them, until other attributes are asked about."""
+        return self._slots.laid_out(events)
+
+    def subscription(self, number: int) -> Any:
+        """Whose entry a number of `index` is."""
+        return self._entries[number].subscription
 
     def match_interfaces(self, event: EventValues) -> set[str]:
         """The subscribers of those."""
@@ -182,7 +190,7 @@ def _on_boundary(term: Term) -> Term | None:
 
 
 def _compiled(
-    terms: Filter, places: tuple[Term, ...], slots: Slots
+    terms: Filter, places: tuple[Term, ...], slots: _Slots
 ) -> tuple[Asked, Filter, tuple[Verified, ...]]:
     """What an index gets, what is left of the terms, and how the operator is verified."""
     rest = list(terms)
@@ -223,7 +231,7 @@ def _asks_for_near(check: NearCheck, negated: bool) -> bool:
     return (check.function is Near.S_BEYOND) == negated
 
 
-def _operator(term: Term, slots: Slots) -> Region:
+def _operator(term: Term, slots: _Slots) -> Region:
     """The operator of a term that has a rank."""
     check = term.check
     assert isinstance(check, RelateCheck | NearCheck)
@@ -267,7 +275,7 @@ def _hull(x: Floats, y: Floats) -> Hulls:
 # --------------------------------------------------------------------------------------- events
 
 
-class Slots:
+class _Slots:
     """The attributes that subscriptions ask about, by type, and events as those."""
 
     def __init__(self) -> None:

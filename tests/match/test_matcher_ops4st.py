@@ -92,6 +92,11 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
+def read(text: str, **settings: Any) -> Any:
+    """An expression in the notation: one event each, so no composite."""
+    return fp.parse_ops4st(text, **settings)
+
+
 def filled(index: str, conditions: list[Any]) -> Matcher:
     matcher = Matcher(index=index)
     for number, condition in enumerate(conditions):
@@ -123,7 +128,7 @@ def test_expressions_match_as_the_oracle_says(
 def test_the_notation_matches_as_the_oracle_says(
     texts: list[str], events: list[dict[str, Any]]
 ) -> None:
-    parsed = [fp.parse_ops4st(text, geometry="g") for text in texts]
+    parsed = [read(text, geometry="g") for text in texts]
     for index in VERSIONS:
         matcher = filled(index, parsed)
         for event in events:
@@ -148,7 +153,7 @@ def test_thousands_that_come_and_go(index: str) -> None:
     order = random.Random(5)
     for step in range(8):
         for k in range(step * 180, step * 180 + 180):
-            matcher.subscribe(ids[k], fp.parse_ops4st(texts[k]))
+            matcher.subscribe(ids[k], read(texts[k]))
             living[ids[k]] = k
         for id in order.sample(sorted(living), 100 if step < 6 else len(living) - 50):
             matcher.unsubscribe(id)
@@ -177,8 +182,8 @@ def test_equal_atomic_subscriptions_and_regions_are_kept_once() -> None:
     assert matcher.stats()["trees"] == matcher.stats()["regions"] == 0
     for k in range(20):
         square = "(0,0),(4,0),(4,4),(0,4)"
-        matcher.subscribe(f"in{k}", fp.parse_ops4st(f"@({square})(ARITH:age={k % 2})"))
-        matcher.subscribe(f"near{k}", fp.parse_ops4st(f"DIST((9,{k});<;2)(ARITH:age={k % 2})"))
+        matcher.subscribe(f"in{k}", read(f"@({square})(ARITH:age={k % 2})"))
+        matcher.subscribe(f"near{k}", read(f"DIST((9,{k});<;2)(ARITH:age={k % 2})"))
     stats = matcher.stats()
     assert stats["entries"] == 40
     assert stats["atomic_subscriptions"] == 2
@@ -203,7 +208,7 @@ def test_the_third_level_reaches_as_far_as_its_operator(index: str) -> None:
         "meets": f"OVLP({square})",
         "in": f"@({square})",
     }.items():
-        matcher.subscribe(id, fp.parse_ops4st(f"{operator}()"))
+        matcher.subscribe(id, read(f"{operator}()"))
     assert matcher.match({"geometry": "POINT (6 2)"}) == ["near", "same"]
     assert matcher.match({"geometry": "POINT (9 2)"}) == ["far"]
     assert matcher.match({"geometry": "POLYGON ((-1 1, 5 1, 5 2, -1 2, -1 1))"}) == [
@@ -217,7 +222,7 @@ def test_the_third_level_reaches_as_far_as_its_operator(index: str) -> None:
 def test_a_table_of_events_and_a_saved_index(index: str, tmp_path: Any) -> None:
     matcher = Matcher()
     for k in range(100):
-        matcher.subscribe(f"s{k:02}", fp.parse_ops4st(f'DIST(({k},0);<=;1)(STRING:s="a")'))
+        matcher.subscribe(f"s{k:02}", read(f'DIST(({k},0);<=;1)(STRING:s="a")'))
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index", index=index)
     events = [{"s": "a", "geometry": f"POINT ({k} 0)"} for k in range(0, 99, 7)]

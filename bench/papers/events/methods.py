@@ -162,7 +162,9 @@ def _add_ours(
     table = as_table(scenario)
     block = handle(block_of_table(matcher._columns, table))
     runner, now = Runner(), time.time_ns()
-    ids = [np.array([int(id) for id in shelf.ids], np.int64) for shelf in shelves]
+    ids = [
+        np.array([int(shelf.ids[row]) for row in range(len(shelf))], np.int64) for shelf in shelves
+    ]
     built.nbytes[KERNEL + suffix] = int(matcher.stats()["bytes"])
 
     def pairs(parts: list[Any]) -> Pairs:

@@ -21,13 +21,13 @@ def run(
     quick: bool,
     seed: int,
     scale: int | None = None,
+    source: str | None = None,
     progress: Progress,
-    **asked: Any,
 ) -> Report:
     """Measure one figure; without a scale it has its own number of subscriptions."""
     chosen = FIGURES[figure]
     sizes = chosen.QUICK if quick else chosen.FULL
     if scale is not None and hasattr(sizes, "scale"):
         sizes = replace(sizes, scale=scale)
-    report: Report = chosen.run(sizes, seed=seed, progress=progress, **asked)
+    report: Report = chosen.run(sizes, seed=seed, source=source, progress=progress)
     return report

@@ -11,7 +11,7 @@ from bench.report import Report
 FULL, QUICK = growth.FULL, growth.QUICK
 
 
-def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
-    """Measure and check."""
+def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
+    """Measure and check; there is no other source than the seed."""
     title = "Figure 6: the shop scenario, @(rectangle)"
     return growth.run("shop", title, scenarios.shop, sizes, seed=seed, progress=progress)

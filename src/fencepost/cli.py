@@ -105,6 +105,13 @@ class SpatiotextualFigure(StrEnum):
     TEXT = "text"
 
 
+class EventsFigure(StrEnum):
+    """What `fencepost bench events` measures."""
+
+    TAXI = "taxi"
+    SHOP = "shop"
+
+
 class PeersFigure(StrEnum):
     """What `fencepost bench peers` measures."""
 
@@ -168,6 +175,7 @@ def fencepost(
       fencepost bench regions     repeat the experiments of the paper on regions
       fencepost bench spatiotextual
                                   the same for words and rectangles
+      fencepost bench events      the same for events in space
       fencepost bench peers       beside Shapely, KD-trees and PostGIS
       fencepost bench spark       on Spark, beside one core and an STRtree
 
@@ -325,6 +333,38 @@ def bench_spatiotextual(
     names = [one.value for one in figure or SpatiotextualFigure]
     asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
     _bench_figures("papers.spatiotextual", names, out, as_json, **asked)
+
+
+@bench.command("events")
+def bench_events(
+    figure: Annotated[
+        list[EventsFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(min=100, max=1_000_000, help="Subscriptions; 10,000 if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/events"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on events in space, beside ours.
+
+    Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
+    figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
+    and their optimised version and of ours, at ten sizes up to the scale. Each
+    is written as JSON, Markdown, PNG and SVG.
+
+    [bold]Examples[/bold]
+      fencepost bench events --quick --out /tmp/events
+      fencepost bench events --figure taxi --scale 10000 --json
+    """
+    names = [one.value for one in figure or EventsFigure]
+    _bench_figures("papers.events", names, out, as_json, quick=quick, seed=seed, scale=scale)
 
 
 @bench.command("peers")

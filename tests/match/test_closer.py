@@ -33,7 +33,7 @@ WANTED = [
 ]
 
 
-@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt", "rt++"])
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st"])
 @pytest.mark.parametrize("rest", ["", " AND kind = 'taxi'"])
 def test_a_distance_that_is_the_bound_is_not_closer(index: str, rest: str, tmp_path: Path) -> None:
     m = Matcher(index=index)

@@ -305,7 +305,7 @@ EVENTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++"])
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", EVENTS)
 def test_an_event_that_is_none(name: str, index: str) -> None:
     matcher = Matcher(index=index)
@@ -458,7 +458,7 @@ TABLES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++"])
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_of_events_that_is_none(name: str, index: str) -> None:
     matcher = Matcher(index=index)

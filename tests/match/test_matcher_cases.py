@@ -136,7 +136,7 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 )
 def test_the_engine_says_what_the_oracle_says(expression: Any, event: dict[str, Any]) -> None:
     outcome = evaluate(parse(expression), event)
-    for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++"):
+    for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
         matcher = Matcher(index=index)
         matcher.subscribe("s", expression)
         assert matcher.match(event) == (["s"] if outcome else []), index
@@ -147,7 +147,7 @@ def test_the_engine_says_what_the_oracle_says(expression: Any, event: dict[str, 
 
 @pytest.mark.parametrize("value", [1, 0.5, 2**53 + 1, 10**30, Decimal("0.5"), -(2**63)])
 def test_a_number_given_as_a_column_is_the_number_of_its_expression(value: Any) -> None:
-    for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++"):
+    for index in ("auto", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st"):
         matcher = Matcher(index=index)
         matcher.subscribe_columns(["s"], equals={"n": [value]})
         assert matcher.match({"n": value}) == ["s"], index

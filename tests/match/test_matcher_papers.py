@@ -24,7 +24,7 @@ from fencepost.testing import mixed_pairs
 from tests.match.strategies import LATTICE
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
-PAPERS = ("sff", "cr-tree", "rt", "rt+", "rt++")
+PAPERS = ("sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard")
 EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "EH_CONTAINS")
 
 

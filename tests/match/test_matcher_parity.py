@@ -25,7 +25,7 @@ from tests.match.strategies import (
     tables,
 )
 
-INDEXED = ("auto", "sff", "cr-tree", "rt++")
+INDEXED = ("auto", "sff", "cr-tree", "rt++", "ops4st")
 Expression = str | dict[str, Any]
 SETS = st.lists(EXPRESSIONS, min_size=1, max_size=8)
 FEW = st.lists(EVENTS, min_size=1, max_size=4)

@@ -35,7 +35,7 @@ def together(*works: Callable[[], None]) -> None:
         sys.setswitchinterval(switch)
 
 
-@pytest.mark.parametrize("index", ["auto", "cr-tree", "rt++"])
+@pytest.mark.parametrize("index", ["auto", "cr-tree", "rt++", "ops4st"])
 def test_a_match_sees_only_states_that_existed(index: str) -> None:
     """The third thread moves one subscription through 0, 1, 2 ...: a match sees one of the two
     neighbours of a step, or with replace=True exactly one."""

@@ -386,6 +386,6 @@ def test_the_space_is_part_of_an_index(tmp_path: Path) -> None:
 def test_spaces_that_there_are() -> None:
     with pytest.raises(ModelError, match="one of planar, wgs84; saw 'mars'"):
         Matcher("mars")
-    for index in ("sff", "cr-tree", "rt", "rt+", "rt++"):
+    for index in ("sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard"):
         with pytest.raises(ModelError, match="leave the index out"):
             Matcher("wgs84", index)

@@ -28,6 +28,7 @@ from fencepost.match.engines import (
     SegmentEngine,
     condition_on,
 )
+from fencepost.match.events_index import EventsTable
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.moving import moved
 from fencepost.match.outside import refuse_outside
@@ -55,7 +56,10 @@ from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
 
-INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")
+INDEXES = (
+    *("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"),
+    *("ops4st", "ops4st-standard"),
+)
 EVERYWHERE = ("auto", "reference")  # the indexes for any space
 DeadLetters = list[tuple[int, str]]
 
@@ -70,12 +74,13 @@ class Matcher:
         "wgs84": longitude and latitude in degrees, and distances are metres on the ellipsoid;
         edges are straight in lon/lat, as in GeoJSON. It is saved with the subscriptions, and for
         the indexes "auto" and "reference".
-    index : {"auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"}
+    index : {"auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", ...}
         How subscriptions are found. "sff" is Siena Fast Forwarding, a published system, with
         regions in a list; "cr-tree" is the same with regions in its CR-tree. "rt", "rt+" and
-        "rt++" are the trees of another, for keywords and rectangles together. "reference"
-        evaluates every expression on every event, slowly and plainly; it is what the others are
-        tested against. All give the same answers.
+        "rt++" are the trees of another, for keywords and rectangles together. "ops4st" is the
+        multi-level index of a third, for events in space, and "ops4st-standard" the same without
+        an index. "reference" evaluates every expression on every event, slowly and plainly; it
+        is what the others are tested against. All give the same answers.
     density : float, optional
         With "cr-tree", relate simple polygons by that system's Algorithm 1, with so many samples
         for each unit of length: approximately. Left out, relations are exact.
@@ -143,6 +148,8 @@ class Matcher:
         table: Table
         if self._index in ("rt", "rt+", "rt++"):
             table = SpatioTextualTable(self._index, self._columns.tokeniser)  # type: ignore[arg-type]
+        elif self._index in ("ops4st", "ops4st-standard"):
+            table = EventsTable(self._index)  # type: ignore[arg-type]
         elif self._index == "sff":
             table = ForwardingTable("list")
         elif self._density is None:

@@ -8,13 +8,14 @@ from multiprocessing.process import BaseProcess
 
 from fencepost.kernels.compiling import cache_folder
 from fencepost.kernels.warmup import Step
+from fencepost.papers.events import warmup as events
 from fencepost.papers.regions import warmup as regions
 from fencepost.papers.spatiotextual import warmup as spatiotextual
 
 
 def steps() -> list[Step]:
     """What compiles the rooms' kernels, by name; first what needs no kernels but the room's."""
-    return [*spatiotextual.steps(), *regions.steps()]
+    return [*spatiotextual.steps(), *regions.steps(), *events.steps()]
 
 
 def run_all() -> None:

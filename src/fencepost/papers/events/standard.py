@@ -1,0 +1,66 @@
+"""The standard version: no index. Every subscription is tried on every event (section 3.1).
+
+Each subscription has its predicates, their strings and its region to itself, one after the other in
+memory. Predicates come first, since they are cheaper than an operator.
+"""
+
+from __future__ import annotations
+
+from fencepost.papers.events.layout import (
+    GONE,
+    Asked,
+    Events,
+    Found,
+    Growing,
+    Predicates,
+    Regions,
+)
+from fencepost.papers.events.running import run
+from fencepost.papers.events.trying import ROW, StandardArrays, try_all
+
+_LEFT_OVER = 64  # rows of subscriptions that are gone, which may be there besides
+
+
+class StandardIndex:
+    """Subscriptions in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, Asked] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows = Growing(ROW)
+        self._predicates, self._regions = Predicates(), Regions()
+        self._row_of: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what an event is compared with."""
+        return self._rows.array.nbytes + self._predicates.nbytes + self._regions.nbytes
+
+    def add(self, number: int, asked: Asked) -> None:
+        """Add a subscription under a number that is free."""
+        self._asked[number] = asked
+        span = self._predicates.add(asked.predicates)
+        self._regions.add(asked.region)
+        self._row_of[number] = self._rows.extend((*span, number))
+
+    def remove(self, number: int) -> None:
+        """Take out a subscription."""
+        del self._asked[number]
+        self._regions.records["operator"][self._row_of.pop(number)] = GONE
+        if len(self._rows) > 2 * len(self._asked) + _LEFT_OVER:
+            self._clear()
+            for other, asked in self._asked.items():
+                self.add(other, asked)
+
+    def match_many(self, events: Events) -> Found:
+        """The subscriptions that events match."""
+        parts = self._predicates, self._regions
+        arrays = StandardArrays(
+            self._rows.array, parts[0].records, parts[0].text, parts[1].records, parts[1].corners
+        )
+        return run(try_all, arrays, events, len(self._rows))

@@ -105,7 +105,8 @@ class _Given:
         if max(counts) > len(self._arrays.checks):
             self._take(2 * max(counts))
         self._arrays.counts[:] = counts
-        for array, part, count in zip(self._arrays[2:], parts, counts, strict=True):
+        arrays: tuple[Any, ...] = self._arrays[2:]
+        for array, part, count in zip(arrays, parts, counts, strict=True):
             array[:count] = part
 
 

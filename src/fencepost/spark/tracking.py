@@ -20,6 +20,7 @@ import pyarrow as pa
 from fencepost.errors import ModelError
 from fencepost.match import storage
 from fencepost.match.matcher import Matcher
+from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
 from fencepost.tracking.notification import Notification
 from fencepost.tracking.reading import Names, read_table, rows_of
@@ -40,6 +41,7 @@ class _Task:
     """What all tasks of a call have in common."""
 
     path: str
+    version: int | None  # of the index; None: the newest when a task begins
     columns: tuple[str, ...]
     names: Names
     options: tuple[tuple[str, Any], ...]
@@ -50,7 +52,7 @@ class _Task:
         """A tracker over the index, kept by the worker; the positions that are refused are late."""
         from fencepost.spark import worker
 
-        matcher = worker.matcher(self.path)
+        matcher = worker.matcher(self.path, self.version)
         found = _last.get(self)
         if found is None or found.matcher is not matcher:
             _last.clear()
@@ -113,14 +115,16 @@ def track(
     kind = events.schema[key].dataType
     if not isinstance(kind, (StringType, IntegralType)):
         raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {kind}")
-    where = Path(path).absolute()
-    space = storage.columns_of(storage.manifest(where)).space
+    folder = folder_of(str(path))
+    manifest = folder.manifest()
+    space = storage.columns_of(manifest).space
     names = Names(key, time, position)
     given = tuple(sorted({"on": tuple(on), **options}.items()))
     Tracker(Matcher(space), key, time=time, position=position, **dict(given))  # checks the options
     silence = options.get("forget_after_s")
     task = _Task(
-        str(where),
+        folder.uri,
+        None if events.isStreaming else manifest.get("version"),
         tuple(events.columns),
         names,
         given,

@@ -107,3 +107,18 @@ def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> N
     assert not any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))
     event = {"words": ["hail"], "kind": "k8", "state": "on"}
     assert opened.match(event) == sorted(str(k) for k in range(9))
+
+
+def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
+    """What numbers its checks have is of no concern to a filter without a string."""
+    matcher = Matcher()
+    matcher.subscribe("with", "A_CONTAINS(words, ('hail')) AND kind = 'taxi'")
+    for k in range(7):
+        box = f"BBOX({k}, {k}, {k + 1}, {k + 1})"
+        matcher.subscribe(f"{k}", f"A_CONTAINS(words, ('hail')) AND EH_INSIDE(place, {box})")
+        matcher.subscribe(f"other {k}", f"kind = 'bus' AND EH_INSIDE(place, {box})")
+    matcher.save(tmp_path / "index")
+    opened = Matcher.open(tmp_path / "index")
+    assert any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))
+    event = {"words": ["hail"], "kind": "taxi", "place": "POINT (2.5 2.5)"}
+    assert opened.match(event) == ["2", "with"]

@@ -354,7 +354,7 @@ def _with_each_string(
     own = strings[posted.owner]
     if not (own >= 0).any():
         return posted
-    sets = checks["item"][own].astype(np.int64)
+    sets = np.where(own >= 0, checks["item"][own].astype(np.int64), 0)
     sizes = np.where(own >= 0, set_start[sets + 1] - set_start[sets], 1)
     rows = np.repeat(np.arange(len(own)), sizes)
     found = np.full(len(rows), -1, np.int64)

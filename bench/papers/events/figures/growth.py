@@ -84,7 +84,7 @@ def run(
 def _mean_share(outcomes: Sequence[Outcome], name: str) -> float:
     """The mean time of all sizes in percent of the standard version's, as the paper has it."""
     own, other = (
-        sum(outcome.times[one].min_ms for outcome in outcomes) for one in (name, standard)
+        sum(outcome.times[one].min_ms for outcome in outcomes) for one in (name, STANDARD)
     )
     return 100 * own / other
 

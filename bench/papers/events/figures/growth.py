@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.papers.events import measuring, published
 from bench.papers.events.measuring import Effort, Outcome
-from bench.papers.events.methods import ALIKE, BATCH, KERNEL, OPTIMISED, SILENT, STANDARD
+from bench.papers.events.methods import ALIKE, BATCH, KERNEL, ONE, OPTIMISED, SILENT, STANDARD
 from bench.papers.events.published import Shares
 from bench.papers.events.scenarios import Scenario
 from bench.progress import Progress
@@ -84,7 +84,7 @@ def run(
 def _mean_share(outcomes: Sequence[Outcome], name: str) -> float:
     """The mean time of all sizes in percent of the standard version's, as the paper has it."""
     own, other = (
-        sum(outcome.times[one].min_ms for outcome in outcomes) for one in (name, standard)
+        sum(outcome.times[one].min_ms for outcome in outcomes) for one in (name, STANDARD)
     )
     return 100 * own / other
 
@@ -128,7 +128,7 @@ def _share_table(last: Outcome, means: dict[str, float], mark: Shares) -> Table:
                 "yes" if last.share(name) <= mark.time else "no",
             ]
             for name in last.times
-            if name != STANDARD
+            if name != STANDARD and not (name.startswith("OPS4ST") and name.endswith(ONE))
         ],
     )
 

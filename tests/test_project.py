@@ -21,6 +21,8 @@ SHOWN_OUTPUT = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)  # a print, an
 PUBLIC_NAMES = [
     "Composite",
     "DeliveryError",
+    "Detection",
+    "Detector",
     "Explanation",
     "FencepostError",
     "GeometryError",

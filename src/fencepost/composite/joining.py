@@ -135,6 +135,8 @@ class Join:
         )
         anchors = np.ascontiguousarray(put.items[:, step.anchor])
         rows, new = live.find(asked, anchors, put.earliest, put.latest)
+        if not len(rows):
+            return Put(put.items[:0], put.earliest[:0], put.latest[:0])
         if len(bound) > 1 or self.has_parts_within:
             apart = self._apart(live, put.items[rows][:, bound], new)
             rows, new = rows[apart], new[apart]

@@ -27,9 +27,7 @@ def test_members_are_found_as_in_a_list(seed: int) -> None:
         watermark += rng.random() < 0.3
         box = (x, y, x + size, y + size)
         corners_x, corners_y = ([x], [y]) if size == 0.0 else ([x, x + size], [y, y + size])
-        item = live.put(
-            np.array(corners_x), np.array(corners_y), number, number, number, frozenset((number,))
-        )
+        item = live.put(np.array(corners_x), np.array(corners_y), number, number, number, (number,))
         asked = Asked(
             rng.choice(pools),
             rng.random() < 0.1,

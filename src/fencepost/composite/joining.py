@@ -7,6 +7,7 @@ together so far, each found near a part that is already there, where a condition
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -163,7 +164,7 @@ class Join:
         events = live.events
         return np.array(
             [
-                all(events[one].isdisjoint(events[item]) for one in row)
+                {*events[item]}.isdisjoint(chain.from_iterable(events[one] for one in row))
                 for row, item in zip(items.tolist(), new.tolist(), strict=True)
             ],
             bool,

@@ -22,6 +22,8 @@ PUBLIC_NAMES = [
     "Composite",
     "DeliveryError",
     "Encounter",
+    "Detection",
+    "Detector",
     "Explanation",
     "FencepostError",
     "GeometryError",

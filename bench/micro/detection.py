@@ -2,7 +2,7 @@
 
 Taxis and riders, uniformly spread so that an event finds about one partner within reach however
 many are live: what grows with the number of members, then, is the index and not the answers. Times
-are of the thread; the search is that of the index alone, the mean of many.
+are of the thread; of `push` it is the median of blocks, and the search is of the index alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fencepost.kernels.members import Asked
 
 REACH = 100.0
 MEASURED = 2_000
+BLOCK = 50  # events timed together, as the clock of a thread is coarse
 _START = 1_700_000_000_000_000_000
 _STEP = 1_000_000  # one event a millisecond
 
@@ -52,10 +53,11 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
     filling = time.thread_time() - began
     events = _events(rng, size, MEASURED, side).to_pylist()
     costs, answers = [], 0
-    for event in events:
+    for first in range(0, MEASURED, BLOCK):
         began = time.thread_time()
-        answers += len(detector.push(event))
-        costs.append(time.thread_time() - began)
+        for event in events[first : first + BLOCK]:
+            answers += len(detector.push(event))
+        costs.append((time.thread_time() - began) / BLOCK)
     stats = detector.stats()
     live = detector._live
     rows = rng.integers(0, len(live.keys), MEASURED)
@@ -70,7 +72,7 @@ def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
         "live": stats["live"],
         "batch_us": filling / size * 1e6,
         "push_us": float(np.median(costs)) * 1e6,
-        "p99_us": float(np.quantile(costs, 0.99)) * 1e6,
+        "slowest_us": max(costs) * 1e6,
         "found": answers / MEASURED,
         "bytes": stats["bytes"] / max(stats["live"], 1),
     }
@@ -95,7 +97,7 @@ def render(found: list[dict[str, Any]]) -> Table:
         "live members",
         "search, us",
         "push, us",
-        "99 of 100",
+        "slowest block",
         "batch, us",
         "found",
         "bytes a member",
@@ -105,7 +107,7 @@ def render(found: list[dict[str, Any]]) -> Table:
             f"{row['live']:,}",
             f"{row['search_us']:.2f}",
             f"{row['push_us']:.1f}",
-            f"{row['p99_us']:.1f}",
+            f"{row['slowest_us']:.1f}",
             f"{row['batch_us']:.1f}",
             f"{row['found']:.2f}",
             f"{row['bytes']:.0f}",

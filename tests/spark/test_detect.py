@@ -29,7 +29,7 @@ COMPOSITES = [
     pair("DIST(a, b) > 7", 2),
     Composite("nested", {"pair": NEST, "c": has("c")}, ["DIST(pair, c) < 2"], 8),
 ]
-LATENESS = 40.0  # more than the disorder of the stream
+LATENESS = 20.0  # more than the disorder of the stream
 
 
 def rows(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -53,18 +53,18 @@ def found(result: DataFrame) -> list[tuple[str, Any, int]]:
 
 
 def test_a_batch_is_detected_as_in_process(spark: SparkSession) -> None:
-    events = stream(random.Random(1), 60, spread=5)
+    events = stream(random.Random(1), 60, spread=3)
     frame = spark.createDataFrame(rows(events), SCHEMA).repartition(3)
     expected = wanted(events)
     assert found(fps.detect(frame, COMPOSITES, LATENESS, cell=2.0)) == expected
 
 
 def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    events = stream(random.Random(2), 80, spread=5)
+    events = stream(random.Random(2), 120, spread=3)
     source = tmp_path / "events"
 
     def arrive(number: int) -> None:
-        part = events[number * 20 : number * 20 + 20]
+        part = events[number * 30 : number * 30 + 30]
         frame = spark.createDataFrame(rows(part), SCHEMA).coalesce(1)
         frame.write.mode("append").parquet(str(source))
 

@@ -377,7 +377,7 @@ class Detector:
         pools = [pool for pool in pools if pool.takes(x, y)]
         if not pools:
             return []
-        item = live.put(x, y, at, at, key, frozenset((number,)))
+        item = live.put(x, y, at, at, key, (number,))
         found: list[Detection] = []
         waiting: list[tuple[int, Sequence[_Pool]]] = [(item, pools)]
         for item, own in waiting:  # which grows by the composites within others
@@ -443,7 +443,7 @@ class Detector:
         for k, (row, earliest, latest) in enumerate(_rows(put)):
             x, y = (one[together.start[k] : together.start[k + 1]] for one in together[:2])
             if pool.takes(x, y):
-                events = frozenset[int]().union(*(live.events[item] for item in row))
+                events = tuple(chain.from_iterable(live.events[item] for item in row))
                 members = self._members(join, row)
                 yield live.put(x, y, earliest, latest, members, events), (pool,)
 
@@ -524,7 +524,7 @@ class Detector:
         if kept:
             number = self._live.put(
                 np.array(item.x), np.array(item.y), item.earliest, item.latest, item.key,
-                frozenset(item.events),
+                tuple(item.events),
             )  # fmt: skip
             for old, expiry in kept:
                 self._live.file(number, pools[old], expiry)

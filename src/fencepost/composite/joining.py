@@ -7,6 +7,7 @@ together so far, each found near a part that is already there, where a condition
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -135,6 +136,8 @@ class Join:
         )
         anchors = np.ascontiguousarray(put.items[:, step.anchor])
         rows, new = live.find(asked, anchors, put.earliest, put.latest)
+        if not len(rows):
+            return Put(put.items[:0], put.earliest[:0], put.latest[:0])
         if len(bound) > 1 or self.has_parts_within:
             apart = self._apart(live, put.items[rows][:, bound], new)
             rows, new = rows[apart], new[apart]
@@ -161,7 +164,7 @@ class Join:
         events = live.events
         return np.array(
             [
-                all(events[one].isdisjoint(events[item]) for one in row)
+                {*events[item]}.isdisjoint(chain.from_iterable(events[one] for one in row))
                 for row, item in zip(items.tolist(), new.tolist(), strict=True)
             ],
             bool,

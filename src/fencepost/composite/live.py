@@ -44,7 +44,7 @@ class LiveMembers:
     ----------
     keys : list
         By item: how it is called.
-    events : list of frozenset of int
+    events : list of tuple of int
         By item: the numbers of the events that it is made of.
     """
 
@@ -66,7 +66,7 @@ class LiveMembers:
             )
         )
         self.keys: list[Key] = []
-        self.events: list[frozenset[int]] = []
+        self.events: list[tuple[int, ...]] = []  # a set takes five times the memory
         self._numbers, self._found = np.empty(64, np.int64), np.empty(64, np.int64)
 
     def _use(self, arrays: MemberArrays) -> None:
@@ -93,7 +93,7 @@ class LiveMembers:
     # Items
 
     def put(
-        self, x: Floats, y: Floats, earliest: int, latest: int, key: Key, events: frozenset[int]
+        self, x: Floats, y: Floats, earliest: int, latest: int, key: Key, events: tuple[int, ...]
     ) -> int:
         """The number of a new item, in no pool yet, whose hull has these corners."""
         arrays = self.arrays

@@ -390,19 +390,22 @@ def find(handle, asked, anchors, earliest, latest, numbers, found):
         box = (x0 - grown, y0 - grown, x1 + grown, y1 + grown)
         if not asked.everywhere:
             _learn(s.pools, asked.pool, max(box[2] - box[0], box[3] - box[1]))
-        too_fine = _NONE
+        too_fine = False
         n = s.pools[asked.pool]["node"]
         while n != _NONE:
             if s.nodes[n]["count"] > 0:
                 count, scanned = _find_at_level(
                     s, asked, n, box, earliest[k], latest[k], k, numbers, found, count
                 )
-                if scanned and _is_too_fine(s, n, asked):
-                    too_fine = n
+                too_fine = too_fine or (scanned and _is_too_fine(s, n, asked))
             n = s.nodes[n]["next"]
         # Not before all levels were looked at: rows would be found twice.
-        if too_fine != _NONE and s.counts[NODES] < s.nodes.shape[0]:
-            _move_level(s, too_fine, asked.pool)
+        if too_fine and s.counts[NODES] < s.nodes.shape[0]:
+            n = s.pools[asked.pool]["node"]
+            while n != _NONE:
+                if _is_too_fine(s, n, asked):
+                    _move_level(s, n, asked.pool)
+                n = s.nodes[n]["next"]
     return count
 
 

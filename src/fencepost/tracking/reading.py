@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.shapes import POINTS, ShapeArrays
 from fencepost.match.engines import _python_values
+from fencepost.model.arrow_text import python_values, readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
@@ -21,8 +22,8 @@ from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND
 from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
+from fencepost.tracking.places import Point
 
-Point: TypeAlias = tuple[float, float]
 BadRows: TypeAlias = list[tuple[int, str]]
 
 
@@ -35,8 +36,7 @@ class Names:
     position: str
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where an object was at a time, in nanoseconds.
 
     Attributes
@@ -75,7 +75,9 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
         if table.column_names.count(name) != 1:
             have = ", ".join(table.column_names)
             raise ModelError(f"the table needs one column {name!r}; it has: {have}")
-    keys = table.column(names.key).to_pylist()
+    texts = {name for name in table.column_names if name != names.position}
+    unreadable = dict(readable(table, texts)[2])
+    keys = python_values(table.column(names.key))
     times = _times(table.column(names.time))
     named = with_named_geometries(table.select([names.position]), (names.position,))
     places = named.column(0).combine_chunks()
@@ -87,6 +89,8 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
     dimensions = shapes.arrays.shapes["dimension"]
     for row, (key, time) in enumerate(zip(keys, times, strict=True)):
         try:
+            if row in unreadable:
+                raise ModelError(unreadable[row])
             if row in problems or dimensions[row] < 0:
                 reason = problems.get(row, "it is missing")
                 raise ModelError(f"the {names.position!r} of the event cannot be used: {reason}")
@@ -159,7 +163,7 @@ def _times(column: pa.ChunkedArray) -> Sequence[object]:
             return [None if time is None else _Instant(time) for time in whole]
         except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
             pass
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return python_values(column)
 
 
 def _single_point(g: ShapeArrays, row: int) -> Point | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -191,7 +191,7 @@ class Tracker:
         if not self._at_once:  # they may have to wait
             events = rows_of(arrow)
             positions = [
-                replace(one, event=events[one.event])  # type: ignore[index]
+                one._replace(event=events[one.event])  # type: ignore[index]
                 for one in positions
             ]
         due: list[tuple[Position, int]] = []
@@ -309,6 +309,7 @@ class Tracker:
             "objects": len(self.objects),
             "stays": sum(len(one.stays) for one in self.objects.values()),
             "held_back": len(self._order),
+            **({} if self.ways is None else {"never_crossed": len(self.ways.left_out)}),
             **self._counts,
         }
 
@@ -433,6 +434,11 @@ class Tracker:
             self._drop(key)
             return None
         return moving
+
+    @property
+    def forgets(self) -> bool:
+        """Whether it forgets those who are silent."""
+        return self._forget_after is not None
 
     def is_silent(self, time: int, watermark: int) -> bool:
         """Whether an object that was last heard of at a time counts as forgotten."""

@@ -66,7 +66,7 @@ def read_event(event: object, names: Names, space: Space) -> Position:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
     if len(shapes.rows_outside(space)):
         raise ModelError(f"the {names.position!r} of the event has {OUTSIDE}")
-    return Position(key, time, _single_point(shapes.arrays, 0), values)
+    return Position(key, time, _single_points(shapes.arrays)[0], values)
 
 
 def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Position], BadRows]:
@@ -86,7 +86,8 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
     problems |= {one.row: str(one) for one in shapes.problems_outside(space)}
     good: list[Position] = []
     bad: BadRows = []
-    dimensions = shapes.arrays.shapes["dimension"]
+    dimensions = shapes.arrays.shapes["dimension"].tolist()
+    points = _single_points(shapes.arrays)
     for row, (key, time) in enumerate(zip(keys, times, strict=True)):
         try:
             if row in unreadable:
@@ -98,7 +99,7 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
         except ModelError as error:
             bad.append((row, str(error)))
         else:
-            good.append(Position(own, instant, _single_point(shapes.arrays, row), row))
+            good.append(Position(own, instant, points[row], row))
     return good, bad
 
 
@@ -166,12 +167,17 @@ def _times(column: pa.ChunkedArray) -> Sequence[object]:
     return python_values(column)
 
 
-def _single_point(g: ShapeArrays, row: int) -> Point | None:
-    if g.shapes["dimension"][row] != POINTS:
-        return None
-    chain = int(g.shapes["chain"][row])
-    first, stop = int(g.chains["start"][chain]), int(g.chains["start"][chain + 1])
-    return (float(g.x[first]), float(g.y[first])) if stop - first == 1 else None
+def _single_points(g: ShapeArrays) -> list[Point | None]:
+    """Each shape as a point, or None where it is no single one."""
+    chain = g.shapes["chain"].astype(np.int64)
+    start = g.chains["start"].astype(np.int64)[chain]
+    single = (g.shapes["dimension"][:-1] == POINTS) & (np.diff(start) == 1)
+    found: list[Point | None] = [None] * len(single)
+    rows = np.flatnonzero(single)
+    at = start[rows]
+    for row, x, y in zip(rows.tolist(), g.x[at].tolist(), g.y[at].tolist(), strict=True):
+        found[row] = x, y
+    return found
 
 
 def as_mapping(event: Row | int) -> Mapping[str, object]:

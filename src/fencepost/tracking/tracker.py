@@ -167,7 +167,7 @@ class Tracker:
         if not self._accepted(position):
             return []
         found: list[Notification] = []
-        for one, watermark in self._due():
+        for one, watermark in self._due(position):
             found += self.step(one, self._known(one.key, watermark))
         self._sweep()
         return in_order(found)
@@ -198,7 +198,7 @@ class Tracker:
         newest: dict[Key, int] = {}
         for position in positions:
             if self._accepted(position, newest, arrow):
-                for one, watermark in self._due():
+                for one, watermark in self._due(position):
                     newest[one.key] = one.time
                     due.append((one, watermark))
         found = bulk.advance(self, due, arrow if self._at_once else None)
@@ -410,7 +410,10 @@ class Tracker:
         watermark = self._order.watermark
         if last is not None and watermark is not None and self.is_silent(last, watermark):
             last = None
-        reason = self._order.add(position.key, position.time, position, last)
+        if self._at_once:
+            reason = self._order.pass_on(position.time, last)
+        else:
+            reason = self._order.add(position.key, position.time, position, last)
         self._counts["positions"] += 1
         if reason is not None:
             self._counts["late"] += 1
@@ -421,11 +424,14 @@ class Tracker:
                 self._dead.append((event, reason))
         return reason is None
 
-    def _due(self) -> Iterator[tuple[Position, int]]:
-        for _, _, position in self._order.due():
-            watermark = self._order.watermark
-            assert watermark is not None
-            yield position, watermark
+    def _due(self, newest: Position | None = None) -> list[tuple[Position, int]]:
+        """The positions that go on, and the watermark; `newest` was just accepted."""
+        watermark = self._order.watermark
+        if watermark is None:
+            return []
+        if self._at_once:
+            return [] if newest is None else [(newest, watermark)]
+        return [(position, watermark) for _, _, position in self._order.due()]
 
     def _known(self, key: Key, watermark: int) -> Moving | None:
         """What is known of an object, if that is not too long ago."""

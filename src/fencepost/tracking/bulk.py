@@ -64,7 +64,7 @@ def advance(
         events = [position.event for position in positions]
     else:
         events = table.take([position.event for position in positions])
-    known = [tracker._known(key, due[rows[0]][1]) for key, rows in rows_by_key.items()]
+    known = [tracker.known(key, due[rows[0]][1]) for key, rows in rows_by_key.items()]
     before = _before(rows_by_key, len(positions))
     runs, ids = _matched(tracker.matcher.match_batch, events, len(positions))
     runs = _followed_by(runs, known, ids)
@@ -95,7 +95,7 @@ def advance(
     for row in (row for rows in told for row in rows):
         one, watermark = due[row]
         position = one._replace(event=read[row])
-        own = tracker._known(one.key, watermark)
+        own = tracker.known(one.key, watermark)
         found += tracker.step(position, own, _names(runs, row, names), passed.get(row, ()))
     return found
 

@@ -134,10 +134,20 @@ def time_of(value: object, names: Names) -> int:
 
 def duration(name: str, seconds: object) -> int:
     """Seconds as nanoseconds; raises ModelError where a value is none."""
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not isfinite(seconds) or seconds < 0:  # type: ignore[arg-type, operator]
-        raise ModelError(f"{name} must be a number of seconds from 0 on; saw {shown(seconds)}")
-    return round(seconds * SECOND)  # type: ignore[operator]
+    return round(_amount(seconds, f"{name} must be a number of seconds from 0 on") * SECOND)
+
+
+def distance(name: str, value: object) -> float:
+    """A distance; raises ModelError where a value is none."""
+    return _amount(value, f"{name} must be a number from 0 on")
+
+
+def _amount(value: object, rule: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ModelError(f"{rule}; saw {shown(value)}")
+    if not isfinite(value) or value < 0:
+        raise ModelError(f"{rule}; saw {shown(value)}")
+    return float(value)
 
 
 def instant(value: object) -> int:

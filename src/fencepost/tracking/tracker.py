@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import shapely
@@ -26,6 +25,7 @@ from fencepost.tracking.reading import (
     Names,
     Position,
     as_mapping,
+    distance,
     duration,
     instant,
     read_event,
@@ -123,8 +123,6 @@ class Tracker:
         kinds = checked_kinds(on)
         if ("dwell" in kinds) != (dwell_s is not None):
             raise ModelError("give dwell_s, in seconds, with on='dwell', and only then")
-        if not hysteresis >= 0 or not isfinite(hysteresis):
-            raise ModelError(f"hysteresis must be a distance from 0 on; saw {shown(hysteresis)}")
         self.matcher = matcher
         self.names = Names(_name("key", key), _name("time", time), _name("position", position))
         self.space = space_of(matcher.space)
@@ -134,7 +132,7 @@ class Tracker:
         self.gap = None if gap_s is None else duration("gap_s", gap_s)
         self.ways = Ways(matcher, position) if "cross" in kinds else None
         self.objects: dict[Key, Moving] = {}
-        self._hysteresis = float(hysteresis)
+        self._hysteresis = distance("hysteresis", hysteresis)
         self._lateness = duration("lateness_s", lateness_s)
         self._order: InOrder[Position] = InOrder(self._lateness)
         self._at_once = lateness_s == 0
@@ -168,7 +166,7 @@ class Tracker:
             return []
         found: list[Notification] = []
         for one, watermark in self._due(position):
-            found += self.step(one, self._known(one.key, watermark))
+            found += self.step(one, self.known(one.key, watermark))
         self._sweep()
         return in_order(found)
 
@@ -215,7 +213,7 @@ class Tracker:
         self._order.see(time)
         found: list[Notification] = []
         for one, watermark in self._due():
-            found += self.step(one, self._known(one.key, watermark))
+            found += self.step(one, self.known(one.key, watermark))
         return in_order(found)
 
     def tick(self, time: object) -> list[Notification]:
@@ -433,7 +431,7 @@ class Tracker:
             return [] if newest is None else [(newest, watermark)]
         return [(position, watermark) for _, _, position in self._order.due()]
 
-    def _known(self, key: Key, watermark: int) -> Moving | None:
+    def known(self, key: Key, watermark: int) -> Moving | None:
         """What is known of an object, if that is not too long ago."""
         moving = self.objects.get(key)
         if moving is not None and self.is_silent(moving.time, watermark):

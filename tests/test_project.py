@@ -21,9 +21,9 @@ SHOWN_OUTPUT = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)  # a print, an
 PUBLIC_NAMES = [
     "Composite",
     "DeliveryError",
-    "Encounter",
     "Detection",
     "Detector",
+    "Encounter",
     "Explanation",
     "FencepostError",
     "GeometryError",

@@ -126,7 +126,8 @@ def test_late_positions_are_counted_and_handed_over() -> None:
         ({"dwell_s": 5}, "only then"),
         ({"debounce_s": -1}, "debounce_s must be a number of seconds"),
         ({"lateness_s": float("nan")}, "lateness_s must be a number"),
-        ({"hysteresis": -2.0}, "hysteresis must be a distance"),
+        ({"hysteresis": -2.0}, "hysteresis must be a number from 0 on"),
+        ({"hysteresis": "far"}, "hysteresis must be a number from 0 on; saw 'far'"),
         ({"position": ""}, "position must be the name"),
     ],
 )
@@ -298,3 +299,34 @@ def test_what_is_kept_of_an_object_can_be_taken_up_elsewhere() -> None:
     assert whole.stats()["held_back"] == 0
     parts[0].restore(None)
     assert len(parts[0]) == 0
+
+
+def test_a_question_too_long_for_ways_is_counted() -> None:
+    matcher = fp.Matcher()
+    far = " AND ".join(f"S_BEYOND(geometry, POINT({x} 0), 1)" for x in range(11))
+    matcher.subscribe("far", far)
+    matcher.subscribe("depot", DEPOT)
+    tracker = fp.Tracker(matcher, key="vehicle", on=["cross"])
+    tracker.push(at(0, -5, 5))
+    assert kinds(tracker.push(at(1, 15, 5))) == [("cross", "v", "depot")]
+    assert tracker.stats()["never_crossed"] == 1
+    matcher.unsubscribe("far")
+    tracker.push(at(2, 20, 5))
+    assert tracker.stats()["never_crossed"] == 0
+
+
+def test_text_that_is_not_utf8() -> None:
+    matcher = fp.Matcher()
+    matcher.subscribe("words", "A_CONTAINS(note, ('late'))")
+    offsets, data = pa.py_buffer(np.array([0, 4, 6], np.int32)), pa.py_buffer(b"late\xff\xfe")
+    notes = pa.Array.from_buffers(pa.string(), 2, [None, offsets, data])
+    times = pa.array([NOON, NOON + dt.timedelta(minutes=1)])
+    table = pa.table(
+        {"vehicle": [1, 2], "time": times, "geometry": ["POINT (1 1)"] * 2, "note": notes}
+    )
+    with pytest.raises(ModelError, match=r"row 1: .*note"):
+        fp.Tracker(matcher, key="vehicle").push_batch(table)
+    letters: list[tuple[object, str]] = []
+    tracker = fp.Tracker(matcher, key="vehicle", dead_letters=letters)
+    assert kinds(tracker.push_batch(table)) == [("enter", 1, "words")]
+    assert len(letters) == 1

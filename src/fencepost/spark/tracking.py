@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +167,7 @@ class _Read:
                 raise ModelError(f"{len(bad)} rows are no positions: {reasons}")
             events = rows_of(table)
             packed = [
-                pickle.dumps(replace(one, event=events[one.event]))  # type: ignore[index]
+                pickle.dumps(one._replace(event=events[one.event]))  # type: ignore[index]
                 for one in positions
             ]
             kind = pa.string() if self.task.text_keys else pa.int64()

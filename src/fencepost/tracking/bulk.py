@@ -8,7 +8,7 @@ has a newer position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.places import FROM, TO, way
+from fencepost.tracking.places import FROM, TO, Point, ways
 from fencepost.tracking.reading import Position, rows_of
 from fencepost.tracking.stays import Moving
 
@@ -41,7 +41,7 @@ class _Runs(NamedTuple):
 
 def matched(matcher: Matcher, events: Sequence[Any]) -> list[list[str]]:
     """The ids that events match."""
-    runs, ids = _matched(matcher, [Row(event) for event in events], len(events))
+    runs, ids = _matched(matcher.match_batch, [Row(event) for event in events], len(events))
     names = ids.to_pylist()
     return [_names(runs, row, names) for row in range(len(events))]
 
@@ -64,9 +64,9 @@ def advance(
         events = [position.event for position in positions]
     else:
         events = table.take([position.event for position in positions])
-    known = [tracker._known(key, due[rows[0]][1]) for key, rows in rows_by_key.items()]
+    known = [tracker.known(key, due[rows[0]][1]) for key, rows in rows_by_key.items()]
     before = _before(rows_by_key, len(positions))
-    runs, ids = _matched(tracker.matcher, events, len(positions))
+    runs, ids = _matched(tracker.matcher.match_batch, events, len(positions))
     runs = _followed_by(runs, known, ids)
     names = ids.to_pylist()
     passed = _passed(tracker, positions, events, known, before)
@@ -74,29 +74,29 @@ def advance(
     for row, through in passed.items():
         around = (*_names(runs, row, names), *_fences_before(runs, row, before, known, names))
         loud[row] |= not set(through).issubset(around)
-    for row, (_, watermark) in enumerate(due):
-        earlier = _last(positions, known, int(before[row]))
-        loud[row] |= earlier is not None and tracker.is_silent(earlier.time, watermark)
-    last = [rows[-1] for rows in rows_by_key.values()]
-    latest = _rows(events, last)
+    if tracker.forgets:
+        for row, (_, watermark) in enumerate(due):
+            earlier = _last(positions, known, int(before[row]))
+            loud[row] |= earlier is not None and tracker.is_silent(earlier.time, watermark)
+    told: list[list[int]] = []
+    quiet: list[tuple[Moving, int]] = []
+    for moving, rows in zip(known, rows_by_key.values(), strict=True):
+        time = positions[rows[-1]].time
+        if moving is not None and not loud[rows].any() and _is_quiet(tracker, moving, time):
+            quiet.append((moving, rows[-1]))
+        else:
+            told.append(rows)
+    needed = [*(row for rows in told for row in rows), *(row for _, row in quiet)]
+    read = dict(zip(needed, _rows(events, needed), strict=True))
+    for moving, row in quiet:
+        newest = positions[row]
+        moving.time, moving.event, moving.point = newest.time, read[row], newest.point
     found: list[Notification] = []
-    for number, (moving, rows) in enumerate(zip(known, rows_by_key.values(), strict=True)):
-        newest = positions[rows[-1]]
-        if moving is not None and not loud[rows].any() and _is_quiet(tracker, moving, newest.time):
-            moving.time, moving.event, moving.point = newest.time, latest[number], newest.point
-            continue
-        own = moving
-        for row, event in zip(rows, _rows(events, rows), strict=True):
-            one = positions[row]
-            if own is not None and row != rows[0]:
-                own = tracker._known(one.key, due[row][1])
-            found += tracker.step(
-                Position(one.key, one.time, one.point, event),
-                own,
-                _names(runs, row, names),
-                passed.get(row, ()),
-            )
-            own = tracker.objects[one.key]
+    for row in (row for rows in told for row in rows):
+        one, watermark = due[row]
+        position = one._replace(event=read[row])
+        own = tracker.known(one.key, watermark)
+        found += tracker.step(position, own, _names(runs, row, names), passed.get(row, ()))
     return found
 
 
@@ -107,9 +107,11 @@ def _is_quiet(tracker: Tracker, moving: Moving, time: int) -> bool:
     return time < moving.next_due(tracker.rules)
 
 
-def _matched(matcher: Matcher, events: Any, count: int) -> tuple[_Runs, pa.Array]:
+def _matched(
+    match_batch: Callable[[Any], pa.Table], events: Any, count: int
+) -> tuple[_Runs, pa.Array]:
     """What events match, as runs of numbers, and the ids that these stand for."""
-    found = matcher.match_batch(events)
+    found = match_batch(events)
     column = found.column("subscription").combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -161,31 +163,30 @@ def _passed(
     """By row, what the way to it passes through, or is in."""
     if tracker.ways is None:
         return {}
-    lines: list[Any] = []
     rows: list[int] = []
-    starts: list[tuple[float, float]] = []
+    starts: list[Point] = []
+    ends: list[Point] = []
     for row, (one, at) in enumerate(zip(positions, before.tolist(), strict=True)):
         last = _last(positions, known, at)
-        if last is None or last.point is None or one.point is None or last.point == one.point:
+        if last is None or last.point is None or one.point is None:
             continue
-        if tracker.gap is not None and one.time - last.time > tracker.gap:
-            continue
-        line = way(last.point, one.point, tracker.space is Space.WGS84)
-        if line is not None:
-            lines.append(line)
+        if tracker.gap is None or one.time - last.time <= tracker.gap:
             rows.append(row)
             starts.append(last.point)
-    if not rows:
+            ends.append(one.point)
+    lines = ways(starts, ends, tracker.space is Space.WGS84)
+    there = [number for number, line in enumerate(lines) if line is not None]
+    if not there:
         return {}
-    ends = [positions[row].point for row in rows]
     places = {
-        tracker.names.position: lines,
-        FROM: shapely.points(np.array(starts)).tolist(),
-        TO: shapely.points(np.array(ends)).tolist(),
+        tracker.names.position: [lines[number] for number in there],
+        FROM: shapely.points([starts[number] for number in there]).tolist(),
+        TO: shapely.points([ends[number] for number in there]).tolist(),
     }
-    runs, ids = _matched(_Asked(tracker), _with(events, rows, places), len(rows))  # type: ignore[arg-type]
+    asked = _with(events, [rows[number] for number in there], places)
+    runs, ids = _matched(tracker.ways.match_batch, asked, len(there))
     names = ids.to_pylist()
-    found = ((row, _names(runs, number, names)) for number, row in enumerate(rows))
+    found = ((rows[number], _names(runs, at, names)) for at, number in enumerate(there))
     return {row: own for row, own in found if own}
 
 
@@ -204,13 +205,6 @@ def _fences_before(
         return _names(runs, at, names)
     moving = known[at - count]
     return () if moving is None else moving.fences
-
-
-class _Asked:
-    """The ways of a tracker, as `_matched` asks for them."""
-
-    def __init__(self, tracker: Tracker) -> None:
-        self.match_batch = tracker.ways.match_batch  # type: ignore[union-attr]
 
 
 def _with(events: pa.Table | list[Row], rows: list[int], places: dict[str, list[Any]]) -> Any:

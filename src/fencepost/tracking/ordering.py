@@ -51,11 +51,18 @@ class InOrder(Generic[Item]):
         if self.clock is None or time > self.clock:
             self.clock = time
 
-    def add(self, key: Key, time: int, item: Item, newest: int | None) -> str | None:
-        """Hold a position back; why it is refused, if it is.
+    def pass_on(self, time: int, newest: int | None) -> str | None:
+        """Let a position go on at once, where none is ever held back; why it is refused, if it is.
 
         newest : the time of the last position of the object that went on.
         """
+        if newest is not None and time <= newest:
+            return TWICE if time == newest else LATE
+        self.see(time)
+        return None
+
+    def add(self, key: Key, time: int, item: Item, newest: int | None) -> str | None:
+        """Hold a position back; why it is refused, if it is: see `pass_on`."""
         if newest is not None and time <= newest:
             return TWICE if time == newest else LATE
         if (key, time) in self._times:

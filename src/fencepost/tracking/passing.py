@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from fencepost.errors import LanguageError
 from fencepost.match.catalogue import Subscription
 from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
@@ -17,13 +18,20 @@ from fencepost.tracking.places import passing
 
 
 class Ways:
-    """The subscriptions of a matcher, asked about the ways between positions."""
+    """The subscriptions of a matcher, asked about the ways between positions.
+
+    Attributes
+    ----------
+    left_out : set of str
+        Those that cannot be asked, as the question would be too long.
+    """
 
     def __init__(self, matcher: Matcher, position: str) -> None:
         self._matcher = matcher
         self._position = position
         self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
         self._changed: set[str] = set()
+        self.left_out: set[str] = set()
         with matcher._shelves.lock:
             matcher.on_change(self._note)
             self._changed.update(matcher.ids())
@@ -48,13 +56,19 @@ class Ways:
         matcher, compiled = self._matcher, []
         with matcher._shelves.lock:
             changed, self._changed = self._changed, set()
+            self.left_out -= changed
             for id in changed:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
                     continue
                 shelf, row = matcher._shelves.find(id)
                 condition = passing(condition_on(shelf, row, matcher._columns), self._position)
-                filters = self._lines._filters(condition)
+                try:
+                    filters = self._lines._filters(condition)
+                except LanguageError:  # more alternatives than one subscription may have
+                    self.left_out.add(id)
+                    self._lines.unsubscribe(id)
+                    continue
                 expires = int(shelf.expires[row])
                 compiled.append(Subscription(id, condition, id, expires, filters))
             if compiled:

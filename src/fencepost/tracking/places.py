@@ -22,10 +22,11 @@ hold, the line is asked for each of them by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
@@ -37,6 +38,7 @@ from fencepost.plan.relate import CONVERSE, mask
 
 FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4
+Point: TypeAlias = tuple[float, float]
 _Atom: TypeAlias = ast.SpatialCondition | ast.NearCondition
 _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
 
@@ -196,9 +198,7 @@ def _known(atom: ast.Condition) -> ast.Condition:
     return ast.Or((atom, ast.Not(atom)))
 
 
-def way(
-    start: tuple[float, float], end: tuple[float, float], round_the_earth: bool
-) -> BaseGeometry | None:
+def way(start: Point, end: Point, round_the_earth: bool) -> BaseGeometry | None:
     """The straight way between two points, or None where they are one.
 
     Round the Earth it is the shorter one: in two pieces across the antimeridian.
@@ -214,3 +214,17 @@ def way(
     pieces = [((x, y), (edge, middle)), ((-edge, middle), (u, v))]
     lines = [piece for piece in pieces if piece[0] != piece[1]]
     return shapely.MultiLineString(lines) if lines else None
+
+
+def ways(starts: Sequence[Point], ends: Sequence[Point], round_the_earth: bool) -> list[Any]:
+    """The ways between many points, as `way` gives them."""
+    if not starts:
+        return []
+    first, last = np.array(starts), np.array(ends)
+    apart = (first != last).any(axis=1)
+    plain = apart & (np.abs(last[:, 0] - first[:, 0]) <= 180.0) if round_the_earth else apart
+    found = np.full(len(first), None, object)
+    found[plain] = shapely.linestrings(np.stack((first[plain], last[plain]), axis=1))
+    for row in np.flatnonzero(apart & ~plain).tolist():
+        found[row] = way(starts[row], ends[row], round_the_earth)
+    return found.tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.shapes import POINTS, ShapeArrays
 from fencepost.match.engines import _python_values
+from fencepost.model.arrow_text import python_values, readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
@@ -21,8 +22,8 @@ from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND
 from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
+from fencepost.tracking.places import Point
 
-Point: TypeAlias = tuple[float, float]
 BadRows: TypeAlias = list[tuple[int, str]]
 
 
@@ -35,8 +36,7 @@ class Names:
     position: str
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where an object was at a time, in nanoseconds.
 
     Attributes
@@ -66,7 +66,7 @@ def read_event(event: object, names: Names, space: Space) -> Position:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
     if len(shapes.rows_outside(space)):
         raise ModelError(f"the {names.position!r} of the event has {OUTSIDE}")
-    return Position(key, time, _single_point(shapes.arrays, 0), values)
+    return Position(key, time, _single_points(shapes.arrays)[0], values)
 
 
 def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Position], BadRows]:
@@ -75,7 +75,9 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
         if table.column_names.count(name) != 1:
             have = ", ".join(table.column_names)
             raise ModelError(f"the table needs one column {name!r}; it has: {have}")
-    keys = table.column(names.key).to_pylist()
+    texts = {name for name in table.column_names if name != names.position}
+    unreadable = dict(readable(table, texts)[2])
+    keys = python_values(table.column(names.key))
     times = _times(table.column(names.time))
     named = with_named_geometries(table.select([names.position]), (names.position,))
     places = named.column(0).combine_chunks()
@@ -84,9 +86,12 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
     problems |= {one.row: str(one) for one in shapes.problems_outside(space)}
     good: list[Position] = []
     bad: BadRows = []
-    dimensions = shapes.arrays.shapes["dimension"]
+    dimensions = shapes.arrays.shapes["dimension"].tolist()
+    points = _single_points(shapes.arrays)
     for row, (key, time) in enumerate(zip(keys, times, strict=True)):
         try:
+            if row in unreadable:
+                raise ModelError(unreadable[row])
             if row in problems or dimensions[row] < 0:
                 reason = problems.get(row, "it is missing")
                 raise ModelError(f"the {names.position!r} of the event cannot be used: {reason}")
@@ -94,7 +99,7 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
         except ModelError as error:
             bad.append((row, str(error)))
         else:
-            good.append(Position(own, instant, _single_point(shapes.arrays, row), row))
+            good.append(Position(own, instant, points[row], row))
     return good, bad
 
 
@@ -129,10 +134,20 @@ def time_of(value: object, names: Names) -> int:
 
 def duration(name: str, seconds: object) -> int:
     """Seconds as nanoseconds; raises ModelError where a value is none."""
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not isfinite(seconds) or seconds < 0:  # type: ignore[arg-type, operator]
-        raise ModelError(f"{name} must be a number of seconds from 0 on; saw {shown(seconds)}")
-    return round(seconds * SECOND)  # type: ignore[operator]
+    return round(_amount(seconds, f"{name} must be a number of seconds from 0 on") * SECOND)
+
+
+def distance(name: str, value: object) -> float:
+    """A distance; raises ModelError where a value is none."""
+    return _amount(value, f"{name} must be a number from 0 on")
+
+
+def _amount(value: object, rule: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ModelError(f"{rule}; saw {shown(value)}")
+    if not isfinite(value) or value < 0:
+        raise ModelError(f"{rule}; saw {shown(value)}")
+    return float(value)
 
 
 def instant(value: object) -> int:
@@ -159,15 +174,20 @@ def _times(column: pa.ChunkedArray) -> Sequence[object]:
             return [None if time is None else _Instant(time) for time in whole]
         except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
             pass
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return python_values(column)
 
 
-def _single_point(g: ShapeArrays, row: int) -> Point | None:
-    if g.shapes["dimension"][row] != POINTS:
-        return None
-    chain = int(g.shapes["chain"][row])
-    first, stop = int(g.chains["start"][chain]), int(g.chains["start"][chain + 1])
-    return (float(g.x[first]), float(g.y[first])) if stop - first == 1 else None
+def _single_points(g: ShapeArrays) -> list[Point | None]:
+    """Each shape as a point, or None where it is no single one."""
+    chain = g.shapes["chain"].astype(np.int64)
+    start = g.chains["start"].astype(np.int64)[chain]
+    single = (g.shapes["dimension"][:-1] == POINTS) & (np.diff(start) == 1)
+    found: list[Point | None] = [None] * len(single)
+    rows = np.flatnonzero(single)
+    at = start[rows]
+    for row, x, y in zip(rows.tolist(), g.x[at].tolist(), g.y[at].tolist(), strict=True):
+        found[row] = x, y
+    return found
 
 
 def as_mapping(event: Row | int) -> Mapping[str, object]:

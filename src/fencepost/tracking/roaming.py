@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 
 import shapely
 
@@ -18,12 +17,12 @@ from fencepost.language.ast import Near
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
-from fencepost.model.raw_shapes import shown
 from fencepost.model.space import space_of
 from fencepost.plan.distances import near_in
 from fencepost.tracking.notification import Key
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import Names, Position, duration, read_event
+from fencepost.tracking.reading import distance as checked_distance
 
 _PLACE = "place"
 
@@ -104,8 +103,8 @@ class Roaming:
         self._names = Names(key, time, position)
         self._near = Matcher(space)
         self._space = space_of(space)
-        self._distance = _checked("distance", distance)
-        self._reach = self._distance + _checked("hysteresis", hysteresis)
+        self._distance = checked_distance("distance", distance)
+        self._reach = self._distance + checked_distance("hysteresis", hysteresis)
         self._order: InOrder[Position] = InOrder(duration("lateness_s", lateness_s))
         self._forget_after = (
             None if forget_after_s is None else duration("forget_after_s", forget_after_s)
@@ -218,12 +217,6 @@ class Roaming:
             if watermark - last.time <= self._forget_after:
                 return
             self.forget(key)
-
-
-def _checked(name: str, value: float) -> float:
-    if not value >= 0 or not isfinite(value):
-        raise ModelError(f"{name} must be a number from 0 on; saw {shown(value)}")
-    return float(value)
 
 
 def _name(key: Key) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from math import isfinite
+from dataclasses import dataclass
 from typing import Any
 
 import shapely
@@ -26,6 +25,7 @@ from fencepost.tracking.reading import (
     Names,
     Position,
     as_mapping,
+    distance,
     duration,
     instant,
     read_event,
@@ -123,8 +123,6 @@ class Tracker:
         kinds = checked_kinds(on)
         if ("dwell" in kinds) != (dwell_s is not None):
             raise ModelError("give dwell_s, in seconds, with on='dwell', and only then")
-        if not hysteresis >= 0 or not isfinite(hysteresis):
-            raise ModelError(f"hysteresis must be a distance from 0 on; saw {shown(hysteresis)}")
         self.matcher = matcher
         self.names = Names(_name("key", key), _name("time", time), _name("position", position))
         self.space = space_of(matcher.space)
@@ -134,7 +132,7 @@ class Tracker:
         self.gap = None if gap_s is None else duration("gap_s", gap_s)
         self.ways = Ways(matcher, position) if "cross" in kinds else None
         self.objects: dict[Key, Moving] = {}
-        self._hysteresis = float(hysteresis)
+        self._hysteresis = distance("hysteresis", hysteresis)
         self._lateness = duration("lateness_s", lateness_s)
         self._order: InOrder[Position] = InOrder(self._lateness)
         self._at_once = lateness_s == 0
@@ -167,8 +165,8 @@ class Tracker:
         if not self._accepted(position):
             return []
         found: list[Notification] = []
-        for one, watermark in self._due():
-            found += self.step(one, self._known(one.key, watermark))
+        for one, watermark in self._due(position):
+            found += self.step(one, self.known(one.key, watermark))
         self._sweep()
         return in_order(found)
 
@@ -191,14 +189,14 @@ class Tracker:
         if not self._at_once:  # they may have to wait
             events = rows_of(arrow)
             positions = [
-                replace(one, event=events[one.event])  # type: ignore[index]
+                one._replace(event=events[one.event])  # type: ignore[index]
                 for one in positions
             ]
         due: list[tuple[Position, int]] = []
         newest: dict[Key, int] = {}
         for position in positions:
             if self._accepted(position, newest, arrow):
-                for one, watermark in self._due():
+                for one, watermark in self._due(position):
                     newest[one.key] = one.time
                     due.append((one, watermark))
         found = bulk.advance(self, due, arrow if self._at_once else None)
@@ -215,7 +213,7 @@ class Tracker:
         self._order.see(time)
         found: list[Notification] = []
         for one, watermark in self._due():
-            found += self.step(one, self._known(one.key, watermark))
+            found += self.step(one, self.known(one.key, watermark))
         return in_order(found)
 
     def tick(self, time: object) -> list[Notification]:
@@ -309,6 +307,7 @@ class Tracker:
             "objects": len(self.objects),
             "stays": sum(len(one.stays) for one in self.objects.values()),
             "held_back": len(self._order),
+            **({} if self.ways is None else {"never_crossed": len(self.ways.left_out)}),
             **self._counts,
         }
 
@@ -409,7 +408,10 @@ class Tracker:
         watermark = self._order.watermark
         if last is not None and watermark is not None and self.is_silent(last, watermark):
             last = None
-        reason = self._order.add(position.key, position.time, position, last)
+        if self._at_once:
+            reason = self._order.pass_on(position.time, last)
+        else:
+            reason = self._order.add(position.key, position.time, position, last)
         self._counts["positions"] += 1
         if reason is not None:
             self._counts["late"] += 1
@@ -420,19 +422,27 @@ class Tracker:
                 self._dead.append((event, reason))
         return reason is None
 
-    def _due(self) -> Iterator[tuple[Position, int]]:
-        for _, _, position in self._order.due():
-            watermark = self._order.watermark
-            assert watermark is not None
-            yield position, watermark
+    def _due(self, newest: Position | None = None) -> list[tuple[Position, int]]:
+        """The positions that go on, and the watermark; `newest` was just accepted."""
+        watermark = self._order.watermark
+        if watermark is None:
+            return []
+        if self._at_once:
+            return [] if newest is None else [(newest, watermark)]
+        return [(position, watermark) for _, _, position in self._order.due()]
 
-    def _known(self, key: Key, watermark: int) -> Moving | None:
+    def known(self, key: Key, watermark: int) -> Moving | None:
         """What is known of an object, if that is not too long ago."""
         moving = self.objects.get(key)
         if moving is not None and self.is_silent(moving.time, watermark):
             self._drop(key)
             return None
         return moving
+
+    @property
+    def forgets(self) -> bool:
+        """Whether it forgets those who are silent."""
+        return self._forget_after is not None
 
     def is_silent(self, time: int, watermark: int) -> bool:
         """Whether an object that was last heard of at a time counts as forgotten."""

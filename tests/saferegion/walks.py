@@ -6,15 +6,16 @@ The truth is asked of the matcher itself, or of one that evaluates every express
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import fencepost as fp
 
-RELATIONS = ("INTERSECTS", "DISJOINT", "EQUALS", "TOUCHES", "WITHIN", "CONTAINS", "OVERLAPS")
-RELATIONS = tuple(f"S_{one}" for one in (*RELATIONS, "CROSSES"))
-EXCLUSIVE = ("DISJOINT", "MEET", "OVERLAP", "EQUALS", "INSIDE", "CONTAINS", "COVERS", "COVEREDBY")
-RELATIONS += tuple(f"EH_{one}" for one in EXCLUSIVE)
+_OGC = "INTERSECTS DISJOINT EQUALS TOUCHES WITHIN CONTAINS OVERLAPS CROSSES"
+_EXCLUSIVE = "DISJOINT MEET OVERLAP EQUALS INSIDE CONTAINS COVERS COVEREDBY"
+RELATIONS = [
+    *(f"S_{name}" for name in _OGC.split()),
+    *(f"EH_{name}" for name in _EXCLUSIVE.split()),
+]
 DISTANCES = ("S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE")
 AREAS = ("box", "triangle", "corner", "ring", "two")
 KINDS = ("a", "b")
@@ -208,7 +209,7 @@ def walk(
             if mode == "same":  # what was before holds until now
                 tally.violations += _violations(m, mode, unsent, last)
                 last[walker.name] = m.match(event)
-            walker.client.accept(s.around(event, walker.name).to_json())
+            walker.client.accept(s.answer(event, walker.name))
         else:
             unsent.append((walker.name, event))
         if rng.random() < changes:
@@ -243,7 +244,7 @@ def _violations(
     m: fp.Matcher,
     mode: str,
     unsent: list[tuple[str, dict[str, object]]],
-    last: dict[str, Sequence[str]],
+    last: dict[str, list[str]],
 ) -> int:
     """How many of the events that were not sent should have been."""
     if not unsent:
@@ -252,7 +253,7 @@ def _violations(
     for pair in m.match_batch([event for _, event in unsent]).to_pylist():
         found.setdefault(pair["event"], []).append(pair["subscription"])
     wrong = sum(
-        found.get(number, []) != (list(last[name]) if mode == "same" else [])
+        found.get(number, []) != (last[name] if mode == "same" else [])
         for number, (name, _) in enumerate(unsent)
     )
     unsent.clear()

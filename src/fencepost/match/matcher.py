@@ -376,13 +376,14 @@ class Matcher:
         """Held by whoever changes subscriptions; who holds it sees no other change."""
         return self._shelves.lock
 
-    def on_change(self, follow: weakref.WeakMethod[Callable[[Sequence[str]], None]]) -> None:
+    def on_change(self, follow: Callable[[Sequence[str]], None]) -> None:
         """Have a method called after each change, with the lock held, as long as its object lives.
 
         It is given the ids that came, went or were replaced.
         """
         with self.lock:
-            self._followers = [one for one in self._followers if one() is not None] + [follow]
+            living = [one for one in self._followers if one() is not None]
+            self._followers = [*living, weakref.WeakMethod(follow)]
 
     def filters(self, id: str) -> tuple[Filter, ...]:
         """The filters of a subscription, one of which must hold."""

@@ -1,8 +1,8 @@
 """A window round an object, less what it must keep out of: what `method="auto"` gives.
 
-The best region is the whole map but for the places of all subscriptions, and what speaks against it
-is its size. So it is cut to a window with few enough of them in it. What is left need not be convex,
-nor in one piece: an object that has gone through a fence is as safe behind it.
+The best region is the whole map but for the places of all subscriptions, and what speaks against
+it is its size. So it is cut to a window with few enough of them in it. What is left need not be
+convex, nor in one piece: an object that has gone through a fence is as safe behind it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import math
 from collections.abc import Callable, Iterable
 
 from fencepost.saferegion.client import Shape
-from fencepost.saferegion.zones import Box, boxes_meet
+from fencepost.saferegion.zones import Box, Hole, boxes_meet
 
 _FIRST_SHARE = 64  # of the extent of all subscriptions, the first window ever
 _GROWTH = 4.0
 _MOST_WINDOWS = 8
 _SMALLER = 1.0 - 1e-9
 
-Hole = tuple[Shape, Box]
 Surroundings = tuple[list[Hole], tuple[Shape, ...]]  # what to stay out of, what to stay in
 
 

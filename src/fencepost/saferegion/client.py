@@ -61,6 +61,8 @@ class SafeRegion:
         Where it was.
     version : int
         Of the subscriptions that it was made for; what was withdrawn at a later one is void.
+    number : int
+        Which of all regions it is.
     """
 
     safe: bool
@@ -70,28 +72,32 @@ class SafeRegion:
     position: str = "geometry"
     at: tuple[float, float] | None = None
     version: int = 0
+    number: int = 0
 
     def contains(self, x: float, y: float) -> bool:
         """Whether the object is safe at a point."""
-        return (
-            self.safe
-            and math.isfinite(x)
-            and math.isfinite(y)
-            and all(is_in(shape, x, y) for shape in self.inside)
-            and not any(is_in(shape, x, y) for shape in self.outside)
+        return self.is_around(x, y) and not any(is_in(shape, x, y) for shape in self.outside)
+
+    def is_around(self, x: float, y: float) -> bool:
+        """Whether a point is in the region, or in what it leaves out."""
+        finite = math.isfinite(x) and math.isfinite(y)
+        return self.safe and finite and all(is_in(shape, x, y) for shape in self.inside)
+
+    def is_unchanged(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether an object's other attributes are what they were."""
+        return all(
+            is_same(value, plain(attributes.get(name))) for name, value in self.attributes.items()
         )
 
     def is_silent(self, event: Mapping[str, Any]) -> bool:
         """Whether an event of the object need not be sent."""
         found = attributes_of(event)
         point = point_of(found.get(self.position))
-        return (
-            point is not None
-            and self.contains(*point)
-            and all(
-                is_same(value, plain(found.get(name))) for name, value in self.attributes.items()
-            )
-        )
+        return point is not None and self.contains(*point) and self.is_unchanged(found)
+
+    def kept(self, at: tuple[float, float]) -> str:
+        """In place of `to_json`, for an object at a point that has the region already."""
+        return json.dumps({"format": _FORMAT, "keep": self.number, "at": at})
 
     def to_json(self) -> str:
         """The region as JSON, for `from_json` here or in JavaScript."""
@@ -104,6 +110,7 @@ class SafeRegion:
             "position": self.position,
             "at": self.at,
             "version": self.version,
+            "number": self.number,
         }
         return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
@@ -124,7 +131,7 @@ class SafeClient:
     """What an object has to keep to send no more than it must.
 
     It sends what `should_send` says, gives what comes back to `accept`, and `withdraw`s when told.
-    A client that sends forgets its region: only the answer to what it sent last counts.
+    Until the answer to what it sent last is there, it sends everything.
 
     Examples
     --------
@@ -141,26 +148,39 @@ class SafeClient:
         self.region: SafeRegion | None = None
         self.sent = 0
         self.kept_back = 0
+        self._waiting = False
         self._last: Mapping[str, Any] = {}
         self._withdrawn = -1
 
     def should_send(self, event: Mapping[str, Any]) -> bool:
         """Whether to send an event."""
-        if self.region is not None and self.region.is_silent(event):
+        if self.region is not None and not self._waiting and self.region.is_silent(event):
             self.kept_back += 1
             return False
-        self.region = None
+        self._waiting = True
         self._last = attributes_of(event)
         self.sent += 1
         return True
 
-    def accept(self, region: SafeRegion | str | bytes) -> None:
-        """Take the region that answers what was sent; one for another event, or void, is ignored."""
-        if not isinstance(region, SafeRegion):
-            region = SafeRegion.from_json(region)
-        answers = region.at is not None and region.at == point_of(self._last.get(region.position))
-        if region.safe and answers and region.version >= self._withdrawn:
-            self.region = region
+    def accept(self, answer: SafeRegion | str | bytes) -> None:
+        """Take the answer to what was sent; one to another event, or void, is ignored."""
+        if isinstance(answer, SafeRegion):
+            self._take(answer)
+            return
+        fields = json.loads(answer)
+        if isinstance(fields, dict) and fields.get("format") == _FORMAT and "keep" in fields:
+            own = self.region
+            if own is not None and own.number == fields["keep"]:
+                self._waiting = not self._answers(own.position, tuple(fields["at"]))
+        else:
+            self._take(SafeRegion.from_json(answer))
+
+    def _take(self, region: SafeRegion) -> None:
+        if self._answers(region.position, region.at) and region.version >= self._withdrawn:
+            self.region, self._waiting = (region if region.safe else None), False
+
+    def _answers(self, position: str, at: tuple[float, ...] | None) -> bool:
+        return at is not None and at == point_of(self._last.get(position))
 
     def withdraw(self, version: int) -> None:
         """Forget the region, and any made for fewer changes than this that is still to come."""
@@ -170,7 +190,7 @@ class SafeClient:
 
 
 def attributes_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes of an event; those of a GeoJSON Feature are its properties, id and geometry."""
+    """The attributes of an event; of a GeoJSON Feature its properties, id and geometry."""
     if event.get("type") != "Feature":
         return event
     own = event.get("properties") or {}
@@ -182,7 +202,7 @@ def point_of(value: Any) -> tuple[float, float] | None:
     """A GeoJSON Point, a Shapely one or one in WKT as coordinates; None for anything else."""
     if isinstance(value, str):
         found = _WKT_POINT.fullmatch(value)
-        return None if found is None else (float(found[1]), float(found[2]))
+        return None if found is None else _finite(float(found[1]), float(found[2]))
     if isinstance(value, Mapping):
         given = value.get("coordinates") if value.get("type") == "Point" else None
     elif getattr(value, "geom_type", None) == "Point" and not value.is_empty:
@@ -194,9 +214,13 @@ def point_of(value: Any) -> tuple[float, float] | None:
     if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in given[:2]):
         return None
     try:
-        return float(given[0]), float(given[1])
+        return _finite(float(given[0]), float(given[1]))
     except OverflowError:
         return None
+
+
+def _finite(x: float, y: float) -> tuple[float, float] | None:
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
 
 
 def plain(value: Any) -> Any:

@@ -1,13 +1,14 @@
 """The greedy largest rectangle round a point that meets none of some boxes.
 
-Hu, Jin, Chen, Zhang and Zhuo, Journal of Software 22 (Supplement 2), 2011, section 3.2: the map is a
-grid; the boxes are cut to the point's cell and sorted into the quadrants round the point; of each
+Hu, Jin, Chen, Zhang and Zhuo, Journal of Software 22 (Supplement 2), 2011, section 3.2: the map is
+a grid; the boxes are cut to the point's cell and sorted into the quadrants round the point; of each
 the corner nearest to the point remains, unless another's is nearer in both directions; what remains
 is a staircase, whose inner corners, the *tension points*, are how far a rectangle can reach in that
 quadrant; one of each quadrant's is chosen in turn, the one that leaves the largest rectangle.
 
-Their formula for the cell of a point rounds up where cells are numbered from their lower corner, and
-so names the next one; ours rounds down. Boxes are closed: the rectangle stops one double before them.
+Their formula for the cell of a point rounds up where cells are numbered from their lower corner,
+and so names the next one; ours rounds down. Boxes are closed: the rectangle stops one double before
+them.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _clipped(cell: Box, boxes: Iterable[Box]) -> list[Box]:
 def _nearest_corners(
     x: float, y: float, across: int, along: int, boxes: Sequence[Box]
 ) -> list[Point]:
-    """Of each box that reaches into a quadrant, how far its nearest corner there is from the point."""
+    """Of each box that reaches into a quadrant, how far away its nearest corner there is."""
     corners = []
     for x0, y0, x1, y1 in boxes:
         near_x, far_x = (x0 - x, x1 - x) if across > 0 else (x - x1, x - x0)

@@ -40,6 +40,10 @@ class HandedOut:
     def __len__(self) -> int:
         return len(self._held)
 
+    def get(self, key: str) -> Held | None:
+        """What an object has."""
+        return self._held.get(key)
+
     def __getitem__(self, key: str) -> Held:
         return self._held[key]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import count
+from typing import NamedTuple
 
 from fencepost.errors import ModelError
 from fencepost.language.ast import Condition
@@ -13,13 +14,13 @@ from fencepost.model.event import attributes
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter
 from fencepost.plan.normal import filters
-from fencepost.saferegion.clearing import Hole, Surroundings, Windows
+from fencepost.saferegion.clearing import Surroundings, Windows
 from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
 from fencepost.saferegion.glr import Grid, largest_rectangle
 from fencepost.saferegion.handed_out import HandedOut
 from fencepost.saferegion.nearby import Nearby
-from fencepost.saferegion.wants import Want
-from fencepost.saferegion.zones import Box
+from fencepost.saferegion.wants import Kept, Want
+from fencepost.saferegion.zones import Box, Hole
 
 METHODS = ("auto", "glr")
 MODES = ("silence", "same")
@@ -107,13 +108,13 @@ class SafeRegions:
         self._handed_out = HandedOut(most_objects)
         self._void: dict[str, int] = {}
         self._version = 0
+        self._numbers = count(1)
         self._composites: dict[str, tuple[Filter, ...]] = {}
         self._lock = matcher.lock
         self._nearby = Nearby(position, self._changing, matcher, self._filters_of)
         with self._lock:
             self._nearby.put(self._row(id) for id in matcher.ids())
-            heard = weakref.WeakMethod(self._hear)
-            matcher.on_change(heard)
+            matcher.on_change(self._hear)
 
     @property
     def version(self) -> int:
@@ -141,6 +142,23 @@ class SafeRegions:
                 else:
                     self._handed_out.drop(key)
             return region
+
+    def answer(self, event: object, key: str) -> str:
+        """What to send back to an object for an event: its region or that it may keep its own.
+
+        For `SafeClient.accept`. An object that goes through a fence keeps the region that it has.
+        """
+        own = attributes(event)
+        point = point_of(own.get(self._position))
+        with self._lock:
+            held = self._handed_out.get(key)
+            if held is not None and point is not None:
+                region = held.region
+                # In a fence that it leaves out, what matches is another matter than elsewhere.
+                here = region.is_around if self._mode == "silence" else region.contains
+                if here(*point) and region.is_unchanged(own):
+                    return region.kept(point)
+            return self.around(event, key).to_json()
 
     def changed(self) -> list[Withdrawal]:
         """The objects whose regions became void since the last call, which are to be told."""
@@ -212,13 +230,12 @@ class SafeRegions:
         for key in list(self._handed_out.meeting(want.boxes())):
             region, fixed, _ = self._handed_out[key]
             # What it asks of an attribute that the object does not watch may become true.
-            if not want.names <= region.attributes.keys() or self._wanted(name, number, want, fixed):
+            unwatched = want.names - region.attributes.keys()
+            if unwatched or self._wanted(name, number, want, fixed):
                 self._handed_out.drop(key)
                 self._void[key] = self._version
 
-    def _wanted(
-        self, name: str, number: int, want: Want, fixed: Mapping[str, object]
-    ) -> bool:
+    def _wanted(self, name: str, number: int, want: Want, fixed: Mapping[str, object]) -> bool:
         """Whether an object's other attributes are what a filter asks for."""
         window = (want.boxes() or (_SOMEWHERE,))[0]
         return not want.fixed or any(
@@ -236,9 +253,7 @@ class SafeRegions:
             if name != self._position and name not in self._changing
         }
         asked = self._matcher.attributes_asked() | self._composite_names()
-        watched = {
-            name: plain(own.get(name)) for name in asked - self._changing - {self._position}
-        }
+        watched = {name: plain(own.get(name)) for name in asked - self._changing - {self._position}}
         nowhere = SafeRegion(False, position=self._position, at=point, version=self._version)
         if point is None or any(value is UNUSABLE for value in watched.values()):
             return nowhere, fixed
@@ -247,6 +262,8 @@ class SafeRegions:
         if shapes is None:
             return nowhere, fixed
         inside, outside = shapes
+        if not all(math.isfinite(one) for shape in (*inside, *outside) for one in shape[1:]):
+            return nowhere, fixed
         region = SafeRegion(
             True,
             tuple(dict.fromkeys(inside)),
@@ -255,8 +272,11 @@ class SafeRegions:
             self._position,
             point,
             self._version,
+            next(self._numbers),
         )
-        return (region if region.contains(*point) else nowhere), fixed
+        # Where only a change matters, what it may change to is not known elsewhere.
+        useful = self._mode == "silence" or region.contains(*point)
+        return (region if useful else nowhere), fixed
 
     def _composite_names(self) -> frozenset[str]:
         return frozenset(
@@ -292,14 +312,19 @@ class SafeRegions:
         holes: list[Hole] = []
         inside: list[Shape] = []
         for name, _, want in self._nearby.find(fixed, window):
-            kept = want.kept_from(x, y)
-            if kept is None and self._mode == "same" and name.startswith(_OWN):
-                kept = want.kept_in(x, y)
+            kept = self._kept(want, x, y, name.startswith(_OWN))
             if kept is None:
                 return None
-            holes += [(shape, _bounds(shape)) for shape in kept[0]]
+            holes += kept[0]
             inside += kept[1]
         return holes, tuple(inside)
+
+    def _kept(self, want: Want, x: float, y: float, own: bool) -> Kept | None:
+        if self._mode == "silence":
+            kept = None if want.is_simple else want.kept_from(x, y)
+            return kept or want.kept_off()
+        kept = want.kept_from(x, y)
+        return want.kept_in(x, y) if kept is None and own else kept
 
 
 _FOREVER = 2**63 - 1
@@ -316,13 +341,3 @@ def _box(given: Sequence[float]) -> Box:
 def _with_area(box: Box) -> Box:
     x0, y0, x1, y1 = box
     return box if x0 < x1 and y0 < y1 else (0.0, 0.0, 1.0, 1.0)
-
-
-def _bounds(shape: Shape) -> Box:
-    """A box that holds a shape."""
-    if shape[0] != "round":
-        return shape[1], shape[2], shape[3], shape[4]
-    _, x, y, scale_x, scale_y, limit = shape
-    reach: Any = limit**0.5 * (1.0 + 1e-12)
-    across, along = reach / scale_x, reach / scale_y
-    return x - across, y - along, x + across, y + along

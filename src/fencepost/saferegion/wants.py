@@ -11,15 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.kernels.shapes import POINTS
 from fencepost.language.ast import Near, Property
 from fencepost.model.relation import Relation
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
 from fencepost.plan.normal import properties
 from fencepost.plan.relate import mask
-from fencepost.kernels.shapes import POINTS
-from fencepost.saferegion.client import Shape, is_in
-from fencepost.saferegion.zones import Box, GeometryZone, Zone, near_zone
+from fencepost.saferegion.client import Shape
+from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
+
+Kept = tuple[tuple[Hole, ...], tuple[Shape, ...]]
+"""Shapes to stay out of, with their boxes, and shapes to stay in."""
 
 _AREAS = ("Polygon", "MultiPolygon")
 
@@ -48,6 +51,11 @@ class Want:
     open: bool
     names: frozenset[str]
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether all that can be done is to keep off one zone."""
+        return len(self.near) == 1 and not self.away
+
     def boxes(self) -> tuple[Box, ...]:
         """One or two boxes outside of which it matches nothing; none where there are no such."""
         single = [zone.boxes[0] for zone in self.near if len(zone.boxes) == 1]
@@ -56,31 +64,33 @@ class Want:
             return ((max(x0), max(y0), min(x1), min(y1)),)
         return self.near[0].boxes if self.near else ()
 
-    def kept_from(self, x: float, y: float) -> tuple[tuple[Shape, ...], tuple[Shape, ...]] | None:
-        """Shapes to stay out of, or one to stay in, so that it never matches; None: it may here."""
-        outside = [zone for zone in self.near if zone.misses(x, y)]
-        if outside:
-            return min(outside, key=_size).outer, ()
+    def kept_from(self, x: float, y: float) -> Kept | None:
+        """How to stay where it never matches, as it does not here; None where it may."""
+        missed = [zone for zone in self.near if zone.misses(x, y)]
+        if missed:
+            return min(missed, key=_size).holes, ()
         for zone in self.away:
             shape = zone.inner(x, y)
             if shape is not None:
                 return (), (shape,)
         return None
 
-    def kept_in(self, x: float, y: float) -> tuple[tuple[Shape, ...], tuple[Shape, ...]] | None:
-        """Shapes to stay out of, and in, so that it always matches; None: it may not here."""
+    def kept_off(self) -> Kept | None:
+        """How to be where it never matches, whatever it does here; None where that is not known."""
+        return (min(self.near, key=_size).holes, ()) if self.near else None
+
+    def kept_in(self, x: float, y: float) -> Kept | None:
+        """How to stay where it always matches, as it does here; None where it may not."""
         if self.open or not all(zone.misses(x, y) for zone in self.away):
             return None
         inner = [zone.inner(x, y) for zone in self.near]
         if any(shape is None for shape in inner):
             return None
-        outer = tuple(shape for zone in self.away for shape in zone.outer)
-        return outer, tuple(shape for shape in inner if shape is not None)
+        holes = tuple(hole for zone in self.away for hole in zone.holes)
+        return holes, tuple(shape for shape in inner if shape is not None)
 
 
-def want_of(
-    terms: Filter, position: str, changing: frozenset[str], space: Space
-) -> Want | None:
+def want_of(terms: Filter, position: str, changing: frozenset[str], space: Space) -> Want | None:
     """What a filter wants; None where no point can satisfy it."""
     near: list[Zone] = []
     away: list[Zone] = []
@@ -155,4 +165,4 @@ class OuterZone(Zone):
 
 
 def _size(zone: Zone) -> float:
-    return sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in zone.boxes)
+    return zone.size

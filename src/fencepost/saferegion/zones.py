@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 import shapely
@@ -32,6 +33,7 @@ from fencepost.plan.relate import holds
 from fencepost.saferegion.client import Shape, is_in
 
 Box = tuple[float, float, float, float]
+Hole = tuple[Shape, Box]
 
 _ROUNDING = 1e-12  # of lengths; doubles here lose a thousandth of it
 _ROUNDING_WGS84 = 1e-9  # of metres, with
@@ -55,6 +57,16 @@ class Zone(ABC):
 
     boxes: tuple[Box, ...]
     outer: tuple[Shape, ...]
+
+    @cached_property
+    def holes(self) -> tuple[Hole, ...]:
+        """The outer shapes, each with its box."""
+        return tuple((shape, box_of(shape)) for shape in self.outer)
+
+    @cached_property
+    def size(self) -> float:
+        """The area of its boxes."""
+        return sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in self.boxes)
 
     @abstractmethod
     def inner(self, x: float, y: float) -> Shape | None:
@@ -214,9 +226,17 @@ def bounds(geometry: BaseGeometry) -> Box:
 
 def boxes_meet(one: Box, other: Box) -> bool:
     """Whether two closed boxes have a point in common."""
-    return (
-        one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
-    )
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+
+
+def box_of(shape: Shape) -> Box:
+    """A box that holds a shape."""
+    if shape[0] != "round":
+        return shape[1], shape[2], shape[3], shape[4]
+    _, x, y, scale_x, scale_y, limit = shape
+    reach = _outwards(math.sqrt(limit))
+    across, along = reach / scale_x, reach / scale_y
+    return _widened((x - across, y - along, x + across, y + along))
 
 
 def _outwards(length: float) -> float:
@@ -271,14 +291,14 @@ def _rings(geometry: BaseGeometry) -> list[BaseGeometry]:
 
 
 def _hull(geometry: BaseGeometry, box: Box, distance: float) -> Shape:
-    """A geometry's convex hull grown by a distance, or some of the planes that bound it; or a box."""
+    """Planes that bound a geometry's convex hull, grown by a distance; or a box."""
     size = box[2] - box[0] + box[3] - box[1]
     if not _SMALLEST < size < _LARGEST:
         return ("box", *box)
     points = np.unique(shapely.get_coordinates(geometry), axis=0)
     hull = hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
     planes = _planes(hull.x, hull.y, box)
-    if planes is None or len(planes) <= 4 and _along_axes(planes):
+    if planes is None or (len(planes) <= 4 and _along_axes(planes)):
         return ("box", *box)
     if len(planes) > _MOST_PLANES:
         planes = planes[np.linspace(0, len(planes), _MOST_PLANES, endpoint=False).astype(int)]

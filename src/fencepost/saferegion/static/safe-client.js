@@ -41,16 +41,16 @@
       );
     }
 
+    isUnchanged(attributes) {
+      return Object.keys(this.attributes).every((name) =>
+        isSame(own(this.attributes, name), own(attributes, name)),
+      );
+    }
+
     isSilent(event) {
       const found = attributesOf(event);
       const point = pointOf(own(found, this.position));
-      return (
-        point !== null &&
-        this.contains(point[0], point[1]) &&
-        Object.keys(this.attributes).every((name) =>
-          isSame(own(this.attributes, name), own(found, name)),
-        )
-      );
+      return point !== null && this.contains(point[0], point[1]) && this.isUnchanged(found);
     }
   }
 
@@ -59,27 +59,40 @@
       this.region = null;
       this.sent = 0;
       this.keptBack = 0;
+      this.waiting = false;
       this.last = {};
       this.withdrawn = -1;
     }
 
     shouldSend(event) {
-      if (this.region !== null && this.region.isSilent(event)) {
+      if (this.region !== null && !this.waiting && this.region.isSilent(event)) {
         this.keptBack += 1;
         return false;
       }
-      this.region = null;
+      this.waiting = true;
       this.last = attributesOf(event);
       this.sent += 1;
       return true;
     }
 
-    accept(given) {
-      const region = given instanceof SafeRegion ? given : SafeRegion.fromJSON(given);
-      const at = region.at;
-      const point = pointOf(own(this.last, region.position));
-      const answers = at !== null && point !== null && at[0] === point[0] && at[1] === point[1];
-      if (region.safe && answers && region.version >= this.withdrawn) this.region = region;
+    accept(text) {
+      const fields = JSON.parse(text);
+      if (fields !== null && fields.format === 1 && "keep" in fields) {
+        if (this.region !== null && this.region.number === fields.keep) {
+          this.waiting = !this.answers(this.region.position, fields.at);
+        }
+        return;
+      }
+      const region = SafeRegion.fromJSON(text);
+      if (this.answers(region.position, region.at) && region.version >= this.withdrawn) {
+        this.region = region.safe ? region : null;
+        this.waiting = false;
+      }
+    }
+
+    answers(position, at) {
+      const point = pointOf(own(this.last, position));
+      return at !== null && point !== null && at[0] === point[0] && at[1] === point[1];
     }
 
     withdraw(version) {
@@ -109,14 +122,17 @@
   function pointOf(value) {
     if (typeof value === "string") {
       const found = WKT_POINT.exec(value);
-      return found === null ? null : [Number(found[1]), Number(found[2])];
+      return found === null ? null : finite(Number(found[1]), Number(found[2]));
     }
     if (value === null || typeof value !== "object" || value.type !== "Point") return null;
     const given = value.coordinates;
     if (!Array.isArray(given) || given.length < 2) return null;
-    return typeof given[0] === "number" && typeof given[1] === "number"
-      ? [given[0], given[1]]
-      : null;
+    return finite(given[0], given[1]);
+  }
+
+  // Strings are not finite numbers either.
+  function finite(x, y) {
+    return Number.isFinite(x) && Number.isFinite(y) ? [x, y] : null;
   }
 
   // What is absent, null or NaN is missing, and two missing ones are alike.

@@ -105,6 +105,12 @@ class SpatiotextualFigure(StrEnum):
     TEXT = "text"
 
 
+class EventsFigure(StrEnum):
+    """What `fencepost bench events` measures."""
+
+    BUSES = "buses"
+
+
 class PeersFigure(StrEnum):
     """What `fencepost bench peers` measures."""
 
@@ -159,6 +165,7 @@ def fencepost(
       fencepost bench regions     repeat the experiments of the paper on regions
       fencepost bench spatiotextual
                                   the same for words and rectangles
+      fencepost bench events      repeat the experiments of the paper on moving objects
       fencepost bench peers       beside Shapely, KD-trees and PostGIS
 
     [bold]Exit codes[/bold]
@@ -315,6 +322,39 @@ def bench_spatiotextual(
     names = [one.value for one in figure or SpatiotextualFigure]
     asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
     _bench_figures("papers.spatiotextual", names, out, as_json, **asked)
+
+
+@bench.command("events")
+def bench_events(
+    figure: Annotated[
+        list[EventsFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Positions of buses to use; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/events"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on events of moving objects, beside ours.
+
+    `buses`, our own, is what buses among a thousand fences need not send. Each is
+    written as JSON, Markdown, PNG and SVG. Real positions are looked for in the
+    folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench events --quick --out /tmp/events
+      fencepost bench events --figure buses --json
+    """
+    names = [one.value for one in figure or EventsFigure]
+    _bench_figures(
+        "papers.events", names, out, as_json, quick=quick, seed=seed, source=_source(data)
+    )
 
 
 @bench.command("peers")

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from fencepost.saferegion.client import Shape
+from fencepost.saferegion.client import SafeRegion, Shape
 from fencepost.saferegion.zones import Box, Hole, boxes_meet
 
 _FIRST_SHARE = 64  # of the extent of all subscriptions, the first window ever
 _GROWTH = 4.0
 _MOST_WINDOWS = 8
+_CENTRAL = 0.5  # of a window
 _SMALLER = 1.0 - 1e-9
 
 Surroundings = tuple[list[Hole], tuple[Shape, ...]]  # what to stay out of, what to stay in
@@ -68,6 +69,21 @@ class Windows:
         distances = sorted(_distance(x, y, box) for _, box in holes)
         beyond = distances[self._most] or next((one for one in distances if one > 0.0), half)
         return min(beyond * _SMALLER, half)
+
+
+def is_central(region: SafeRegion, x: float, y: float) -> bool:
+    """Whether a point is not far from the middle of a region's window.
+
+    Who is asked anyway, since the object is in a fence, does well to give it a new one else.
+    """
+    for shape in region.inside[:1]:
+        if shape[0] == "box":
+            across, along = shape[3] - shape[1], shape[4] - shape[2]
+            return (
+                abs(2 * x - shape[1] - shape[3]) <= _CENTRAL * across
+                and abs(2 * y - shape[2] - shape[4]) <= _CENTRAL * along
+            )
+    return True
 
 
 def _distance(x: float, y: float, box: Box) -> float:

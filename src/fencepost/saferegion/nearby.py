@@ -59,6 +59,12 @@ class Nearby:
     def __len__(self) -> int:
         return len(self._index)
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the index."""
+        size: int = self._index.stats()["bytes"]
+        return size
+
     def put(self, given: Iterable[tuple[str, Sequence[Filter], int]]) -> None:
         """Add subscriptions, or let them take the place of others: ids, filters, expiry."""
         rows = []

@@ -14,7 +14,7 @@ from fencepost.model.event import attributes
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter
 from fencepost.plan.normal import filters
-from fencepost.saferegion.clearing import Surroundings, Windows
+from fencepost.saferegion.clearing import Surroundings, Windows, is_central
 from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
 from fencepost.saferegion.glr import Grid, largest_rectangle
 from fencepost.saferegion.handed_out import HandedOut
@@ -24,7 +24,7 @@ from fencepost.saferegion.zones import Box, Hole
 
 METHODS = ("auto", "glr")
 MODES = ("silence", "same")
-_MOST_HOLES = 32
+_MOST_HOLES = 128
 _OWN, _OF_COMPOSITE = "s", "c"  # with which the names in the index begin
 
 
@@ -121,6 +121,11 @@ class SafeRegions:
         """How often the subscriptions changed."""
         return self._version
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the index of where subscriptions can match."""
+        return self._nearby.nbytes
+
     def around(self, event: object, key: str | None = None) -> SafeRegion:
         """The region in which the object of an event is safe, perhaps none.
 
@@ -156,7 +161,7 @@ class SafeRegions:
                 region = held.region
                 # In a fence that it leaves out, what matches is another matter than elsewhere.
                 here = region.is_around if self._mode == "silence" else region.contains
-                if here(*point) and region.is_unchanged(own):
+                if here(*point) and is_central(region, *point) and region.is_unchanged(own):
                     return region.kept(point)
             return self.around(event, key).to_json()
 

@@ -136,26 +136,11 @@ class EllipsoidPointZone(Zone):
         highest, lowest = own + arc, max(own - arc, 0.0)
         if highest > _STEEPEST or len(self.boxes) > 1:
             return
-        shrunk, grown = 1.0 - _ROUNDING, 1.0 + _ROUNDING
-        self.outer = (
-            (
-                "round",
-                lon,
-                lat,
-                _metres_east(highest) * shrunk,
-                _metres_north(lowest) * shrunk,
-                most * most,
-            ),
-        )
+        east, north = _metres_east(highest), _metres_north(lowest)
+        self.outer = (("round", lon, lat, _less(east), _less(north), _more(most * most)),)
         if least > 0.0:
-            self._inner = (
-                "round",
-                lon,
-                lat,
-                _metres_east(lowest) * grown,
-                _metres_north(highest) * grown,
-                least * least * shrunk,
-            )
+            east, north = _metres_east(lowest), _metres_north(highest)
+            self._inner = ("round", lon, lat, _more(east), _more(north), _less(least * least))
 
     def inner(self, x: float, y: float) -> Shape | None:
         return self._inner if self._inner is not None and is_in(self._inner, x, y) else None
@@ -253,6 +238,15 @@ def _widened(box: Box) -> Box:
         math.nextafter(x1, up),
         math.nextafter(y1, up),
     )
+
+
+def _less(value: float) -> float:
+    """A little less, in few digits, since it is written in every message."""
+    return float(f"{value * (1.0 - 1e-6):.8g}")
+
+
+def _more(value: float) -> float:
+    return float(f"{value * (1.0 + 1e-6):.8g}")
 
 
 def _disc(x: float, y: float, radius: float) -> Shape | None:

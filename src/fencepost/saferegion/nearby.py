@@ -22,6 +22,7 @@ from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import Box
 
 _MOST_KNOWN = 65536
+_SOMEWHERE = (0.0, 0.0, 1.0, 1.0)
 
 
 class Nearby:
@@ -122,17 +123,27 @@ class Nearby:
 
     def find(self, attributes: Mapping[str, object], window: Box) -> list[tuple[str, int, Want]]:
         """Ids, numbers and filters that an object of these attributes may match in a window."""
-        far, high = self._space.limits
-        x0, y0, x1, y1 = _grown(window)
-        clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
-        event = {**attributes, self._position: shapely.box(*clipped)}
         found = []
-        for name in self._index._engine.ids(self._index._values(Row(event))):
+        for name in self._names(attributes, window):
             number, _, id = name.partition(":")
             want = self.wants(id)[int(number)]
             assert want is not None
             found.append((id, int(number), want))
         return found
+
+    def is_wanted(self, id: str, number: int, want: Want, attributes: Mapping[str, object]) -> bool:
+        """Whether an object's attributes are what a filter asks of those that stay."""
+        if not want.fixed:
+            return True
+        window = (want.boxes() or (_SOMEWHERE,))[0]
+        return f"{number}:{id}" in self._names(attributes, window)
+
+    def _names(self, attributes: Mapping[str, object], window: Box) -> Iterable[str]:
+        far, high = self._space.limits
+        x0, y0, x1, y1 = _grown(window)
+        clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
+        event = {**attributes, self._position: shapely.box(*clipped)}
+        return self._index._engine.ids(self._index._values(Row(event)))
 
 
 def _grown(box: Box) -> Box:

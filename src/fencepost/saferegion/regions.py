@@ -232,20 +232,19 @@ class SafeRegions:
 
     def _withdraw(self, name: str, number: int, want: Want) -> None:
         """Withdraw the regions into which a new filter has come."""
+        decided: dict[str, bool] = {}
         for key in list(self._handed_out.meeting(want.boxes())):
             region, fixed, _ = self._handed_out[key]
             # What it asks of an attribute that the object does not watch may become true.
-            unwatched = want.names - region.attributes.keys()
-            if unwatched or self._wanted(name, number, want, fixed):
+            wanted = bool(want.names - region.attributes.keys())
+            if not wanted:
+                asked = repr([region.attributes[name] for name in sorted(want.names)])
+                if asked not in decided:
+                    decided[asked] = self._nearby.is_wanted(name, number, want, fixed)
+                wanted = decided[asked]
+            if wanted:
                 self._handed_out.drop(key)
                 self._void[key] = self._version
-
-    def _wanted(self, name: str, number: int, want: Want, fixed: Mapping[str, object]) -> bool:
-        """Whether an object's other attributes are what a filter asks for."""
-        window = (want.boxes() or (_SOMEWHERE,))[0]
-        return not want.fixed or any(
-            (id, own) == (name, number) for id, own, _ in self._nearby.find(fixed, window)
-        )
 
     # Regions
 
@@ -333,7 +332,6 @@ class SafeRegions:
 
 
 _FOREVER = 2**63 - 1
-_SOMEWHERE = (0.0, 0.0, 1.0, 1.0)
 
 
 def _box(given: Sequence[float]) -> Box:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
+    from fencepost.saferegion.client import SafeClient, SafeRegion
+    from fencepost.saferegion.regions import SafeRegions
 
 __all__ = [
     "Composite",
@@ -42,6 +44,9 @@ __all__ = [
     "Matcher",
     "ModelError",
     "Relation",
+    "SafeClient",
+    "SafeRegion",
+    "SafeRegions",
     "StoreError",
     "parse_ops4st",
     "parse_ops4st_event",
@@ -56,6 +61,9 @@ _LOADED_WHEN_USED = {
     "Composite": "fencepost.composite.model",
     "Explanation": "fencepost.match.explain",
     "Matcher": "fencepost.match.matcher",
+    "SafeClient": "fencepost.saferegion.client",
+    "SafeRegion": "fencepost.saferegion.client",
+    "SafeRegions": "fencepost.saferegion.regions",
     "parse_ops4st": "fencepost.composite.notation",
     "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",

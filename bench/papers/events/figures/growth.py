@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.papers.events import measuring, published
 from bench.papers.events.measuring import Effort, Outcome
-from bench.papers.events.methods import ALIKE, BATCH, KERNEL, OPTIMISED, SILENT, STANDARD
+from bench.papers.events.methods import ALIKE, BATCH, KERNEL, ONE, OPTIMISED, SILENT, STANDARD
 from bench.papers.events.published import Shares
 from bench.papers.events.scenarios import Scenario
 from bench.progress import Progress
@@ -128,7 +128,7 @@ def _share_table(last: Outcome, means: dict[str, float], mark: Shares) -> Table:
                 "yes" if last.share(name) <= mark.time else "no",
             ]
             for name in last.times
-            if name != STANDARD
+            if name != STANDARD and not (name.startswith("OPS4ST") and name.endswith(ONE))
         ],
     )
 

@@ -35,6 +35,11 @@ class Positions(NamedTuple):
     def __len__(self) -> int:
         return len(self.lon)
 
+    def first(self, count: int) -> Positions:
+        """The first so many."""
+        columns = (column[:count] for column in self[:3])
+        return Positions(*columns, self.origin)  # type: ignore[arg-type]
+
     @property
     def buses(self) -> int:
         """How many there are."""

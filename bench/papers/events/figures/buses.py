@@ -19,6 +19,7 @@ from bench.report import Report, Table
 
 FENCES = 1000
 RADIUS_M = 300.0
+_ALL_POSITIONS = 600_000
 _CHUNK = 50_000
 _STREET = 1000  # places of a degree that count as one of the streets'
 ALL = "every event"
@@ -34,7 +35,7 @@ class Sizes:
     cells: tuple[int, ...] = (16, 32, 64)
 
 
-FULL = Sizes(600_000, 50_000)
+FULL = Sizes(100_000, 20_000)
 QUICK = Sizes(4_000, 1_000, (32, 128), (32,))
 
 
@@ -77,8 +78,9 @@ class Outcome:
 def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
     """Measure and check."""
     progress.expect(3 + len(sizes.holes) + len(sizes.cells))
-    positions = bus_positions.read(source, sizes.positions, seed)
-    matcher = fences(positions, seed)
+    everywhere = bus_positions.read(source, _ALL_POSITIONS, seed)
+    matcher = fences(everywhere, seed)
+    positions = everywhere.first(sizes.positions)
     hit = in_fences(matcher, positions)
     compared: dict[str, Outcome] = {}
     methods: dict[str, dict[str, Any] | None] = {
@@ -89,7 +91,7 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
     for name, given in methods.items():
         progress.step(name)
         compared[name] = drive(matcher, positions, hit, given)
-    few = Positions(*(column[: sizes.swept] for column in positions[:3]), positions.origin)
+    few = positions.first(sizes.swept)
     swept: dict[str, Outcome] = {}
     for cells in sizes.cells:
         progress.step(f"GLR, {cells} cells a side")
@@ -115,8 +117,9 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
         lambda picture: _draw(picture, compared, swept),
         size=(11.0, 4.8),
         notes=[
-            f"{len(positions):,} of {positions.origin}, {positions.buses} buses; fences round "
-            f"{FENCES:,} places of their streets, each {1 / _STREET:g} degrees of them once; "
+            f"The first {len(positions):,} of {len(everywhere):,} {positions.origin}, "
+            f"{positions.buses} buses; fences round {FENCES:,} places of the streets of all, each "
+            f"{1 / _STREET:g} degrees of them once; "
             f"{hit.mean():.1%} of the positions are in a fence.",
             "Saved: of the events in no fence, those never sent. Missed: events in a fence that "
             "were not sent. Server: matching what was sent, and the answer to it, in one thread "

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.match.simplify import simplify
     from fencepost.match.simplify_many import simplify_many
+    from fencepost.saferegion.client import SafeClient, SafeRegion
+    from fencepost.saferegion.regions import SafeRegions
     from fencepost.tracking.notification import Notification
     from fencepost.tracking.roaming import Encounter, Roaming
     from fencepost.tracking.tracker import Tracker
@@ -53,6 +55,9 @@ __all__ = [
     "Notification",
     "Relation",
     "Roaming",
+    "SafeClient",
+    "SafeRegion",
+    "SafeRegions",
     "StoreError",
     "Tracker",
     "parse_ops4st",
@@ -75,6 +80,9 @@ _LOADED_WHEN_USED = {
     "Notification": "fencepost.tracking.notification",
     "Roaming": "fencepost.tracking.roaming",
     "Tracker": "fencepost.tracking.tracker",
+    "SafeClient": "fencepost.saferegion.client",
+    "SafeRegion": "fencepost.saferegion.client",
+    "SafeRegions": "fencepost.saferegion.regions",
     "parse_ops4st": "fencepost.composite.notation",
     "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",

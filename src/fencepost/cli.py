@@ -110,6 +110,7 @@ class EventsFigure(StrEnum):
 
     TAXI = "taxi"
     SHOP = "shop"
+    BUSES = "buses"
 
 
 class PeersFigure(StrEnum):
@@ -346,6 +347,10 @@ def bench_events(
         typer.Option(min=100, max=1_000_000, help="Subscriptions; 10,000 if left out."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Positions of buses to use; real if there are any."),
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
     ] = Path("bench/results/events"),
@@ -356,15 +361,18 @@ def bench_events(
 
     Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
     figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
-    and their optimised version and of ours, at ten sizes up to the scale. Each
-    is written as JSON, Markdown, PNG and SVG.
+    and their optimised version and of ours, at ten sizes up to the scale.
+    `buses`, our own, is what buses among a thousand fences need not send. Each
+    is written as JSON, Markdown, PNG and SVG. Real positions are looked for in
+    the folder that FENCEPOST_DATA names.
 
     [bold]Examples[/bold]
       fencepost bench events --quick --out /tmp/events
       fencepost bench events --figure taxi --scale 10000 --json
     """
     names = [one.value for one in figure or EventsFigure]
-    _bench_figures("papers.events", names, out, as_json, quick=quick, seed=seed, scale=scale)
+    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _bench_figures("papers.events", names, out, as_json, **asked)
 
 
 @bench.command("peers")

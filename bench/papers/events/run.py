@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench.papers.events.figures import shop, taxi
+from bench.papers.events.figures import buses, shop, taxi
 from bench.progress import Progress
 from bench.report import Report
 
 FIGURES: dict[str, Any] = {
     "taxi": taxi,
     "shop": shop,
+    "buses": buses,
 }
 
 
@@ -24,7 +25,11 @@ def run(
     source: str | None = None,
     progress: Progress,
 ) -> Report:
-    """Measure one figure; without a scale it has its own number of subscriptions."""
+    """Measure one figure.
+
+    Without a scale it has its own number of subscriptions; without a source, real positions of
+    buses are used where they are there.
+    """
     chosen = FIGURES[figure]
     sizes = chosen.QUICK if quick else chosen.FULL
     if scale is not None and hasattr(sizes, "scale"):

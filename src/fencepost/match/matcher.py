@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.catalogue import Shelf, Snapshot, Subscription, checked_id, expiry
 from fencepost.match.engines import (
+    Changes,
     Clock,
     Engine,
     ReferenceEngine,
@@ -128,7 +130,7 @@ class Matcher:
         self._index = index
         self._density = None if density is None else checked_density(density)
         self._clock = clock
-        self._listeners: list[weakref.WeakMethod[Callable[[Iterable[str]], None]]] = []
+        self._followers: list[weakref.WeakMethod[Callable[[Sequence[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
@@ -303,16 +305,14 @@ class Matcher:
             self._columns.adopt(columns)
             tell("adding them to the others")
             self._shelves.push(shelf)
-            self._engine.changed((id.as_py(), None) for id in compiled.ids)
-            self._tell(id.as_py() for id in compiled.ids)
+            self._changed((id.as_py(), None) for id in compiled.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
         with self._shelves.lock:
             was_there = self._shelves.remove(id)
             if was_there:
-                self._engine.changed([(id, None)])
-                self._tell((id,))
+                self._changed([(id, None)])
         return was_there
 
     def move(self, id: str, attribute: str, geometry: object) -> None:
@@ -349,25 +349,15 @@ class Matcher:
     def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
-            self._engine.changed((one.id, one.filters) for one in subscriptions)
-            self._tell(one.id for one in subscriptions)
+            self._changed((one.id, one.filters) for one in subscriptions)
 
-    def on_change(self, listener: Callable[[Iterable[str]], None]) -> None:
-        """Have a method told the ids of subscriptions that come, go or are replaced.
-
-        It is called while the subscriptions are locked, and forgotten with the object that it is
-        a method of. Those that expire are not told.
-        """
-        self._listeners = [one for one in self._listeners if one() is not None]
-        self._listeners.append(weakref.WeakMethod(listener))
-
-    def _tell(self, ids: Iterable[str]) -> None:
-        if self._listeners:
-            changed = tuple(ids)
-            for listener in self._listeners:
-                method = listener()
-                if method is not None:
-                    method(changed)
+    def _changed(self, changes: Changes) -> None:
+        followers = [own for own in (one() for one in self._followers) if own is not None]
+        if followers:
+            changes = list(changes)
+        self._engine.changed(changes)
+        for follow in followers:
+            follow([id for id, _ in changes])
 
     def _compiled(
         self, id: object, expression: object, subscriber: object, expires: object
@@ -387,6 +377,31 @@ class Matcher:
         if space is not Space.PLANAR:
             refuse_outside(condition, space)
         return tuple(filters(condition, space))
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by whoever changes subscriptions; who holds it sees no other change."""
+        return self._shelves.lock
+
+    def on_change(self, follow: Callable[[Sequence[str]], None]) -> None:
+        """Have a method called after each change, with the lock held, as long as its object lives.
+
+        It is given the ids that came, went or were replaced.
+        """
+        with self.lock:
+            living = [one for one in self._followers if one() is not None]
+            self._followers = [*living, weakref.WeakMethod(follow)]
+
+    def filters(self, id: str) -> tuple[Filter, ...]:
+        """The filters of a subscription, one of which must hold."""
+        with self.lock:
+            return self._filters(condition_on(*self._shelves.find(id), self._columns))
+
+    def expires(self, id: str) -> int:
+        """When a subscription ends, in nanoseconds since 1970."""
+        with self.lock:
+            shelf, row = self._shelves.find(id)
+            return int(shelf.expires[row])
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and id in self._shelves

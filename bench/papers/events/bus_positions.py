@@ -1,0 +1,90 @@
+"""Positions of buses: those of Austin where they are there, else some that drive along streets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from bench import data
+
+LAYER = "capmetro_vehicle_positions"
+_METRES = 111_195.0  # a degree of latitude
+_SOUTH_WEST = (-97.95, 30.15)
+_ACROSS, _ALONG = 300, 350  # cells of made-up streets, 100 m a side
+
+
+class Positions(NamedTuple):
+    """Where buses were, by time.
+
+    Attributes
+    ----------
+    vehicle : array of int
+    lon, lat : arrays of float
+    origin : str
+        Whose they are.
+    """
+
+    vehicle: NDArray[np.int64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    origin: str
+
+    def __len__(self) -> int:
+        return len(self.lon)
+
+    def first(self, count: int) -> Positions:
+        """The first so many."""
+        columns = (column[:count] for column in self[:3])
+        return Positions(*columns, self.origin)  # type: ignore[arg-type]
+
+    @property
+    def buses(self) -> int:
+        """How many there are."""
+        return len(np.unique(self.vehicle))
+
+
+def read(source: str | None, most: int, seed: int) -> Positions:
+    """At most so many positions: the first of real ones, or made-up ones."""
+    if source is None:
+        source = "real" if data.is_there(LAYER) else "synthetic"
+    return _real(most) if source == "real" else made_up(most, seed)
+
+
+def _real(most: int) -> Positions:
+    file = data.folder() / f"{LAYER}.parquet"
+    table = pq.read_table(file, columns=["vehicle_id", "time", "lon", "lat"]).sort_by("time")
+    table = table.slice(0, most)
+    _, vehicle = np.unique(table["vehicle_id"].to_numpy(), return_inverse=True)
+    return Positions(
+        vehicle.astype(np.int64),
+        table["lon"].to_numpy(),
+        table["lat"].to_numpy(),
+        "positions of buses in Austin, Texas (CapMetrics, Capital Metro)",
+    )
+
+
+def made_up(count: int, seed: int, buses: int = 200) -> Positions:
+    """Buses that drive along a grid of streets, turn at some corners, and stop now and then."""
+    rng = np.random.default_rng(seed)
+    steps = -(-count // buses)
+    place = rng.integers(0, (_ACROSS, _ALONG), (buses, 2)) // 10 * 10
+    heading = rng.integers(0, 4, buses)
+    found = np.empty((steps, buses, 2))
+    for step in range(steps):
+        at_corner = (place % 10 == 0).all(axis=1)
+        turns = at_corner & (rng.random(buses) < 0.3)
+        heading = np.where(turns, rng.integers(0, 4, buses), heading)
+        move = np.array(((1, 0), (0, 1), (-1, 0), (0, -1)))[heading]
+        ahead = place + move * (rng.random(buses) < 0.7)[:, None]
+        outside = ((ahead < 0) | (ahead > (_ACROSS, _ALONG))).any(axis=1)
+        heading = np.where(outside, (heading + 2) % 4, heading)
+        place = np.where(outside[:, None], place, ahead)
+        found[step] = place
+    metres = found.reshape(-1, 2)[:count] * 100.0
+    lat = _SOUTH_WEST[1] + metres[:, 1] / _METRES
+    lon = _SOUTH_WEST[0] + metres[:, 0] / (_METRES * np.cos(np.radians(_SOUTH_WEST[1])))
+    vehicle = np.tile(np.arange(buses), steps)[:count]
+    return Positions(vehicle, lon, lat, "made-up positions of buses along a grid of streets")

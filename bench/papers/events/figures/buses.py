@@ -1,0 +1,270 @@
+"""Buses among a thousand fences: what they need not send. (Ours; the data are real.)"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+from numpy.typing import NDArray
+
+import fencepost as fp
+from bench.papers.events import bus_positions
+from bench.papers.events.bus_positions import Positions
+from bench.progress import Progress
+from bench.report import Report, Table
+
+FENCES = 1000
+RADIUS_M = 300.0
+_ALL_POSITIONS = 600_000
+_CHUNK = 50_000
+_STREET = 1000  # places of a degree that count as one of the streets'
+ALL = "every event"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many positions: for the comparison, and for each point of the sweep."""
+
+    positions: int
+    swept: int
+    holes: tuple[int, ...] = (8, 32, 64, 128, 256)
+    cells: tuple[int, ...] = (16, 32, 64)
+
+
+FULL = Sizes(100_000, 20_000)
+QUICK = Sizes(4_000, 1_000, (32, 128), (32,))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one method came to.
+
+    Attributes
+    ----------
+    sent, sent_outside : int
+        Events sent, and those of them that are in no fence.
+    outside : int
+        Events in no fence.
+    missed : int
+        Events in a fence that were not sent: there must be none.
+    server_s, client_s : float
+        Time to match and answer what was sent, and to decide what to send.
+    answered_bytes : int
+        What is sent back.
+    index_bytes : int
+        Of the fences, and of what finds regions among them.
+    """
+
+    events: int
+    outside: int
+    sent: int
+    sent_outside: int
+    missed: int
+    server_s: float
+    client_s: float
+    answered_bytes: int
+    index_bytes: int
+
+    @property
+    def saved(self) -> float:
+        """Of the events in no fence, how many were never sent."""
+        return 1.0 - self.sent_outside / max(self.outside, 1)
+
+
+def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
+    """Measure and check."""
+    progress.expect(3 + len(sizes.holes) + len(sizes.cells))
+    everywhere = bus_positions.read(source, _ALL_POSITIONS, seed)
+    matcher = fences(everywhere, seed)
+    positions = everywhere.first(sizes.positions)
+    hit = in_fences(matcher, positions)
+    compared: dict[str, Outcome] = {}
+    methods: dict[str, dict[str, Any] | None] = {
+        ALL: None,
+        "GLR": {"method": "glr"},
+        "ours": {},
+    }
+    for name, given in methods.items():
+        progress.step(name)
+        compared[name] = drive(matcher, positions, hit, given)
+    few = positions.first(sizes.swept)
+    swept: dict[str, Outcome] = {}
+    for cells in sizes.cells:
+        progress.step(f"GLR, {cells} cells a side")
+        given = {"method": "glr", "cells": (cells, cells)}
+        swept[f"GLR, {cells} x {cells} cells"] = drive(matcher, few, hit, given)
+    for holes in sizes.holes:
+        progress.step(f"ours, {holes} fences a region")
+        swept[f"ours, {holes} fences"] = drive(matcher, few, hit, {"most_holes": holes})
+    return Report(
+        "buses",
+        f"Buses among {FENCES:,} fences of {RADIUS_M:.0f} m: what need not be sent",
+        {
+            "seed": seed,
+            "origin": positions.origin,
+            "positions": len(positions),
+            "buses": positions.buses,
+            "in_fences": float(hit.mean()),
+            "compared": {name: _plain(one) for name, one in compared.items()},
+            "swept": {name: _plain(one) for name, one in swept.items()},
+            "missed": sum(one.missed for one in (*compared.values(), *swept.values())),
+        },
+        [_compared_table(compared), _swept_table(swept, len(few))],
+        lambda picture: _draw(picture, compared, swept),
+        size=(11.0, 4.8),
+        notes=[
+            f"The first {len(positions):,} of {len(everywhere):,} {positions.origin}, "
+            f"{positions.buses} buses; fences round {FENCES:,} places of the streets of all, each "
+            f"{1 / _STREET:g} degrees of them once; "
+            f"{hit.mean():.1%} of the positions are in a fence.",
+            "Saved: of the events in no fence, those never sent. Missed: events in a fence that "
+            "were not sent. Server: matching what was sent, and the answer to it, in one thread "
+            "of Python; sent back: answers in JSON.",
+            "GLR has a grid of 32 x 32 cells and ours 128 fences a region, unless said.",
+        ],
+    )
+
+
+def fences(positions: Positions, seed: int) -> fp.Matcher:
+    """A matcher of fences round places where buses were; each place of their streets once."""
+    rng = np.random.default_rng(seed)
+    places = np.round(np.column_stack((positions.lon, positions.lat)) * _STREET)
+    _, first = np.unique(places, axis=0, return_index=True)
+    chosen = rng.choice(first, FENCES, replace=len(first) < FENCES)
+    middle = shapely.points(positions.lon[chosen], positions.lat[chosen])
+    matcher = fp.Matcher("wgs84")
+    ids = [f"fence-{number}" for number in range(FENCES)]
+    matcher.subscribe_columns(ids, within={"geometry": (middle, np.full(FENCES, RADIUS_M))})
+    return matcher
+
+
+def in_fences(matcher: fp.Matcher, positions: Positions) -> NDArray[np.bool_]:
+    """Which positions are in a fence."""
+    hit = np.zeros(len(positions), bool)
+    for first in range(0, len(positions), _CHUNK):
+        own = slice(first, first + _CHUNK)
+        points = shapely.to_wkb(shapely.points(positions.lon[own], positions.lat[own]))
+        found = matcher.match_batch(pa.table({"geometry": points}))
+        hit[first + found["event"].to_numpy()] = True
+    return hit
+
+
+def drive(
+    matcher: fp.Matcher,
+    positions: Positions,
+    hit: NDArray[np.bool_],
+    given: dict[str, Any] | None,
+) -> Outcome:
+    """Let the buses drive, each with a client; without regions every event is sent."""
+    regions = None if given is None else fp.SafeRegions(matcher, **given)
+    clients = [fp.SafeClient() for _ in range(int(positions.vehicle.max()) + 1)]
+    sent = np.zeros(len(positions), bool)
+    server = client = 0.0
+    answered = 0
+    rows = zip(*(column.tolist() for column in positions[:3]), strict=True)
+    for number, (vehicle, lon, lat) in enumerate(rows):
+        event = {"geometry": {"type": "Point", "coordinates": [lon, lat]}}
+        begin = time.perf_counter()
+        own = clients[vehicle]
+        if not own.should_send(event):
+            client += time.perf_counter() - begin
+            continue
+        client += time.perf_counter() - begin
+        sent[number] = True
+        begin = time.perf_counter()
+        matcher.match(event)
+        if regions is not None:
+            answer = regions.answer(event, str(vehicle))
+            answered += len(answer)
+            server += time.perf_counter() - begin
+            own.accept(answer)
+        else:
+            server += time.perf_counter() - begin
+    inside = hit[: len(positions)]
+    return Outcome(
+        len(positions),
+        int((~inside).sum()),
+        int(sent.sum()),
+        int((sent & ~inside).sum()),
+        int((inside & ~sent).sum()),
+        server,
+        client,
+        answered,
+        matcher.stats()["bytes"] + (0 if regions is None else regions.nbytes),
+    )
+
+
+def _plain(one: Outcome) -> dict[str, Any]:
+    return {**asdict(one), "saved": one.saved}
+
+
+def _row(name: str, one: Outcome) -> list[str]:
+    return [
+        name,
+        f"{one.sent:,}",
+        f"{one.sent_outside:,}",
+        f"{one.saved:.1%}",
+        f"{one.missed:,}",
+        f"{one.server_s / one.events * 1e6:,.1f}",
+        f"{one.server_s / max(one.sent, 1) * 1e6:,.1f}",
+        f"{one.client_s / one.events * 1e6:,.1f}",
+        f"{one.answered_bytes / one.events:,.0f}",
+        f"{one.index_bytes / 1024:,.0f}",
+    ]
+
+
+_COLUMNS = [
+    "method",
+    "sent",
+    "of which in no fence",
+    "saved",
+    "missed",
+    "server, us an event",
+    "us an event sent",
+    "client, us an event",
+    "bytes back, an event",
+    "index, KiB",
+]
+
+
+def _compared_table(compared: dict[str, Outcome]) -> Table:
+    events = next(iter(compared.values())).events
+    rows = [_row(name, one) for name, one in compared.items()]
+    return Table(f"All {events:,} positions", _COLUMNS, rows)
+
+
+def _swept_table(swept: dict[str, Outcome], count: int) -> Table:
+    rows = [_row(name, one) for name, one in swept.items()]
+    return Table(f"The first {count:,} positions", _COLUMNS, rows)
+
+
+def _draw(picture: Any, compared: dict[str, Outcome], swept: dict[str, Outcome]) -> None:
+    left, right = picture.subplots(1, 2)
+    names = list(compared)
+    inside = [one.sent - one.sent_outside for one in compared.values()]
+    outside = [one.sent_outside for one in compared.values()]
+    left.bar(names, inside, color="#4c78a8", label="in a fence")
+    left.bar(names, outside, bottom=inside, color="#f58518", label="in no fence")
+    left.set_ylabel("events sent")
+    left.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    left.set_title("What is sent")
+    left.legend(loc="lower left")
+    for kind, colour in (("GLR", "#e45756"), ("ours", "#54a24b")):
+        own = {name: one for name, one in swept.items() if name.startswith(kind)}
+        x = [one.answered_bytes / one.events for one in own.values()]
+        y = [100 * one.saved for one in own.values()]
+        right.plot(x, y, "o-", color=colour, label=kind)
+        for name, a, b in zip(own, x, y, strict=True):
+            right.annotate(
+                name.removeprefix(f"{kind}, "), (a, b), (4, 4), textcoords="offset points",
+                fontsize=9,
+            )  # fmt: skip
+    right.set_xlabel("bytes sent back, an event")
+    right.set_ylabel("% of events in no fence never sent")
+    right.set_ylim(0, 105)
+    right.set_title("What a region saves, and costs")
+    right.legend(loc="center right")

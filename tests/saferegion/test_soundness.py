@@ -1,0 +1,42 @@
+"""Silence is right: what clients keep back matches nothing, whatever is asked and changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.match.strategies import examples
+from tests.saferegion.walks import COUNTRIES, walk
+
+STEPS = 400
+SEEDS = st.integers(0, 2**32)
+
+
+@pytest.mark.parametrize("method", ["auto", "glr"])
+@pytest.mark.parametrize("name", COUNTRIES)
+@examples(6)
+@given(seed=SEEDS)
+def test_what_is_kept_back_matches_nothing(method: str, name: str, seed: int) -> None:
+    assert walk(seed, COUNTRIES[name], STEPS, method=method).violations == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "glr"])
+@examples(6)
+@given(seed=SEEDS, name=st.sampled_from(sorted(COUNTRIES)))
+def test_what_is_kept_back_changes_nothing(method: str, seed: int, name: str) -> None:
+    assert walk(seed, COUNTRIES[name], STEPS, method=method, mode="same").violations == 0
+
+
+@examples(3)
+@given(seed=SEEDS)
+def test_against_expressions_evaluated_one_by_one(seed: int) -> None:
+    country = COUNTRIES["plane"]
+    assert walk(seed, country, 100, truth="reference", subscriptions=6).violations == 0
+
+
+def test_walks_keep_something_back_and_meet_changes() -> None:
+    tally = walk(7, COUNTRIES["plane"], 4000, changes=0.01)
+    assert tally.violations == 0
+    assert 0 < tally.sent < tally.steps
+    assert tally.withdrawn > 0

@@ -37,8 +37,7 @@ class Positions(NamedTuple):
 
     def first(self, count: int) -> Positions:
         """The first so many."""
-        columns = (column[:count] for column in self[:3])
-        return Positions(*columns, self.origin)  # type: ignore[arg-type]
+        return Positions(self.vehicle[:count], self.lon[:count], self.lat[:count], self.origin)
 
     @property
     def buses(self) -> int:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from fencepost.saferegion.client import SafeRegion, Shape
-from fencepost.saferegion.zones import Box, Hole, boxes_meet
+from fencepost.saferegion.zones import Box, Hole, box_of, boxes_meet
 
 _FIRST_SHARE = 64  # of the extent of all subscriptions, the first window ever
 _GROWTH = 4.0
@@ -78,11 +78,9 @@ def is_central(region: SafeRegion, x: float, y: float) -> bool:
     """
     for shape in region.inside[:1]:
         if shape[0] == "box":
-            across, along = shape[3] - shape[1], shape[4] - shape[2]
-            return (
-                abs(2 * x - shape[1] - shape[3]) <= _CENTRAL * across
-                and abs(2 * y - shape[2] - shape[4]) <= _CENTRAL * along
-            )
+            x0, y0, x1, y1 = box_of(shape)
+            across, along = abs(2 * x - x0 - x1), abs(2 * y - y0 - y1)
+            return across <= _CENTRAL * (x1 - x0) and along <= _CENTRAL * (y1 - y0)
     return True
 
 

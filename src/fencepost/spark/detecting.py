@@ -356,7 +356,7 @@ def _pushed(
     ):
         key = [json.loads(id), float(min(x)), float(min(y)), float(max(x)), float(max(y))]
         found += detector.push_part(
-            int(at), key, atoms.split(","), np.asarray(x, float), np.asarray(y, float)
+            int(at), key, atoms.split(","), np.array(x, float), np.array(y, float)
         )
     if grid is None:
         return found

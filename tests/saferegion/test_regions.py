@@ -129,6 +129,15 @@ def test_no_point_no_region() -> None:
         assert not s.around(event).safe
 
 
+def test_a_point_that_the_space_does_not_have_leaves_nothing() -> None:
+    m = fp.Matcher("wgs84")
+    m.subscribe("a", "S_DWITHIN(geometry, POINT(0 0), 1000)")
+    s = fp.SafeRegions(m)
+    assert not s.around(at(200, 0)).safe
+    assert not s.around(at(0, 91)).safe
+    assert s.around(at(180, 90)).contains(180, 90)
+
+
 def test_an_attribute_that_cannot_be_compared_is_sent_always() -> None:
     s = regions("S_DWITHIN(geometry, POINT(5 5), 1) AND n > 3")
     assert not s.around(at(0, 0, n=2**60)).safe

@@ -261,6 +261,9 @@ class SafeRegions:
         nowhere = SafeRegion(False, position=self._position, at=point, version=self._version)
         if point is None or any(value is UNUSABLE for value in watched.values()):
             return nowhere, fixed
+        far, high = Space(self._matcher.space).limits
+        if abs(point[0]) > far or abs(point[1]) > high:
+            return nowhere, fixed
         find = self._clearing if self._method == "auto" else self._rectangle
         shapes = find(*point, fixed)
         if shapes is None:

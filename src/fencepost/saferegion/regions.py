@@ -24,7 +24,7 @@ from fencepost.saferegion.zones import Box, Hole
 
 METHODS = ("auto", "glr")
 MODES = ("silence", "same")
-_MOST_HOLES = 128
+_MOST_HOLES = 256
 _OWN, _OF_COMPOSITE = "s", "c"  # with which the names in the index begin
 
 

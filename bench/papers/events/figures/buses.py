@@ -31,7 +31,7 @@ class Sizes:
 
     positions: int
     swept: int
-    holes: tuple[int, ...] = (8, 32, 64, 128, 256)
+    holes: tuple[int, ...] = (8, 32, 64, 128, 256, 512)
     cells: tuple[int, ...] = (16, 32, 64)
 
 
@@ -124,7 +124,7 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
             "Saved: of the events in no fence, those never sent. Missed: events in a fence that "
             "were not sent. Server: matching what was sent, and the answer to it, in one thread "
             "of Python; sent back: answers in JSON.",
-            "GLR has a grid of 32 x 32 cells and ours 128 fences a region, unless said.",
+            "GLR has a grid of 32 x 32 cells and ours 256 fences a region, unless said.",
         ],
     )
 
@@ -252,13 +252,14 @@ def _draw(picture: Any, compared: dict[str, Outcome], swept: dict[str, Outcome])
     left.set_ylabel("events sent")
     left.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     left.set_title("What is sent")
-    left.legend(loc="lower left")
+    left.set_ylim(0, 1.25 * compared[ALL].sent)
+    left.legend(loc="upper right")
     for kind, colour in (("GLR", "#e45756"), ("ours", "#54a24b")):
         own = {name: one for name, one in swept.items() if name.startswith(kind)}
         x = [one.answered_bytes / one.events for one in own.values()]
         y = [100 * one.saved for one in own.values()]
         right.plot(x, y, "o-", color=colour, label=kind)
-        for name, a, b in zip(own, x, y, strict=True):
+        for name, a, b in list(zip(own, x, y, strict=True))[:: 1 if kind == "ours" else len(own)]:
             right.annotate(
                 name.removeprefix(f"{kind}, "), (a, b), (4, 4), textcoords="offset points",
                 fontsize=9,

@@ -102,6 +102,7 @@ def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> N
         matcher.subscribe(
             f"{k}", f"A_CONTAINS(words, ('hail')) AND kind IN ({kinds}) AND state = 'on'"
         )
+    matcher.settle()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert not any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))
@@ -117,6 +118,7 @@ def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
         box = f"BBOX({k}, {k}, {k + 1}, {k + 1})"
         matcher.subscribe(f"{k}", f"A_CONTAINS(words, ('hail')) AND EH_INSIDE(place, {box})")
         matcher.subscribe(f"other {k}", f"kind = 'bus' AND EH_INSIDE(place, {box})")
+    matcher.settle()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))

@@ -27,7 +27,7 @@ from fencepost.match.matcher import Matcher
 from tests.spark.broker import until
 from tests.spark.cluster import LIGHT, children, cluster, kill, kill_session, parent
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 WORDS = ("rain", "hail", "snow", "fog")
 

@@ -22,7 +22,7 @@ from fencepost.spark.reading import Form, Reader
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 PART_SIZE = 500_000
 

@@ -23,7 +23,7 @@ from tests.spark.cluster import LIGHT, kill_session, members
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 FILES, EVENTS = 10, 20
 RULES = "id string, expression string, deleted boolean"

@@ -19,7 +19,7 @@ from tests.composite.test_detector import NEST, event, has, pair, stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 SCHEMA = "id string, kinds array<string>, time timestamp, geometry string"
 COMPOSITES = [

@@ -31,7 +31,7 @@ from tests.spark.cluster import kill_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 
 @pytest.fixture(scope="module")

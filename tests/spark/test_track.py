@@ -16,7 +16,7 @@ from fencepost.errors import ModelError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
 SCHEMA = "vehicle long, time timestamp, geometry string, free boolean"
 FIELDS = ["kind", "subscription", "subscriber", "time", "since", "told", "cause"]

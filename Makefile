@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `.venv` with the versions pinned in constraints.txt.
 
 PYTHON  ?= python3
-WORKERS ?= 3
+WORKERS ?= 2
 PIP_VERSION := 26.3
 
 BIN   := .venv/bin

@@ -130,7 +130,9 @@ def test_python() -> None:
         assert client.kept_back == len(found) - sum(found)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.skipif(
+    shutil.which("node") is None, reason="NOT TESTED: there is no node; run: apt-get install nodejs"
+)
 def test_javascript() -> None:
     program = """
     const { SafeClient } = require(process.argv[1]);

@@ -194,13 +194,13 @@ def python_rows(events: Events, asked: Columns) -> Sequence[EventValues]:
         raise ModelError("two columns of the table have one name; rename one of them")
     wanted = asked.every_attribute()
     names = [name for name in names if name in wanted]
-    columns = [_python_values(name, events.column(name)) for name in names]
+    columns = [values_of_column(name, events.column(name)) for name in names]
     rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
     given = (asked.tokeniser, asked.space)
     return [EventValues(Row(zip(names, row, strict=True)), *given) for row in rows]
 
 
-def _python_values(name: str, column: pa.ChunkedArray) -> list[object]:
+def values_of_column(name: str, column: pa.ChunkedArray) -> list[object]:
     try:
         values = python_values(column)
     except (pa.ArrowException, ValueError, OverflowError) as error:

@@ -19,7 +19,7 @@ from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.saferegion.wants import Want, want_of
-from fencepost.saferegion.zones import Box
+from fencepost.saferegion.zones import Box, widened
 
 _MOST_KNOWN = 65536
 _SOMEWHERE = (0.0, 0.0, 1.0, 1.0)
@@ -113,7 +113,7 @@ class Nearby:
             return None
         if not boxes or not all(map(math.isfinite, (edge for box in boxes for edge in box))):
             return ()
-        grown = [_grown(box) for box in boxes]
+        grown = [widened(box) for box in boxes]
         for x0, y0, x1, y1 in grown:
             a, b, c, d = self.extent
             self.extent = min(a, x0), min(b, y0), max(c, x1), max(d, y1)
@@ -140,19 +140,7 @@ class Nearby:
 
     def _names(self, attributes: Mapping[str, object], window: Box) -> Iterable[str]:
         far, high = self._space.limits
-        x0, y0, x1, y1 = _grown(window)
+        x0, y0, x1, y1 = widened(window)
         clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
         event = {**attributes, self._position: shapely.box(*clipped)}
         return self._index._engine.ids(self._index._values(Row(event)))
-
-
-def _grown(box: Box) -> Box:
-    """A box with an area, whatever it was."""
-    x0, y0, x1, y1 = box
-    down, up = -math.inf, math.inf
-    return (
-        math.nextafter(x0, down),
-        math.nextafter(y0, down),
-        math.nextafter(x1, up),
-        math.nextafter(y1, up),
-    )

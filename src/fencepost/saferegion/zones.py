@@ -110,7 +110,7 @@ class PointZone(Zone):
     def __init__(self, x: float, y: float, distance: float, error: float = 0.0) -> None:
         most = _outwards(distance + error)
         self.boxes = ((x - most, y - most, x + most, y + most),)
-        self.boxes = (_widened(self.boxes[0]),)
+        self.boxes = (widened(self.boxes[0]),)
         self.outer = (
             ("round", x, y, 1.0, 1.0, most * most)
             if math.isfinite(most * most)
@@ -160,7 +160,7 @@ class NearZone(Zone):
             return
         most = _outwards(distance)
         x0, y0, x1, y1 = bounds(geometry)
-        box = _widened((x0 - most, y0 - most, x1 + most, y1 + most))
+        box = widened((x0 - most, y0 - most, x1 + most, y1 + most))
         self.boxes = (box,)
         self.outer = (_hull(geometry, box, most),)
 
@@ -221,15 +221,15 @@ def box_of(shape: Shape) -> Box:
     _, x, y, scale_x, scale_y, limit = shape
     reach = _outwards(math.sqrt(limit))
     across, along = reach / scale_x, reach / scale_y
-    return _widened((x - across, y - along, x + across, y + along))
+    return widened((x - across, y - along, x + across, y + along))
 
 
 def _outwards(length: float) -> float:
     return length * (1.0 + _ROUNDING)
 
 
-def _widened(box: Box) -> Box:
-    """A box whose borders were rounded, with a little more."""
+def widened(box: Box) -> Box:
+    """A box with a little more on each side: it has an area, and rounding cut nothing off."""
     x0, y0, x1, y1 = box
     down, up = -math.inf, math.inf
     return (

@@ -30,6 +30,7 @@ from fencepost.errors import FencepostError
 from fencepost.files import commands
 from fencepost.files.commands import AsJson
 from fencepost.files.spark_commands import app as spark
+from fencepost.server import commands as serving
 
 
 class _Commands(TyperGroup):
@@ -70,10 +71,13 @@ bench = typer.Typer(
     rich_markup_mode="rich",
     help="Time parts of Fencepost on made-up data (needs a source checkout).",
 )
-_MATCHING, _MACHINE = "Matching", "Trying, preparing, timing"
+_MATCHING, _SERVING = "Matching", "Serving"
+_MACHINE = "Trying, preparing, timing"
 for command in (commands.index, commands.match, commands.explain, commands.stats):
     app.command(rich_help_panel=_MATCHING)(command)
 app.add_typer(spark, name="spark", rich_help_panel=_MATCHING)
+app.command(rich_help_panel=_SERVING)(serving.serve)
+app.add_typer(serving.keys, name="keys", rich_help_panel=_SERVING)
 app.add_typer(bench, name="bench", rich_help_panel=_MACHINE)
 
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
@@ -169,6 +173,10 @@ def fencepost(
       fencepost match events.ndjson --index my.index --top-k 10
       fencepost explain events.ndjson storm-7 --row 0 --index my.index
       fencepost stats my.index
+
+      fencepost serve --open      serve this machine, with a map to watch
+      fencepost keys add --scope admin
+                                  make a key, for a server that others reach
 
       fencepost demo              run the demonstration, written to demo-out/
       fencepost warmup            compile once, so that first calls are fast

@@ -25,7 +25,7 @@ def router(matcher: Matcher) -> Matcher:
     """What sends events to the segments of a matcher, by number."""
     columns = matcher._columns
     made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
-    made._add(
+    made.add(
         [
             Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s.segment), columns))
             for k, s in enumerate(matcher.snapshot())

@@ -208,7 +208,7 @@ class Matcher:
         ModelError
             Where the id is in use and `replace` is false.
         """
-        self._add([self._compiled(id, expression, subscriber, expires)], replace)
+        self.add([self.compiled(id, expression, subscriber, expires)], replace)
 
     def subscribe_many(
         self,
@@ -235,7 +235,7 @@ class Matcher:
         bad: DeadLetters = []
         for number, row in _rows(table, bad):
             try:
-                subscription = self._compiled(
+                subscription = self.compiled(
                     row.get("id"), row.get("expression"), row.get("subscriber"), row.get("expires")
                 )
                 if subscription.id in good:
@@ -251,7 +251,7 @@ class Matcher:
                     del good[id]
             if bad and dead_letters is None:
                 raise ModelError(_all_reasons(sorted(bad)))
-            self._add([subscription for _, subscription in good.values()], replace)
+            self.add([subscription for _, subscription in good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
@@ -344,9 +344,10 @@ class Matcher:
             expires = int(shelf.expires[row])
             owner = shelf.subscribers[row]
             new = Subscription(id, condition, owner, expires, compiled)
-            self._add([new], replace=True)
+            self.add([new], replace=True)
 
-    def _add(self, subscriptions: Sequence[Subscription], replace: bool) -> None:
+    def add(self, subscriptions: Sequence[Subscription], replace: bool = False) -> None:
+        """Add subscriptions that `compiled` gave: all of them, or none."""
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
             self._changed((one.id, one.filters) for one in subscriptions)
@@ -359,9 +360,13 @@ class Matcher:
         for follow in followers:
             follow([id for id, _ in changes])
 
-    def _compiled(
-        self, id: object, expression: object, subscriber: object, expires: object
+    def compiled(
+        self, id: object, expression: object, subscriber: object = None, expires: object = None
     ) -> Subscription:
+        """A subscription that was read and checked and changes nothing yet: see `subscribe`.
+
+        It may be made in any thread, whatever others do.
+        """
         name = checked_id(id)
         owner = name if subscriber is None else checked_id(subscriber, "subscriber")
         if not isinstance(expression, str | Mapping | Condition):

@@ -82,7 +82,7 @@ class Nearby:
                 if place is not None:
                     rows.append(Subscription(name, None, name, expires, (want.fixed + place,)))
         if rows:
-            self._index._add(rows, replace=True)
+            self._index.add(rows, replace=True)
 
     def remove(self, id: str) -> None:
         """Forget a subscription."""

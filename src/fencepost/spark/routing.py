@@ -45,7 +45,7 @@ def write(folder: Folder, entries: Sequence[Entry], columns: Columns, version: i
                 needed = pa.ipc.open_file(source).read_all()
             name = str(number)
             parts.append(Subscription(name, None, name, int(NEVER), filters_of(needed, columns)))
-    router._add(parts, replace=False)
+    router.add(parts, replace=False)
     with folder.writing() as path:
         own = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))
         own.chmod(0o755)

@@ -72,4 +72,4 @@ class Ways:
                 expires = int(shelf.expires[row])
                 compiled.append(Subscription(id, condition, id, expires, filters))
             if compiled:
-                self._lines._add(compiled, replace=True)
+                self._lines.add(compiled, replace=True)

@@ -1,0 +1,1 @@
+"""How messages reach subscribers: envelopes, live queues, webhooks and MQTT."""

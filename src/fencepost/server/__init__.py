@@ -1,0 +1,1 @@
+"""`fencepost serve`: subscriptions over the network, events in, messages out."""

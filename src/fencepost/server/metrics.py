@@ -1,0 +1,93 @@
+"""Numbers about a tenant, as JSON and for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from fencepost.server.service import Caller, Service
+from fencepost.store import endpoints, log
+
+CONTENT_TYPE = "text/plain; version=0.0.4"
+
+
+def stats(service: Service, caller: Caller) -> dict[str, Any]:
+    """Numbers about a tenant, its index and its queues."""
+    questions = service.questions(caller)
+    depths = _depths(service, caller)
+    with service.database.reading() as connection:
+        letters = endpoints.count_dead_letters(connection, caller.tenant)
+    return {
+        "tenant": caller.tenant_name,
+        "uptime_s": (service.clock() - service.started) / 1e9,
+        "subscriptions": len(questions),
+        "subscribers": len(questions.subscribers),
+        "connections": len(service.hub),
+        "unread": sum(depth for _, depth in depths),
+        "dead_letters": letters,
+        "server": {**service.broker.counts},
+        "index": questions.expressions.matcher.stats(),
+    }
+
+
+def _depths(service: Service, caller: Caller) -> list[tuple[str, int]]:
+    names = service.broker.names
+    found = [
+        (names[number][1], depth)
+        for number, depth in [*service.broker.depth.items()]
+        if names[number][0] == caller.tenant
+    ]
+    return sorted(found)
+
+
+class _Metric(NamedTuple):
+    name: str
+    kind: str
+    help: str
+    values: Iterable[tuple[dict[str, str], float]]
+
+
+def prometheus(service: Service, caller: Caller) -> str:
+    """The metrics of a tenant in the text format."""
+    counts = service.broker.counts
+    questions = service.questions(caller)
+    depths = _depths(service, caller)
+    lags: list[tuple[dict[str, str], float]] = []
+    with service.database.reading() as connection:
+        letters = endpoints.count_dead_letters(connection, caller.tenant)
+        for name, _ in depths:
+            oldest = log.oldest_unread(connection, questions.subscribers[name])
+            if oldest is not None:
+                lags.append(({"subscriber": name}, max(0.0, (service.clock() - oldest) / 1e9)))
+    metrics = (
+        _Metric("events_total", "counter", "Events logged since the start.",
+                [({}, counts["events"])]),
+        _Metric("events_rejected_total", "counter", "Events that could not be used.",
+                [({}, counts["rejected"])]),
+        _Metric("messages_total", "counter", "Messages made since the start.",
+                [({}, counts["messages"])]),
+        _Metric("commits_total", "counter", "Transactions since the start.",
+                [({}, counts["commits"])]),
+        _Metric("subscriptions", "gauge", "Subscriptions of the tenant.", [({}, len(questions))]),
+        _Metric("connections", "gauge", "Open WebSockets and event streams.",
+                [({}, len(service.hub))]),
+        _Metric("dead_letters", "gauge", "What could not be read or handed over.",
+                [({}, letters)]),
+        _Metric("queue_depth", "gauge", "Messages that a subscriber has not acknowledged.",
+                [({"subscriber": name}, depth) for name, depth in depths]),
+        _Metric("queue_lag_seconds", "gauge", "Age of the oldest of them.", lags),
+    )  # fmt: skip
+    return "".join(map(_lines, metrics))
+
+
+def _lines(metric: _Metric) -> str:
+    name = f"fencepost_{metric.name}"
+    lines = [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.kind}"]
+    for labels, value in metric.values:
+        shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"{name}{f'{{{shown}}}' if shown else ''} {value:g}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

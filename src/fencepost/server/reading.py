@@ -1,0 +1,225 @@
+"""What a request holds: JSON values, events in four formats, subscriptions one or many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from starlette.requests import ClientDisconnect, Request
+
+from fencepost.errors import FencepostError
+from fencepost.files.events import Batch
+from fencepost.files.features import features, json_text
+from fencepost.files.json_values import (
+    NotUsable,
+    checked_object,
+    elements,
+    object_of_line,
+    object_of_text,
+)
+from fencepost.server.problems import Refusal
+from fencepost.server.settings import Limits
+
+JSON_TYPES = ("application/json", "application/geo+json", "application/cloudevents+json")
+LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/geo+json-seq")
+ARROW_TYPES = ("application/vnd.apache.arrow.stream",)
+EVENT_TYPES = (*JSON_TYPES[:2], *LINES_TYPES, *ARROW_TYPES)
+_MOST_EVENTS = 100_000
+
+
+class Events(NamedTuple):
+    """Events of a request.
+
+    Attributes
+    ----------
+    events : list of dict
+    bodies : list of str
+        The same as JSON.
+    rows : list of int
+        The number of each within the request.
+    rejected : list of (int, str)
+        Row and reason of what is no event.
+    """
+
+    events: list[dict[str, Any]]
+    bodies: list[str]
+    rows: list[int]
+    rejected: list[tuple[int, str]]
+
+
+async def body_of(request: Request, limits: Limits) -> bytes:
+    """The body of a request, which must not be too large, nor come too slowly."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limits.body_bytes:
+        raise _too_large(limits)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > limits.body_bytes:
+                    raise _too_large(limits)
+                parts.append(part)
+    except TimeoutError:
+        raise Refusal(
+            408, f"the body did not come within {limits.body_seconds:g} s", {"connection": "close"}
+        ) from None
+    except ClientDisconnect:
+        raise Refusal(400, "the connection was closed before the body had come") from None
+    return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(
+        413,
+        f"the body is larger than {limits.body_bytes:,} bytes; send it in parts",
+        {"connection": "close"},
+    )
+
+
+def content_type(request: Request) -> str:
+    """What a request says it holds, without parameters."""
+    return request.headers.get("content-type", JSON_TYPES[0]).partition(";")[0].strip().lower()
+
+
+def unsupported(given: str, known: tuple[str, ...]) -> Refusal:
+    """For a body of another type."""
+    return Refusal(415, f"a body of type {given!r:.60} cannot be read; send {', '.join(known)}")
+
+
+def json_of(body: bytes) -> Any:
+    """The JSON value that a body is."""
+    try:
+        text = body.decode("utf-8-sig")
+        value = json.loads(text, parse_constant=_no_constant)
+        checked_object({"": None}, text)  # how deep it nests
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
+    except (RecursionError, NotUsable):
+        raise Refusal(400, "the brackets of the body nest too deep; write it flat") from None
+    except ValueError as error:
+        raise Refusal(400, f"the body is no JSON: {error}") from None
+    return value
+
+
+def object_of(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is."""
+    value = json_of(body)
+    if not isinstance(value, dict):
+        raise Refusal(400, "the body must be a JSON object, as in {...}")
+    return value
+
+
+def events_of(body: bytes, type: str, limits: Limits) -> Events:
+    """The events in a body.
+
+    Raises
+    ------
+    Refusal
+        Where the body as a whole cannot be read.
+    """
+    if type in ARROW_TYPES:
+        found = _from_arrow(body)
+    elif type in LINES_TYPES:
+        found = _from_lines(body)
+    elif type in JSON_TYPES:
+        found = _from_json(body)
+    else:
+        raise unsupported(type, EVENT_TYPES)
+    _check_vertices(found, limits)
+    return found
+
+
+def event_of(value: object) -> dict[str, Any]:
+    """One event that is part of a JSON value."""
+    try:
+        return checked_object(value, "")
+    except NotUsable as error:
+        raise Refusal(422, f"the event cannot be used: {error}") from None
+
+
+def _from_json(body: bytes) -> Events:
+    found = Events([], [], [], [])
+    try:
+        text = body.decode("utf-8-sig")
+        for row, element in enumerate(elements(text, "the body")):
+            _take(found, row, element.text, element.value)
+    except UnicodeDecodeError as error:
+        raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
+    except FencepostError as error:
+        if isinstance(error, Refusal):
+            raise
+        raise Refusal(400, str(error).partition("; if")[0]) from None
+    return found
+
+
+def _from_lines(body: bytes) -> Events:
+    found = Events([], [], [], [])
+    row = 0
+    for line in body.splitlines():
+        try:
+            value = object_of_line(line)
+        except NotUsable as error:
+            found.rejected.append((row, str(error)))
+        else:
+            if value is None:
+                continue
+            text = line.decode("utf-8").strip("\ufeff\x1e \t\r\n")
+            _take(found, row, text, value)
+        row += 1
+    return found
+
+
+def _take(found: Events, row: int, text: str, value: object) -> None:
+    if len(found.rows) >= _MOST_EVENTS:
+        raise Refusal(413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts")
+    try:
+        event = checked_object(value, text)
+        if "NaN" in text or "Infinity" in text:
+            event = object_of_text(json.dumps(event, allow_nan=False))
+        text.encode()
+        if "\n" in text or "\r" in text:  # between values, where a space says the same
+            text = text.replace("\r", " ").replace("\n", " ")
+    except NotUsable as error:
+        found.rejected.append((row, str(error)))
+    except ValueError:
+        found.rejected.append((row, "it holds what JSON cannot say: NaN, Infinity or a surrogate"))
+    else:
+        found.events.append(event)
+        found.bodies.append(text)
+        found.rows.append(row)
+
+
+def _from_arrow(body: bytes) -> Events:
+    try:
+        table = pa.ipc.open_stream(body).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise Refusal(400, f"the body is no Arrow stream: {error!s:.200}") from None
+    if table.num_rows > _MOST_EVENTS:
+        raise Refusal(413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts")
+    every = np.arange(table.num_rows)
+    try:
+        rows = features(Batch(table, every, None, 0), every, None)
+        bodies = [json_text(row) for row in rows]
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise Refusal(422, f"the table cannot be read: {error!s:.200}") from None
+    return Events([json.loads(one) for one in bodies], bodies, every.tolist(), [])
+
+
+def _check_vertices(found: Events, limits: Limits) -> None:
+    """Refuse events with too many vertices: each has a comma at least."""
+    for place in range(len(found.rows) - 1, -1, -1):
+        body = found.bodies[place]
+        if len(body) > 4 * limits.vertices and body.count("[") > limits.vertices:
+            reason = f"it has more than {limits.vertices:,} vertices; simplify its geometry"
+            found.rejected.append((found.rows[place], reason))
+            del found.events[place], found.bodies[place], found.rows[place]
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,103 @@
+"""Running a server until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from typing import Any
+
+import uvicorn
+
+from fencepost.errors import FencepostError
+from fencepost.server.app import create_app
+from fencepost.server.service import Service
+from fencepost.server.settings import Settings
+from fencepost.store import keys
+
+_SHUTDOWN_S = 10
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_access(service: Service, host: str) -> None:
+    """Refuse to be reached from elsewhere by everybody."""
+    if is_loopback(host):
+        return
+    with service.database.reading() as connection:
+        any_key = bool(keys.keys(connection))
+    if service.settings.open_access or not any_key:
+        raise FencepostError(
+            f"{host} can be reached from other machines, and that needs keys; make one with "
+            f"`fencepost keys add --data {service.settings.folder} --scope admin`, or use "
+            "--host 127.0.0.1"
+        )
+
+
+def serve(settings: Settings, host: str, port: int, ready: Any = None) -> None:
+    """Serve until interrupted.
+
+    Parameters
+    ----------
+    ready : callable, optional
+        Called with the address once requests are taken.
+    """
+    service = Service(settings)
+    try:
+        check_access(service, host)
+        listening = _listen(host, port)
+    except BaseException:
+        service.close()
+        raise
+    config = uvicorn.Config(
+        create_app(service),
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        ws_max_size=1 << 16,
+        ws_ping_interval=20,
+        ws_ping_timeout=20,
+        server_header=False,
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    server = _Server(config)
+    server.on_ready = lambda: ready and ready(address(listening))
+    server.run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise FencepostError(
+            f"{host}:{port} cannot be served: {error.strerror}; name another with --port"
+        ) from error
+    return listening
+
+
+def address(listening: socket.socket) -> str:
+    """The address of a socket, for a browser."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    on_ready: Any = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.on_ready is not None and not self.should_exit:
+            self.on_ready()

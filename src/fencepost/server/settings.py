@@ -1,0 +1,69 @@
+"""What can be set about a server, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one request, tenant or connection may ask for.
+
+    Attributes
+    ----------
+    body_bytes : int
+        Of a request.
+    expression_chars : int
+        Of an expression or a composite.
+    vertices : int
+        Of all geometries of a subscription, and of an event.
+    subscriptions : int
+        Of a tenant.
+    requests_per_s : float
+        Of a key, on average over `burst` requests; 0 for no limit.
+    burst : int
+    connections : int
+        WebSockets and server-sent events of a tenant at once.
+    body_seconds : float
+        In which a request must have come.
+    """
+
+    body_bytes: int = 16 << 20
+    expression_chars: int = 262_144
+    vertices: int = 100_000
+    subscriptions: int = 10_000_000
+    requests_per_s: float = 0.0
+    burst: int = 200
+    connections: int = 10_000
+    body_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a server runs.
+
+    Attributes
+    ----------
+    folder : Path
+        Of the database.
+    space : {"wgs84", "planar"}
+        What coordinates mean; fixed when the folder is made.
+    retention_s : float
+        For how long events and messages are kept, read or not.
+    open_access : bool
+        Whether requests without a key may do everything, as the tenant "default".
+    allow_private_webhooks : bool
+        Whether webhooks may go to private addresses.
+    mqtt : str or None
+        The broker, as host:port.
+    limits : Limits
+    """
+
+    folder: Path
+    space: str = "wgs84"
+    retention_s: float = 7 * 86_400.0
+    open_access: bool = False
+    allow_private_webhooks: bool = False
+    mqtt: str | None = None
+    limits: Limits = Limits()

@@ -1,7 +1,7 @@
 """A made-up city in files: fences with a kind and words, and posts that may lie in them.
 
-A point is in `COVER` fences: a million of them have 5 hectares each in a city of 1,000 square
-kilometres. A city is even, or it is skewed: most of it lies in a few hot spots, where fences are
+A point is in 50 fences unless said otherwise: a million of them have 5 hectares each in a city of
+1,000 square kilometres. A city is even, or it is skewed: most of it lies in a few hot spots, where fences are
 smaller, so that a point is in as many of them wherever it lies, and both cities have about as many
 matches.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bench.peers.polygons import spread, stars
 
 POINTS_OF_A_FENCE = (5, 15)
-COVER = 50.0  # fences that a point is in, on average, of any kind
+COVER = 50.0
 KINDS = 20
 WORDS = 2_000
 WORDS_ASKED = 2  # at most
@@ -54,11 +54,13 @@ class _Fences:
     words: Ints  # (n, WORDS_ASKED), -1 where there is none
 
 
-def write(folder: Path, subscriptions: int, events: int, *, skewed: bool, seed: int) -> Files:
-    """Make a city."""
+def write(
+    folder: Path, subscriptions: int, events: int, *, skewed: bool, seed: int, cover: float = COVER
+) -> Files:
+    """Make a city in which a point is in so many fences, on average, of any kind."""
     rng = np.random.default_rng([seed, subscriptions, events, skewed])
     spots = _Spots(rng) if skewed else None
-    fences = _fences(rng, subscriptions, spots)
+    fences = _fences(rng, subscriptions, spots, cover)
     files = Files(folder / "subscriptions.parquet", folder / "events.parquet")
     folder.mkdir(parents=True, exist_ok=True)
     _write(files.subscriptions, _subscription_tables(rng, fences))
@@ -94,9 +96,11 @@ def _places(rng: np.random.Generator, count: int, spots: _Spots | None) -> Float
     return rng.random((count, 2)) if spots is None else spots.places(rng, count)
 
 
-def _fences(rng: np.random.Generator, count: int, spots: _Spots | None) -> _Fences:
+def _fences(
+    rng: np.random.Generator, count: int, spots: _Spots | None, cover: float
+) -> _Fences:
     middles = _places(rng, count, spots)
-    areas = spread(rng, count, COVER)
+    areas = spread(rng, count, cover)
     if spots is not None:
         areas /= spots.density(middles)
     asked = rng.integers(0, WORDS_ASKED + 1, count)

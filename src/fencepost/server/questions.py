@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import DeadLetters, Matcher
+from fencepost.model.times import format_instant
 from fencepost.server.definitions import Definition
 
 MATCH = "match"
@@ -70,8 +71,9 @@ class Expressions:
 
     def prepare(self, definition: Definition) -> Subscription:
         """See `Asking`."""
+        ends = None if definition.expires is None else format_instant(definition.expires)
         return self.matcher.compiled(
-            definition.id, definition.asked["expression"], definition.subscriber
+            definition.id, definition.asked["expression"], definition.subscriber, ends
         )
 
     def put(self, prepared: Sequence[Prepared]) -> None:

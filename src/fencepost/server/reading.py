@@ -20,6 +20,8 @@ from fencepost.files.json_values import (
     object_of_line,
     object_of_text,
 )
+from fencepost.model.space import Space
+from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal
 from fencepost.server.settings import Limits
 
@@ -114,7 +116,7 @@ def object_of(body: bytes) -> dict[str, Any]:
     return value
 
 
-def events_of(body: bytes, type: str, limits: Limits) -> Events:
+def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
     """The events in a body.
 
     Raises
@@ -125,13 +127,12 @@ def events_of(body: bytes, type: str, limits: Limits) -> Events:
     if type in ARROW_TYPES:
         found = _from_arrow(body)
     elif type in LINES_TYPES:
-        found = _from_lines(body)
+        found = objects_of(body)
     elif type in JSON_TYPES:
         found = _from_json(body)
     else:
         raise unsupported(type, EVENT_TYPES)
-    _check_vertices(found, limits)
-    return found
+    return _without_unusable_places(found, limits, space)
 
 
 def event_of(value: object) -> dict[str, Any]:
@@ -157,7 +158,8 @@ def _from_json(body: bytes) -> Events:
     return found
 
 
-def _from_lines(body: bytes) -> Events:
+def objects_of(body: bytes) -> Events:
+    """The JSON objects in a body, one a line."""
     found = Events([], [], [], [])
     row = 0
     for line in body.splitlines():
@@ -211,14 +213,17 @@ def _from_arrow(body: bytes) -> Events:
     return Events([json.loads(one) for one in bodies], bodies, every.tolist(), [])
 
 
-def _check_vertices(found: Events, limits: Limits) -> None:
-    """Refuse events with too many vertices: each has a comma at least."""
-    for place in range(len(found.rows) - 1, -1, -1):
-        body = found.bodies[place]
-        if len(body) > 4 * limits.vertices and body.count("[") > limits.vertices:
-            reason = f"it has more than {limits.vertices:,} vertices; simplify its geometry"
-            found.rejected.append((found.rows[place], reason))
-            del found.events[place], found.bodies[place], found.rows[place]
+def _without_unusable_places(found: Events, limits: Limits, space: Space) -> Events:
+    bad = unusable_places(found.events, space, limits.vertices)
+    if not bad:
+        return found
+    good = [place for place in range(len(found.rows)) if place not in bad]
+    return Events(
+        [found.events[place] for place in good],
+        [found.bodies[place] for place in good],
+        [found.rows[place] for place in good],
+        [*found.rejected, *((found.rows[place], reason) for place, reason in bad.items())],
+    )
 
 
 def _no_constant(name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
-from typing import Any
+from collections.abc import Callable
 
 import uvicorn
 
@@ -42,7 +42,9 @@ def check_access(service: Service, host: str) -> None:
         )
 
 
-def serve(settings: Settings, host: str, port: int, ready: Any = None) -> None:
+def serve(
+    settings: Settings, host: str, port: int, ready: Callable[[str], None] | None = None
+) -> None:
     """Serve until interrupted.
 
     Parameters
@@ -53,28 +55,42 @@ def serve(settings: Settings, host: str, port: int, ready: Any = None) -> None:
     service = Service(settings)
     try:
         check_access(service, host)
-        listening = _listen(host, port)
+        listening = listen(host, port)
     except BaseException:
         service.close()
         raise
-    config = uvicorn.Config(
-        create_app(service),
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        timeout_graceful_shutdown=_SHUTDOWN_S,
-        ws_max_size=1 << 16,
-        ws_ping_interval=20,
-        ws_ping_timeout=20,
-        server_header=False,
-    )
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    server = _Server(config)
-    server.on_ready = lambda: ready and ready(address(listening))
-    server.run(sockets=[listening])
+    Server(service, ready).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+class Server(uvicorn.Server):
+    """A service on the network; closed with it."""
+
+    def __init__(self, service: Service, ready: Callable[[str], None] | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                create_app(service),
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                timeout_graceful_shutdown=_SHUTDOWN_S,
+                ws_max_size=1 << 16,
+                ws_ping_interval=20,
+                ws_ping_timeout=20,
+                server_header=False,
+            )
+        )
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
+        await super().startup(sockets)
+        if self._ready is not None and sockets and not self.should_exit:
+            self._ready(address(sockets[0]))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -92,12 +108,3 @@ def address(listening: socket.socket) -> str:
     """The address of a socket, for a browser."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-class _Server(uvicorn.Server):
-    on_ready: Any = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.on_ready is not None and not self.should_exit:
-            self.on_ready()

@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from fencepost.deliver.envelope import Envelopes
 from fencepost.deliver.hub import Envelope, Hub
 from fencepost.errors import StoreError
+from fencepost.model.space import space_of
 from fencepost.server.broker import Broker, Committed, Writing
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.questions import Questions
@@ -68,6 +69,7 @@ class Service:
         self.settings = settings
         self.clock = clock
         self.started = clock()
+        self.space = space_of(settings.space)
         self.database = Database(settings.folder)
         try:
             self._settle_space()

@@ -27,9 +27,9 @@ async def publish(asked: Asked) -> Response:
     type = reading.content_type(asked.request)
     body = await reading.body_of(asked.request, limits)
     if len(body) < 4_096:
-        events = reading.events_of(body, type, limits)
+        events = reading.events_of(body, type, limits, service.space)
     else:
-        events = await asyncio.to_thread(reading.events_of, body, type, limits)
+        events = await asyncio.to_thread(reading.events_of, body, type, limits, service.space)
     name = asked.request.headers.get(_IDEMPOTENCY)
     if name is not None and not 0 < len(name) <= 200:
         raise Refusal(400, f"`{_IDEMPOTENCY}` has 1 to 200 characters")

@@ -79,7 +79,7 @@ async def _put_many(asked: Asked, body: bytes) -> Response:
     tenant = asked.caller.tenant
     questions = asked.service.questions(asked.caller)
     limits = asked.service.settings.limits
-    lines = await asyncio.to_thread(reading.events_of, body, reading.LINES_TYPES[0], limits)
+    lines = await asyncio.to_thread(reading.objects_of, body)
     _check_count(asked, len(lines.events))
     rejected = [*lines.rejected]
     given = list(zip(lines.rows, lines.events, strict=True))

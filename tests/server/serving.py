@@ -1,0 +1,58 @@
+"""A real server in this process, on a port of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import httpx
+
+from fencepost.server.running import Server, listen
+from fencepost.server.service import Service
+from fencepost.server.settings import Settings
+from fencepost.store import keys
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that takes requests."""
+
+    url: str
+    service: Service
+    http: httpx.Client
+
+    def key(self, *scopes: str, tenant: str = "default") -> str:
+        """A new key."""
+        made = self.service.broker.change(
+            lambda writing: keys.add_key(writing.connection, tenant, scopes, "", writing.now)
+        )
+        return made.result(30)
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """A client with a key of its own."""
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+
+
+@contextmanager
+def running(folder: Path, **settings: Any) -> Iterator[Running]:
+    """Serve a folder; with `open_access` unless said otherwise."""
+    service = Service(Settings(folder, **{"open_access": True, **settings}))
+    addresses: Queue[str] = Queue()
+    server = Server(service, addresses.put)
+    socket = listen("127.0.0.1", 0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    try:
+        url = addresses.get(timeout=60)
+        with httpx.Client(base_url=url, timeout=30) as http:
+            yield Running(url, service, http)
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()

@@ -10,6 +10,10 @@ segment of them, which takes some milliseconds; a thread beside would have to as
 at every step, and fell behind. Segments of like size are merged on one. While it merges, others
 read and write; what they removed meanwhile is removed from the merged one before it takes the place
 of the old ones.
+
+Every segment costs each event a look. So once nothing has changed for a second, merging goes on
+until each segment is a few times as large as all that came after it: what was loaded in parts and
+then stays is one segment.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ RECENT = 1024  # so many subscriptions are looked at one by one
 _ALIKE_BITS = 2
 _ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
 LAST_VERSION = int(NEVER_GONE) - 1
+_MUCH_LARGER = 4  # at rest, a segment of so many times the size of all after it stays as it is
+_REST_S = 1.0  # without a change
 _MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
 _MANY = 64  # so many subscriptions at once are worth a segment
 
@@ -67,6 +73,7 @@ class Shelves:
         self._merged = threading.Condition(self.lock)
         self._merger: threading.Thread | None = None
         self._anew = False
+        self._settling = 0  # how many wait for what is done at rest
         _all.add(self)
 
     def snapshot(self) -> Snapshot:
@@ -165,10 +172,13 @@ class Shelves:
         with self.lock:
             self._file_recent()
             self._publish(self._snapshot.version)
+            self._settling += 1
             self._merge_beside()
             merger = self._merger
         if merger is not None:
             merger.join()
+        with self.lock:
+            self._settling -= 1
 
     def plan_anew(self) -> None:
         """Build all segments again, as one, for events like those that were seen."""
@@ -232,18 +242,19 @@ class Shelves:
 
     def _merge_beside(self) -> None:
         """Have a thread merge what there is to merge, if none does so already."""
-        if self._run_to_merge() is None:
+        if self._run_to_merge() is None and self._run_at_rest() is None:
             return
         if self._merger is None or not self._merger.is_alive():
             self._merger = threading.Thread(target=self._merge_all, daemon=True)
             self._merger.start()
+        self._merged.notify_all()
         while len(self._filed) > _MOST_UNMERGED and self._merger.is_alive():
             self._merged.wait(1.0)
 
     def _merge_all(self) -> None:
         while True:
             with self.lock:
-                chosen = self._run_to_merge()
+                chosen = self._run_to_merge() or self._awaited_run()
                 if chosen is None:
                     self._merger = None  # under the lock: whoever files another starts a new one
                     return
@@ -269,6 +280,30 @@ class Shelves:
         if self._anew and self._filed:
             return list(self._filed)
         return run[::-1] if len(run) >= _ALIKE else None
+
+    def _awaited_run(self) -> list[Shelf] | None:
+        """What to merge next: at once if somebody adds enough, else after a rest."""
+        while self._run_at_rest() is not None:
+            before = self._snapshot
+            if not self._settling:
+                self._merged.wait(_REST_S)
+            at_once = self._run_to_merge()
+            if at_once is not None:
+                return at_once
+            if self._settling or self._snapshot is before:
+                return self._run_at_rest()
+        return None
+
+    def _run_at_rest(self) -> list[Shelf] | None:
+        """The newest shelves of which none is much larger than all after it, if several."""
+        run: list[Shelf] = []
+        size = 0
+        for shelf in reversed(self._filed):
+            if run and len(shelf) > _MUCH_LARGER * size:
+                break
+            run.append(shelf)
+            size += len(shelf)
+        return run[::-1] if len(run) > 1 else None
 
     def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
         """One shelf of what is living on some at a version, and which rows that is."""

@@ -1,9 +1,9 @@
 """A made-up city in files: fences with a kind and words, and posts that may lie in them.
 
 A point is in 50 fences unless said otherwise: a million of them have 5 hectares each in a city of
-1,000 square kilometres. A city is even, or it is skewed: most of it lies in a few hot spots, where fences are
-smaller, so that a point is in as many of them wherever it lies, and both cities have about as many
-matches.
+1,000 square kilometres. A city is even, or it is skewed: most of it lies in a few hot spots, where
+fences are smaller, so that a point is in as many of them wherever it lies, and both cities have
+about as many matches.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ def _places(rng: np.random.Generator, count: int, spots: _Spots | None) -> Float
     return rng.random((count, 2)) if spots is None else spots.places(rng, count)
 
 
-def _fences(
-    rng: np.random.Generator, count: int, spots: _Spots | None, cover: float
-) -> _Fences:
+def _fences(rng: np.random.Generator, count: int, spots: _Spots | None, cover: float) -> _Fences:
     middles = _places(rng, count, spots)
     areas = spread(rng, count, cover)
     if spots is not None:

@@ -187,6 +187,7 @@ def fencepost(
       fencepost bench events      the same for events in space
       fencepost bench peers       beside Shapely, KD-trees and PostGIS
       fencepost bench spark       on Spark, beside one core and an STRtree
+      fencepost bench server      events a second and delays of a server
 
     [bold]Exit codes[/bold]
       0 done, 1 refused (one line says why), 2 wrong usage, 3 done but some
@@ -449,6 +450,29 @@ def bench_spark(
 
 def _source(data: MapData | None) -> str | None:
     return None if data is None else data.value
+
+
+@bench.command("server")
+def bench_server(
+    scale: Annotated[int, typer.Option(min=100, max=10_000_000, help="Subscriptions.")] = 100_000,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/server"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Load a server: events a second, and the time from publishing to delivery.
+
+    A hundred subscribers are connected through WebSockets on this machine;
+    events are published in batches, at several rates and as fast as they are
+    answered. Written as JSON, Markdown, PNG and SVG.
+
+    [bold]Examples[/bold]
+      fencepost bench server --quick --scale 1000 --out /tmp/server
+      fencepost bench server --json
+    """
+    _bench_figures("server", ["load"], out, as_json, scale=scale, quick=quick, seed=seed)
 
 
 def _bench_figures(folder: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:

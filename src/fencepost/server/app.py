@@ -43,6 +43,8 @@ def create_app(service: Service) -> Starlette:
         finally:
             sweeping.cancel()
             service.hub.close_all()
+            if service.broker.has_read:
+                await service.done(service.broker.keep_read())
             await asyncio.to_thread(service.close)
 
     app = Starlette(

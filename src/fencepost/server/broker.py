@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -121,12 +121,11 @@ class Writing:
         log.append_messages(self.connection, [message])
         self.committed.messages.append(Handed(message, None))
 
-    def acknowledge(self, subscriber: int, position: int) -> int:
-        """Note that a subscriber has read all up to a position; how many that were."""
-        position = min(position, self.last.message)
-        read = log.acknowledge(self.connection, subscriber, position)
-        self.read[subscriber] = self.read.get(subscriber, 0) + read
-        return read
+    def acknowledge(self, read: Mapping[int, int]) -> None:
+        """Note up to which position subscribers have read; beyond the last means the last."""
+        known = {number: min(position, self.last.message) for number, position in read.items()}
+        for number, count in log.acknowledge(self.connection, known).items():
+            self.read[number] = self.read.get(number, 0) + count
 
     def put(self, tenant: int, prepared: Sequence[Prepared], *, create: bool = False) -> list[bool]:
         """Add or replace subscriptions; of each whether it is new.
@@ -203,6 +202,7 @@ class Broker:
         self._listeners: list[Callable[[Committed], None]] = []
         self._queue: deque[_Publication | _Change[Any]] = deque()
         self._waiting_events = 0
+        self._read: dict[int, int] = {}
         self._wake = threading.Condition()
         self._closing = False
         self._load()
@@ -291,6 +291,23 @@ class Broker:
         change = _Change(work)
         self._enqueue(change)
         return change.done
+
+    def note_read(self, subscriber: int, position: int) -> None:
+        """Remember up to which position a subscriber has read, until `keep_read`.
+
+        For one thread. If the server is killed before, messages come again, which they may.
+        """
+        self._read[subscriber] = max(position, self._read.get(subscriber, 0))
+
+    def keep_read(self) -> Future[None]:
+        """Write what was noted."""
+        read, self._read = self._read, {}
+        return self.change(lambda writing: writing.acknowledge(read))
+
+    @property
+    def has_read(self) -> bool:
+        """Whether something is to be written by `keep_read`."""
+        return bool(self._read)
 
     def _enqueue(self, entry: _Publication | _Change[Any]) -> None:
         with self._wake:

@@ -74,6 +74,7 @@ class Server(uvicorn.Server):
                 lifespan="on",
                 timeout_graceful_shutdown=_SHUTDOWN_S,
                 ws_max_size=1 << 16,
+                ws_per_message_deflate=False,  # costs more than sending does
                 ws_ping_interval=20,
                 ws_ping_timeout=20,
                 server_header=False,

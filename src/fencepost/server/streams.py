@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from functools import partial
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response, StreamingResponse
@@ -14,7 +13,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fencepost.deliver.hub import Connection
 from fencepost.errors import FencepostError
-from fencepost.server.broker import Writing
 from fencepost.server.handlers.parameters import MOST, position_parameter
 from fencepost.server.handlers.subscribers import checked_position
 from fencepost.server.operations import Asked, Operation
@@ -131,9 +129,7 @@ async def _receive(socket: WebSocket, service: Service, subscriber: int) -> None
         if not isinstance(given, dict):
             raise Refusal(422, 'a frame is an object as in {"position": 17}')
         position = checked_position(given.get("position"))
-        await service.changed(
-            partial(Writing.acknowledge, subscriber=subscriber, position=position)
-        )
+        service.broker.note_read(subscriber, position)
 
 
 OPERATIONS = (

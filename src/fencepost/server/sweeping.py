@@ -10,17 +10,19 @@ from fencepost.server.broker import Writing
 from fencepost.server.service import Service
 from fencepost.store import endpoints, log, subscriptions
 
-_EVERY_S = 1.0
+_EVERY_S = 0.5
 _AT_ONCE = 1_000
 _ANSWERS_KEPT_S = 86_400
 _logger = logging.getLogger("fencepost")
 
 
 async def sweep(service: Service) -> None:
-    """Sweep every second, until cancelled."""
+    """Sweep every now and then, until cancelled."""
     while True:
         await asyncio.sleep(_EVERY_S)
         try:
+            if service.broker.has_read:
+                await service.done(service.broker.keep_read())
             more = True
             while more:
                 more = await sweep_once(service)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -167,24 +167,24 @@ def newest_events(
     ).fetchall()
 
 
-def acknowledge(connection: sqlite3.Connection, subscriber: int, position: int) -> int:
-    """Note that a subscriber has read all up to a position; how many messages that were.
+def acknowledge(connection: sqlite3.Connection, read: Mapping[int, int]) -> dict[int, int]:
+    """Note up to which position subscribers have read; how many messages of each that were.
 
     A position before the one that was noted changes nothing.
     """
-    (before,) = connection.execute(
-        "SELECT acknowledged FROM subscriber WHERE number = ?", (subscriber,)
-    ).fetchone()
-    if position <= before:
-        return 0
-    (read,) = connection.execute(
-        "SELECT count(*) FROM message WHERE subscriber = ? AND position > ? AND position <= ?",
-        (subscriber, before, position),
-    ).fetchone()
+    given = json.dumps([*read.items()])
+    counts = connection.execute(
+        "SELECT r.number, (SELECT count(*) FROM message m WHERE m.subscriber = r.number "
+        "AND m.position > r.acknowledged AND m.position <= j.value ->> 1) "
+        "FROM json_each(?) j JOIN subscriber r ON r.number = j.value ->> 0",
+        (given,),
+    ).fetchall()
     connection.execute(
-        "UPDATE subscriber SET acknowledged = ? WHERE number = ?", (position, subscriber)
+        "UPDATE subscriber SET acknowledged = max(acknowledged, j.value ->> 1) "
+        "FROM json_each(?) j WHERE number = j.value ->> 0",
+        (given,),
     )
-    return int(read)
+    return dict(counts)
 
 
 def pending(connection: sqlite3.Connection) -> dict[int, int]:

@@ -47,7 +47,7 @@ async def acknowledge(asked: Asked) -> Response:
     subscriber = service.subscriber(asked.caller, asked.id)
     given = reading.object_of(await reading.body_of(asked.request, service.settings.limits))
     position = checked_position(given.get("position"))
-    await service.changed(lambda writing: writing.acknowledge(subscriber, position))
+    await service.changed(lambda writing: writing.acknowledge({subscriber: position}))
     return JSONResponse(
         {
             "acknowledged": service.acknowledged(subscriber),

@@ -10,7 +10,8 @@ from fencepost.match.matcher import Matcher
 from fencepost.match.segment_files import Entry, files_of
 from fencepost.spark.folders import Folder, folder_of, removed
 
-_MOST_OPEN = 8  # a mapped part costs address space, and memory only where it was touched
+_MOST_OPEN = 8
+_MOST_BYTES = 1 << 30  # of all that are mapped, in memory where they were touched; or one alone
 
 _OPEN: dict[tuple[str, object], Matcher] = {}  # in the order of their last use
 
@@ -79,9 +80,14 @@ def _opened(folder: Folder, manifest: storage.Manifest, entries: Sequence[Entry]
 
 def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
     found = _OPEN.pop(key, None)
-    if found is None:
-        found = make()
-        while len(_OPEN) >= _MOST_OPEN:
-            del _OPEN[next(iter(_OPEN))]
-    _OPEN[key] = found
+    if found is not None:
+        _OPEN[key] = found
+        return found
+    found = _OPEN[key] = make()
+    while len(_OPEN) > 1 and (len(_OPEN) > _MOST_OPEN or _mapped_bytes() > _MOST_BYTES):
+        del _OPEN[next(iter(_OPEN))]
     return found
+
+
+def _mapped_bytes() -> int:
+    return sum(shelf.segment.nbytes for one in _OPEN.values() for shelf in one.snapshot())

@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -132,8 +133,8 @@ def test_a_publication_of_a_name_is_taken_once(server: Running) -> None:
 
 
 def test_subscriptions_are_made_replaced_listed_and_removed(server: Running) -> None:
-    for id in ("a/1", "b", "c"):
-        subscribe(server, id, f"name = '{id}'", subscriber="me" if id != "c" else "you")
+    for id, quoted in (("a/1", "a%2F1"), ("b", "b"), ("c", "c")):
+        subscribe(server, quoted, f"name = '{id}'", subscriber="me" if id != "c" else "you")
     again = server.http.put("/v1/subscriptions/b", json={"expression": "name = 'new'"})
     assert again.status_code == 200
     kept = server.http.put(
@@ -150,11 +151,23 @@ def test_subscriptions_are_made_replaced_listed_and_removed(server: Running) -> 
     assert [one["id"] for one in mine["subscriptions"]] == ["a/1"]
     new = server.http.get("/v1/subscriptions", params={"contains": "NEW"}).json()
     assert [one["id"] for one in new["subscriptions"]] == ["b"]
-    assert server.http.delete("/v1/subscriptions/a/1").status_code == 204
-    assert server.http.delete("/v1/subscriptions/a/1").status_code == 404
-    assert server.http.get("/v1/subscriptions/a/1").status_code == 404
+    assert server.http.delete("/v1/subscriptions/a%2F1").status_code == 204
+    assert server.http.delete("/v1/subscriptions/a%2F1").status_code == 404
+    assert server.http.get("/v1/subscriptions/a%2F1").status_code == 404
     assert server.http.post("/v1/events", json={"name": "new"}).json()["messages"] == 1
     assert server.http.post("/v1/events", json={"name": "a/1"}).json()["messages"] == 0
+
+
+@pytest.mark.parametrize("id", ["a/explanation", "...", "ä\u2603 %41", "a?b#c", "explanation"])
+def test_ids_of_any_characters(server: Running, id: str) -> None:
+    subscribe(server, quote(id, safe=""), "n = 1", subscriber=f"{id}/messages")
+    found = server.http.get(f"/v1/subscriptions/{quote(id, safe='')}").json()
+    assert (found["id"], found["subscriber"]) == (id, f"{id}/messages")
+    server.http.post("/v1/events", json={"n": 1})
+    assert len(messages(server, quote(f"{id}/messages", safe=""))) == 1
+    event = {"event": {"n": 2}}
+    path = f"/v1/subscriptions/{quote(id, safe='')}/explanation"
+    assert server.http.post(path, json=event).json()["matches"] is False
 
 
 def test_many_subscriptions_in_one_request(server: Running) -> None:
@@ -207,6 +220,8 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         ("POST", "/v1/subscriptions", b'{"id": "", "expression": "a=1"}', 422),
         ("POST", "/v1/subscriptions", b'{"id": "a", "expression": "a=1", "x": 1}', 422),
         ("PUT", "/v1/subscriptions/b", b'{"id": "a", "expression": "a=1"}', 422),
+        ("POST", "/v1/subscriptions", b'{"id": "..", "expression": "a=1"}', 422),
+        ("GET", "/v1/subscriptions/%FF", None, 400),
         ("GET", "/v1/subscribers/nobody/messages", None, 404),
         ("GET", "/v1/events?limit=0", None, 400),
         ("GET", "/v1/events/-1", None, 404),

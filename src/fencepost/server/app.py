@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
 from fencepost.server import openapi, streams
@@ -50,10 +52,11 @@ def create_app(service: Service) -> Starlette:
     app = Starlette(
         routes=[
             *_routes(),
-            WebSocketRoute("/v1/subscribers/{id:path}/socket", streams.web_socket),
+            WebSocketRoute("/v1/subscribers/{id}/socket", streams.web_socket),
             Route("/openapi.json", _description),
         ],
         lifespan=lifespan,
+        middleware=[Middleware(AsSent)],
         exception_handlers={
             FencepostError: _refused,  # type: ignore[dict-item]
             HTTPException: _not_served,  # type: ignore[dict-item]
@@ -63,13 +66,21 @@ def create_app(service: Service) -> Starlette:
     return app
 
 
+class AsSent:
+    """Lets routes see addresses as they were sent: `%2F` in an id is no slash between names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if "raw_path" in scope:
+            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+        await self._app(scope, receive, send)
+
+
 def _routes() -> list[BaseRoute]:
-    # The longest first: an id may hold slashes.
-    ordered = sorted(OPERATIONS, key=lambda one: -len(one.path))
-    return [
-        Route(one.path.replace("{id}", "{id:path}"), _endpoint(one), methods=[one.method])
-        for one in ordered
-    ]
+    return [Route(one.path, _endpoint(one), methods=[one.method]) for one in OPERATIONS]
 
 
 def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:

@@ -77,6 +77,8 @@ def definition_of(given: object, limits: Limits, id: str | None = None) -> Defin
         raise ModelError("`track` goes with `expression`, not with `composite`")
     subscriber = given.get("subscriber")
     subscriber = name if subscriber is None else checked_id(subscriber, "subscriber")
+    if not {name, subscriber}.isdisjoint((".", "..")):
+        raise ModelError("an id or subscriber is not `.` or `..`, which no address can name")
     asked = {
         key: given[key]
         for key in ("expression", "composite", "track", "payload")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from fencepost.server.problems import Refusal
 from fencepost.server.service import Caller, Service
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -25,7 +27,24 @@ class Asked:
     @property
     def id(self) -> str:
         """What the address names."""
-        return str(self.request.path_params["id"])
+        return named(self.request)
+
+
+def named(connection: HTTPConnection) -> str:
+    """The `id` in the address of a request.
+
+    Raises
+    ------
+    Refusal
+        Where it is no text.
+    """
+    try:
+        found = unquote(connection.path_params["id"], errors="strict")
+    except UnicodeDecodeError:
+        raise Refusal(400, "the address is not UTF-8") from None
+    if "\0" in found:
+        raise Refusal(400, "the address holds a null character")
+    return found
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]

@@ -11,6 +11,7 @@ import uvicorn
 
 from fencepost.errors import FencepostError
 from fencepost.server.app import create_app
+from fencepost.server.patience import PatientProtocol
 from fencepost.server.service import Service
 from fencepost.server.settings import Settings
 from fencepost.store import keys
@@ -72,6 +73,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="on",
+                http=PatientProtocol,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
                 ws_max_size=1 << 16,
                 ws_per_message_deflate=False,  # costs more than sending does

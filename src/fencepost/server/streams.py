@@ -15,7 +15,7 @@ from fencepost.deliver.hub import Connection
 from fencepost.errors import FencepostError
 from fencepost.server.handlers.parameters import MOST, position_parameter
 from fencepost.server.handlers.subscribers import checked_position
-from fencepost.server.operations import Asked, Operation
+from fencepost.server.operations import Asked, Operation, named
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import TEXT
 from fencepost.server.service import Service
@@ -84,7 +84,7 @@ async def web_socket(socket: WebSocket) -> None:
     try:
         caller = service.caller(socket)
         caller.need("subscribe")
-        subscriber = service.subscriber(caller, socket.path_params["id"])
+        subscriber = service.subscriber(caller, named(socket))
         since = _since(socket, service, subscriber)
         _check_connections(service)
     except FencepostError as error:

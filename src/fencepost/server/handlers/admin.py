@@ -47,9 +47,9 @@ async def add_key(asked: Asked) -> Response:
             writing.connection, caller.tenant_name, scopes, name, writing.now, end
         )
     )
+    id = made.split("_")[1]
     with service.database.reading() as connection:
-        key = keys.key_of(connection, made, 0)
-    assert key is not None
+        key = next(one for one in keys.keys(connection, caller.tenant) if one.id == id)
     return JSONResponse({**_key(key), "key": made}, 201)
 
 

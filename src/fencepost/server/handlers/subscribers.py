@@ -58,6 +58,8 @@ async def acknowledge(asked: Asked) -> Response:
 
 def checked_position(given: object) -> int:
     """A position that somebody sent."""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST:
         raise Refusal(422, f"`position` is a whole number from 0 on; saw {given!r:.40}")
     return given

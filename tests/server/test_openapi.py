@@ -1,0 +1,114 @@
+"""The OpenAPI description, and requests of all kinds that it allows or does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from fencepost.server.app import OPERATIONS, create_app
+from fencepost.server.openapi import description
+from fencepost.server.operations import Operation
+from fencepost.server.service import Service
+from fencepost.server.settings import Settings
+from tests.server.serving import Running, running
+
+_CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+def test_every_route_is_described(server: Running, tmp_path: Path) -> None:
+    whole = server.http.get("/openapi.json").json()
+    assert whole == description(OPERATIONS)
+    service = Service(Settings(tmp_path / "other"))
+    try:
+        routes = {
+            (re.sub(r":path}", "}", route.path), method)
+            for route in create_app(service).routes
+            for method in getattr(route, "methods", None) or ()
+            if method != "HEAD" and getattr(route, "include_in_schema", False)
+        }
+    finally:
+        service.close()
+    undescribed = {path for path, _ in routes} - whole["paths"].keys()
+    assert undescribed <= {"/openapi.json", "/asyncapi.json"}
+    names = [one["operationId"] for path in whole["paths"].values() for one in path.values()]
+    assert len(names) == len(set(names))
+
+
+def test_every_reference_leads_somewhere() -> None:
+    whole = description(OPERATIONS)
+
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                yield value["$ref"]
+            for one in value.values():
+                yield from references(one)
+        elif isinstance(value, list):
+            for one in value:
+                yield from references(one)
+
+    found = {one.rpartition("/")[2] for one in references(whole)}
+    assert found <= whole["components"]["schemas"].keys()
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A server with something in it, and a key to all of it."""
+    with running(tmp_path_factory.mktemp("fuzzed")) as server:
+        for name in ("0", "a", "b"):
+            server.http.put(f"/v1/subscriptions/{name}", json={"expression": "a = 1"})
+        server.http.post("/v1/events", json=[{"a": 1}] * 5)
+        yield server.url, server.key("publish", "subscribe", "admin")
+
+
+_ALLOWED = schemathesis.openapi.from_dict(description(OPERATIONS))
+_ENDLESS = ("/v1/subscribers/{id}/stream",)
+
+
+@pytest.mark.parametrize("mode", [*schemathesis.GenerationMode], ids=lambda mode: mode.value)
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.path not in _ENDLESS],
+    ids=lambda one: f"{one.method} {one.path}",
+)
+def test_no_request_makes_it_fail(
+    opened: tuple[str, str], operation: Operation, mode: schemathesis.GenerationMode
+) -> None:
+    given_one = _ALLOWED[operation.path][operation.method].as_strategy(generation_mode=mode)
+
+    url, key = opened
+
+    @seed(7)
+    @settings(
+        max_examples=12,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=given_one)
+    def asked(case: Any) -> None:
+        answer = case.call(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30)
+        case.validate_response(answer, checks=_CHECKS)
+
+    try:
+        asked()
+    except Unsatisfiable:
+        assert mode is schemathesis.GenerationMode.NEGATIVE, "nothing to send"

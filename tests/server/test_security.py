@@ -1,0 +1,324 @@
+"""Keys, tenants who cannot see each other, limits, and requests made to hurt."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from fencepost.errors import FencepostError
+from fencepost.server import patience
+from fencepost.server.app import OPERATIONS
+from fencepost.server.rates import Rates
+from fencepost.server.running import check_access, is_loopback
+from fencepost.server.service import Service
+from fencepost.server.settings import Limits, Settings
+from fencepost.store import keys
+from tests.server.serving import Running, running
+
+SCOPES = ("publish", "subscribe", "admin")
+LOCKED = {"open_access": False}
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Running]:
+    """A server that wants keys."""
+    with running(tmp_path / "data", **LOCKED) as found:
+        yield found
+
+
+@pytest.fixture
+def tenants(locked: Running) -> Iterator[tuple[httpx.Client, httpx.Client]]:
+    """One who has a subscription and messages, and another who has nothing."""
+    with (
+        locked.client(locked.key(*SCOPES, tenant="acme")) as acme,
+        locked.client(locked.key(*SCOPES, tenant="evil")) as evil,
+    ):
+        made = acme.put("/v1/subscriptions/s", json={"expression": "a = 1", "subscriber": "me"})
+        assert made.status_code == 201
+        assert acme.post("/v1/events", json={"a": 1, "secret": "x"}).json()["messages"] == 1
+        yield acme, evil
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.scope],
+    ids=lambda one: f"{one.method} {one.path}",
+)
+def test_every_operation_needs_a_key_of_its_scope(tmp_path: Path, operation: Any) -> None:
+    with running(tmp_path, **LOCKED) as server:
+        path = operation.path.replace("{id}", "x").replace("{number}", "1")
+        others = [scope for scope in SCOPES if scope != operation.scope]
+        for key, status in (
+            (None, 401),
+            ("fp_000000000000_" + "A" * 43, 401),
+            ("nonsense", 401),
+            (server.key(*others), 403),
+        ):
+            with server.client(key) as client:
+                assert client.request(operation.method, path).status_code == status
+
+
+def test_a_key_that_is_revoked_or_expired_opens_nothing(locked: Running) -> None:
+    with locked.client(locked.key("admin")) as admin:
+        made = admin.post("/v1/keys", json={"scopes": ["publish"], "name": "p"}).json()
+        old = {"scopes": ["publish"], "expires": "2020-01-01T00:00:00Z"}
+        expired = admin.post("/v1/keys", json=old).json()["key"]
+        listed = admin.get("/v1/keys").json()["keys"]
+        assert len(listed) == 3
+        assert all("key" not in one for one in listed)
+        with locked.client(made["key"]) as publisher, locked.client(expired) as late:
+            assert publisher.post("/v1/events", json={"a": 1}).status_code == 200
+            assert late.post("/v1/events", json={"a": 1}).status_code == 401
+            assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
+            assert publisher.post("/v1/events", json={"a": 1}).status_code == 401
+    kept = (locked.service.settings.folder / "fencepost.db").read_bytes()
+    assert made["key"].split("_")[2].encode() not in kept
+
+
+# Tenants
+
+
+def test_another_tenant_sees_and_changes_nothing(
+    tenants: tuple[httpx.Client, httpx.Client],
+) -> None:
+    acme, evil = tenants
+    assert evil.get("/v1/subscriptions").json()["subscriptions"] == []
+    assert evil.get("/v1/subscribers").json()["subscribers"] == []
+    assert evil.get("/v1/events").json()["events"] == []
+    assert evil.get("/v1/events", params={"since": 0}).json()["events"] == []
+    assert evil.get("/v1/dead-letters").json()["dead_letters"] == []
+    assert {one["tenant"] for one in evil.get("/v1/keys").json()["keys"]} == {"evil"}
+    for path in (
+        "/v1/subscriptions/s",
+        "/v1/events/1",
+        "/v1/subscribers/me",
+        "/v1/subscribers/me/messages",
+        "/v1/subscribers/me/messages?since=0",
+        "/v1/subscribers/me/stream?since=0",
+        "/v1/subscriptions/s/explanation?event=1",
+    ):
+        answer = evil.get(path)
+        assert answer.status_code == 404, path
+        assert "secret" not in answer.text
+    assert evil.delete("/v1/subscriptions/s").status_code == 404
+    body = {"position": 1}
+    assert evil.post("/v1/subscribers/me/acknowledgement", json=body).status_code == 404
+    [own] = acme.get("/v1/keys").json()["keys"]
+    assert evil.delete(f"/v1/keys/{own['id']}").status_code == 404
+    assert "secret" not in evil.get("/metrics").text + evil.get("/v1/stats").text
+    assert 'subscriber="me"' not in evil.get("/metrics").text
+    # The same names are other things to another tenant.
+    evil.put("/v1/subscriptions/s", json={"expression": "a = 1", "subscriber": "me"})
+    assert evil.get("/v1/subscribers/me/messages", params={"since": 0}).json() == []
+    assert acme.post("/v1/events", json={"a": 1}).json()["messages"] == 1
+    assert evil.get("/v1/subscribers/me/messages", params={"since": 0}).json() == []
+    evil.delete("/v1/subscriptions/s")
+    assert acme.get("/v1/subscriptions/s").status_code == 200
+    assert len(acme.get("/v1/subscribers/me/messages").json()) == 2
+
+
+def test_another_tenant_gets_no_socket(
+    locked: Running, tenants: tuple[httpx.Client, httpx.Client]
+) -> None:
+    _, evil = tenants
+    url = locked.url.replace("http", "ws") + "/v1/subscribers/me/socket?since=0"
+    headers = {"authorization": evil.headers["authorization"]}
+    for given in ({}, headers):
+        with connect(url, additional_headers=given) as sock, pytest.raises(ConnectionClosed) as no:
+            sock.recv(timeout=30)
+        assert no.value.rcvd is not None
+        assert no.value.rcvd.code == 4400
+
+
+def test_idempotency_keys_are_those_of_a_tenant(
+    tenants: tuple[httpx.Client, httpx.Client],
+) -> None:
+    acme, evil = tenants
+    headers = {"idempotency-key": "one"}
+    first = acme.post("/v1/events", json=[{"a": 1}] * 3, headers=headers).json()
+    other = evil.post("/v1/events", json={"a": 1}, headers=headers).json()
+    assert (first["accepted"], other["accepted"]) == (3, 1)
+
+
+# Who may be reached
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("example.org", False),
+    ],
+)
+def test_which_hosts_are_this_machine_only(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+
+
+def test_beyond_loopback_it_wants_keys(tmp_path: Path) -> None:
+    service = Service(Settings(tmp_path))
+    try:
+        check_access(service, "127.0.0.1")
+        with pytest.raises(FencepostError, match="fencepost keys add"):
+            check_access(service, "0.0.0.0")
+        with service.database.transaction() as connection:
+            keys.add_key(connection, "default", ["admin"], "", 0)
+        check_access(service, "0.0.0.0")
+    finally:
+        service.close()
+    unlocked = Service(Settings(tmp_path, open_access=True))
+    try:
+        with pytest.raises(FencepostError, match="needs keys"):
+            check_access(unlocked, "0.0.0.0")
+    finally:
+        unlocked.close()
+
+
+# Limits
+
+
+def test_what_is_too_large_is_refused_and_the_server_goes_on(tmp_path: Path) -> None:
+    limits = Limits(body_bytes=10_000, expression_chars=2_000, vertices=50, subscriptions=2)
+    with running(tmp_path, limits=limits) as server:
+        assert server.http.post("/v1/events", content=b" " * 10_001).status_code == 413
+
+        def parts() -> Iterator[bytes]:
+            for _ in range(100):
+                yield b" " * 1_000
+
+        assert server.http.post("/v1/events", content=parts()).status_code == 413
+        long = {"id": "a", "expression": "a = 1 OR " * 400 + "a = 2"}
+        assert server.http.post("/v1/subscriptions", json=long).status_code == 422
+        ring = [[float(n % 7), float(n)] for n in range(60)]
+        line = {"type": "LineString", "coordinates": ring}
+        event = {"type": "Feature", "geometry": line, "properties": {}}
+        refused = server.http.post("/v1/events", json=event)
+        assert refused.status_code == 422
+        assert "vertices" in refused.json()["detail"]
+        for id, status in (("a", 201), ("b", 201), ("c", 403)):
+            answer = server.http.put(f"/v1/subscriptions/{id}", json={"expression": "a = 1"})
+            assert answer.status_code == status
+        assert server.http.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        " AND ".join(f"(a{n} = 1 OR b{n} = 2)" for n in range(40)),
+        " OR ".join(f"a = {n}" for n in range(1_000)),
+        "(" * 5_000 + "a = 1" + ")" * 5_000,
+        "NOT " * 5_000 + "a = 1",
+        "a LIKE '" + "%a" * 2_000 + "'",
+        "S_INTERSECTS(geometry, LINESTRING("
+        + ", ".join(f"{n % 90} {n % 45}" for n in range(8_000))
+        + "))",
+        "a = " + "9" * 5_000,
+    ],
+    ids=["product", "ors", "brackets", "nots", "like", "vertices", "digits"],
+)
+def test_an_expensive_subscription_is_taken_or_refused(server: Running, expression: str) -> None:
+    answer = server.http.put("/v1/subscriptions/a", json={"expression": expression})
+    assert answer.status_code in (201, 422), answer.text[:300]
+    published = server.http.post("/v1/events", json={"a": 5, "geometry": None})
+    assert published.json()["accepted"] == 1
+
+
+def test_a_million_vertices_are_refused(server: Running) -> None:
+    ring = ", ".join(f"{n % 180} {n % 90}" for n in range(1_000_000))
+    given = {"expression": f"S_INTERSECTS(geometry, LINESTRING({ring}))"}
+    answer = server.http.put("/v1/subscriptions/a", json=given)
+    assert answer.status_code in (413, 422)
+    assert server.http.get("/healthz").status_code == 200
+
+
+def test_a_key_has_so_many_requests() -> None:
+    now = [0.0]
+    rates = Rates(Limits(requests_per_s=2, burst=3), lambda: now[0])
+    for _ in range(3):
+        rates.count("a")
+    with pytest.raises(FencepostError, match="requests a second") as refused:
+        rates.count("a")
+    assert refused.value.headers == {"retry-after": "1"}  # type: ignore[attr-defined]
+    rates.count("b")
+    now[0] = 0.5
+    rates.count("a")
+    with pytest.raises(FencepostError):
+        rates.count("a")
+
+
+# Connections made to hurt
+
+
+def _raw(server: Running, sent: bytes) -> socket.socket:
+    host, port = server.url.removeprefix("http://").split(":")
+    made = socket.create_connection((host, int(port)), timeout=30)
+    made.sendall(sent)
+    return made
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /v1/eve", b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-"]
+)
+def test_headers_that_do_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(patience, "HEADER_SECONDS", 0.2)
+    with running(tmp_path) as server, _raw(server, sent) as slow:
+        with pytest.raises(ConnectionError):
+            _until_closed(slow)
+        assert server.http.get("/healthz").status_code == 200
+
+
+def test_headers_without_end(server: Running) -> None:
+    with _raw(server, b"GET / HTTP/1.1\r\n") as flood, pytest.raises(ConnectionError):
+        for _ in range(200):
+            flood.sendall(b"x-more: " + b"y" * 10_000 + b"\r\n")
+        _until_closed(flood)
+    assert server.http.get("/healthz").status_code == 200
+
+
+def test_a_body_that_does_not_come(tmp_path: Path) -> None:
+    head = b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{"
+    with running(tmp_path, limits=Limits(body_seconds=0.2)) as server, _raw(server, head) as slow:
+        assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
+
+
+def _until_closed(raw: socket.socket) -> None:
+    while raw.recv(1_000):
+        pass
+    raise ConnectionError("closed")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["", "nonsense", "[]", "1", '{"position": -1}', '{"position": "1"}', '{"position": 1e999}',
+     "[" * 4_000, "x" * 5_000, b"\x00\xff", json.dumps({"position": 2**70})],
+)  # fmt: skip
+def test_frames_that_mean_nothing(server: Running, frame: str | bytes) -> None:
+    server.http.put("/v1/subscriptions/a", json={"expression": "a = 1"})
+    url = server.url.replace("http", "ws") + "/v1/subscribers/a/socket"
+    with connect(url) as sock:
+        sock.send(frame)
+        with pytest.raises(ConnectionClosed) as closed:
+            sock.recv(timeout=30)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4422
+    with connect(url) as sock:
+        server.http.post("/v1/events", json={"a": 1})
+        assert len(json.loads(sock.recv(timeout=30))) == 1

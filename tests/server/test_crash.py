@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,10 @@ class Load:
                         self.published += BATCH
                         self.acknowledged += range(first, first + BATCH)
 
+    def has_published(self, more_than: int) -> bool:
+        """Whether more events were answered."""
+        return self.published > more_than
+
     def change(self) -> None:
         """Subscriptions that come and go and want nothing."""
         rng = random.Random(5)
@@ -160,6 +165,10 @@ def until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     while not is_so():
         assert time.monotonic() < end, "it did not come to it"
         waiting.wait(0.002)
+
+
+def _is_past(moment: float) -> bool:
+    return time.monotonic() >= moment
 
 
 def check(load: Load) -> None:
@@ -211,12 +220,12 @@ def test_nothing_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
                 for _ in range(KILLS):
                     before = load.published
                     moment = time.monotonic() + rng.uniform(0.0, 0.5)
-                    until(lambda b=before: load.published > b)
-                    until(lambda m=moment: time.monotonic() >= m)
+                    until(partial(load.has_published, before))
+                    until(partial(_is_past, moment))
                     life.kill()
                     life.begin()
                 last = load.published
-                until(lambda: load.published > last)
+                until(partial(load.has_published, last))
             finally:
                 load.stop.set()
         assert load.published > KILLS * BATCH

@@ -10,7 +10,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.events import pair_of, truth_of
 from fencepost.index.table import string_key
-from fencepost.kernels.matching import EventArrays
+from fencepost.kernels.matching import ITEMS, EventArrays
 from fencepost.language.ast import Property
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of
@@ -24,6 +24,7 @@ _NO_NUMBER = np.nan, 0.0
 _NOWHERE = 0.0, 0.0
 _NO_ITEMS = np.zeros(1, np.int64)
 _FIRST_TEXT = 256
+_FIRST_ITEMS = 64
 
 
 # What is not in the arrays: the coordinates of a point or the arrays of shapes, and the items of
@@ -80,6 +81,12 @@ class EventLayout:
             Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
         self._text = self.events.text.data
+        self._list_kind, self._list_start, self._list_stop = (
+            array.reshape(-1).data
+            for array in (self.events.list_kind, self.events.list_start, self.events.list_stop)
+        )
+        self._item_starts = np.zeros(_FIRST_ITEMS, np.int64)
+        self._item_start = self._item_starts.data
         self.limits = columns.space.limits
 
     def write(self, event: EventValues) -> OneEvent | None:
@@ -139,6 +146,12 @@ class EventLayout:
 
     def _items(self, event: EventValues, size: int) -> tuple[Any, ...]:
         """Write the lists; the items, and the text to whose first `size` bytes theirs are added."""
+        if len(self._lists) == 1:
+            given = event.attributes.get(self._lists[0])
+            if type(given) is list:
+                written = self._plain_items(given, size)
+                if written is not None:
+                    return written, self.events.text
         lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokeniser)
         stop = size + len(lists.text)
         self._fit(stop)
@@ -147,6 +160,30 @@ class EventLayout:
         self.events.list_start[:, 0] = lists.start
         self.events.list_stop[:, 0] = lists.stop
         return lists.item_start + size, self.events.text
+
+    def _plain_items(self, given: list[Any], size: int) -> Any:
+        """Write the only list, of ASCII strings, and where its items are; None of any other."""
+        try:
+            items = dict.fromkeys(given)
+            keys = f"s{'s'.join(items)}" if items else ""
+        except TypeError:  # what is no string
+            return None
+        if not keys.isascii():
+            return None
+        count = len(items)
+        stop = size + len(keys)
+        self._fit(stop)
+        if count >= len(self._item_start):
+            self._item_starts = np.zeros(2 * count, np.int64)
+            self._item_start = self._item_starts.data
+        self._text[size:stop] = keys.encode()
+        view = self._item_start
+        view[0] = size
+        for k, item in enumerate(items, 1):
+            size += len(item) + 1
+            view[k] = size
+        self._list_kind[0], self._list_start[0], self._list_stop[0] = ITEMS, 0, count
+        return self._item_starts[: count + 1]
 
     def _shapes(self, event: EventValues) -> OneEvent | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""

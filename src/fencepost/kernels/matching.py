@@ -22,6 +22,7 @@ from fencepost.kernels.combined import CombinedArrays, words_of_events
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.distance import same_place, within
 from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84
+from fencepost.kernels.handles import put
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import is_place, point_in_area
 from fencepost.kernels.matrices import DISJOINT, relation_of_matrix
@@ -285,16 +286,20 @@ def _match_segment(segment, s, events, room_handle, now, version, found, unsure,
             found = _sort_distinct(results, start, found, seen)
         stops[e] = found
     if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
-        room_handle.arrays = Room(
-            room.pairs,
-            room.posts,
-            room.ahead,
-            room.points,
-            candidates,
-            room.seen,
-            results,
-            uncertain,
-            room.counts,
+        own = room_handle.owned
+        put(
+            room_handle,
+            Room(
+                own.pairs,
+                own.posts,
+                own.ahead,
+                own.points,
+                own.candidates,
+                own.seen,
+                results if results.shape[0] > own.results.shape[0] else own.results,
+                uncertain if uncertain.shape[0] > own.uncertain.shape[0] else own.uncertain,
+                own.counts,
+            ),
         )
     return found, unsure
 

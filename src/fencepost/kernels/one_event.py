@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.handles import handle
@@ -18,6 +19,8 @@ class Desk(NamedTuple):
     segments: Any  # list of handles of SegmentArrays
     room: Any  # handle of Room
     events: Any  # handle of EventArrays: of one event without items, and its shape a point
+    stops: NDArray[np.int64]  # (segments, 1)
+    answer: NDArray[np.uint32]  # where what is found is written
     most_x: float  # how far from 0 coordinates may be, which is finite
     most_y: float
 
@@ -26,14 +29,15 @@ class Desk(NamedTuple):
 def match_point(desk, x, y, now, version):
     """Match the event on a desk, a handle of it, whose only geometry, if it has any, is a point.
 
-    now, version : as in `match_events`. Returns where the subscriptions of each segment end, and
-    these, as uint32; nothing at all where the event cannot be decided so.
+    now, version : as in `match_events`. Writes to `answer` where the subscriptions of each segment
+    end, and these; returns how many numbers that are, or 0 where the event cannot be decided so,
+    or there is no room for them.
     """
     own = desk.arrays
     if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
-        return np.empty(0, np.uint32)
+        return 0
     _write(own.events.arrays.shapes, x, y)
-    return _matched(own.segments, own.events, own.room, now, version)
+    return _matched(own, own.events, now, version)
 
 
 @kernel
@@ -41,10 +45,10 @@ def match_words(desk, x, y, item_start, text, now, version):
     """The same for an event with items, which are given as in `EventArrays`."""
     own = desk.arrays
     if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
-        return np.empty(0, np.uint32)
+        return 0
     _write(own.events.arrays.shapes, x, y)
     events = _with_items(own.events.arrays, item_start, text, own.events.arrays.shapes)
-    return _matched(own.segments, events, own.room, now, version)
+    return _matched(own, events, now, version)
 
 
 @kernel
@@ -57,9 +61,9 @@ def match_one(
         xy, chain_start, chain_part, shape_chain, dimension, own.most_x, own.most_y
     )
     if not usable:
-        return np.empty(0, np.uint32)
+        return 0
     events = _with_items(own.events.arrays, item_start, text, shapes)
-    return _matched(own.segments, events, own.room, now, version)
+    return _matched(own, events, now, version)
 
 
 @kernel
@@ -87,18 +91,18 @@ def _with_items(event, item_start, text, shapes):
 
 
 @kernel
-def _matched(segments, events, room, now, version):
-    counts = room.arrays.counts
+def _matched(own, events, now, version):
+    counts = own.room.arrays.counts
     before = (counts[0], counts[1], counts[2], counts[3])
-    stops = np.empty((len(segments), 1), np.int64)
-    total, unsure = find_all(segments, events, room, now, np.uint32(version), stops)
-    if unsure > 0:  # whoever decides it begins anew
+    total, unsure = find_all(own.segments, events, own.room, now, np.uint32(version), own.stops)
+    first = own.stops.shape[0]
+    if unsure > 0 or first + total > own.answer.shape[0]:  # whoever decides it begins anew
         for k in range(len(before)):
             counts[k] = before[k]
-        return np.empty(0, np.uint32)
-    first = stops.shape[0]
-    found = np.empty(first + total, np.uint32)
+        return 0
     for k in range(first):
-        found[k] = stops[k, 0]
-    found[first:] = room.arrays.results[:total]
-    return found
+        own.answer[k] = own.stops[k, 0]
+    results = own.room.arrays.results
+    for k in range(total):
+        own.answer[first + k] = results[k]
+    return first + total

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.handles import put
 from fencepost.kernels.posted import AHEAD, Ahead
 from fencepost.kernels.posts import FILTER_WORDS, PostScratch
 from fencepost.kernels.region_points import PointRoom, point_room
@@ -81,21 +82,25 @@ def fit(room_handle, segment, events):
     items = max(items, room.posts.known.shape[0])
     lists = max(lists, room.posts.lists.shape[0])
     entries = max(entries, room.posts.near.shape[0])
-    room_handle.arrays = Room(
-        Scratch(room.pairs.stack, room.pairs.pairs, np.zeros(2 * chains, np.uint8)),
-        post_scratch(words, items, lists, entries),
-        Ahead(
-            # More than one event may find, so that there is room for several.
-            np.empty(2 * entries + 16 * AHEAD, np.uint32),
-            np.empty(2 * entries + 16 * AHEAD, np.uint32),
-            room.ahead.stops,
+    own = room_handle.owned
+    put(
+        room_handle,
+        Room(
+            Scratch(own.pairs.stack, own.pairs.pairs, np.zeros(2 * chains, np.uint8)),
+            post_scratch(words, items, lists, entries),
+            Ahead(
+                # More than one event may find, so that there is room for several.
+                np.empty(2 * entries + 16 * AHEAD, np.uint32),
+                np.empty(2 * entries + 16 * AHEAD, np.uint32),
+                own.ahead.stops,
+            ),
+            own.points,
+            np.empty(max(most, room.candidates.shape[0]), np.uint32),
+            np.zeros(max(bits, room.seen.shape[0]), np.uint64),
+            own.results,
+            own.uncertain,
+            own.counts,
         ),
-        room.points,
-        np.empty(max(most, room.candidates.shape[0]), np.uint32),
-        np.zeros(max(bits, room.seen.shape[0]), np.uint64),
-        room.results,
-        room.uncertain,
-        room.counts,
     )
 
 

@@ -291,7 +291,8 @@ def _match() -> None:
     point = (
         np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]), np.zeros(1, np.int8),
     )  # fmt: skip
-    desk = handle(Desk(segments, room, events, 1.0, 1.0))
+    stops, answer = np.empty((1, 1), np.int64), np.empty(4, np.uint32)
+    desk = handle(Desk(segments, room, events, stops, answer, 1.0, 1.0))
     match_point(desk, 0.0, 0.0, 0, 0)
     match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
     match_one(desk, *point, item_start, text, 0, 0)

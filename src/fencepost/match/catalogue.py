@@ -226,6 +226,7 @@ class Snapshot(tuple[Shelf, ...]):
     """
 
     version: int
+    names: tuple[Callable[[int], str], ...]  # from the rows of each shelf to their ids; made late
     _handles: Any
     _ranked: tuple[pa.Array, NDArray[np.uint32]] | None
 
@@ -235,6 +236,7 @@ class Snapshot(tuple[Shelf, ...]):
         """Shelves at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, shelves)
         made.version = version
+        made.names = ()
         made._ranked = None
         made._handles = None
         if before is not None and before._same_handles(made):
@@ -246,6 +248,11 @@ class Snapshot(tuple[Shelf, ...]):
             one is other or one.handle is other.handle
             for one, other in zip(self, others, strict=True)
         )
+
+    def with_names(self) -> tuple[Callable[[int], str], ...]:
+        """The functions from the rows of each shelf to their ids."""
+        self.names = tuple(shelf.ids.get for shelf in self)
+        return self.names
 
     @property
     def handles(self) -> Any:

@@ -109,22 +109,22 @@ class SegmentEngine(_OfShelves):
         if not shelves:
             return ()
         columns = self._shelves.columns
-        array = self._runner.match_one(shelves, columns, event, self._clock())
-        if array is None:
+        found = self._runner.match_one(shelves, columns, event, self._clock())
+        if found is None:
             return super().ids(event)
         if self._shelves.seen.due(1):
             self._shelves.seen.take(block_of_rows(columns, (event,)), 1)
-        found = array.tolist()
         first = len(shelves)
         if len(found) == first:
             return ()
+        names = shelves.names or shelves.with_names()
         if first == 1:
-            return map(shelves[0].ids.get, found[1:])
+            return map(names[0], found[1:])
         ids: list[str] = []
-        for shelf, stop in zip(shelves, found, strict=False):
+        for name, stop in zip(names, found, strict=False):
             last = stop + len(shelves)
             if first < last:
-                ids += map(shelf.ids.get, found[first:last])
+                ids += map(name, found[first:last])
                 first = last
         return ids
 

@@ -40,6 +40,8 @@ OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
 class EventValues:
     """An event's attributes, with what is costly to read from them kept."""
 
+    __slots__ = ("_shapes", "attributes", "space", "tokeniser")
+
     def __init__(
         self,
         attributes: Mapping[str, object],
@@ -49,7 +51,7 @@ class EventValues:
         self.attributes = attributes
         self.tokeniser = tokeniser
         self.space = space
-        self._shapes: dict[str, Shapes | None] = {}
+        self._shapes: dict[str, Shapes | None] | None = None
 
     def get(self, name: str) -> object:
         """An attribute, or None where it is missing."""
@@ -60,6 +62,8 @@ class EventValues:
 
     def shapes(self, name: str) -> Shapes | None:
         """An attribute as a geometry, or None."""
+        if self._shapes is None:
+            self._shapes = {}
         if name not in self._shapes:
             self._shapes[name] = read_shape(self.get(name), self.space)
         return self._shapes[name]

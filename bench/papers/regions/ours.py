@@ -49,7 +49,7 @@ class Ours:
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""
         event = EventValues({ATTRIBUTE: message})
-        found = self._runner.match_one(self._shelves, self.matcher._columns, event, self._now)
+        found = self._runner.rows_of_one(self._shelves, self.matcher._columns, event, self._now)
         return self.match_block(self.lay_out(message)) if found is None else found[1:]
 
     def match_batch(self, messages: pa.Table) -> pa.Table:

@@ -50,7 +50,7 @@ def _without_counts(context: Any, builder: Any, type: Any, value: Any) -> Any:
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         array.parent = cgutils.get_null_value(array.parent.type)
         return array._getvalue()
-    if isinstance(type, types.BaseTuple):
+    if isinstance(type, types.BaseTuple):  # type: ignore[attr-defined]
         for k, own in enumerate(type):
             one = _without_counts(context, builder, own, builder.extract_value(value, k))
             value = builder.insert_value(value, one, k)

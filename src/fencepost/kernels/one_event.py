@@ -30,8 +30,8 @@ def match_point(desk, x, y, now, version):
     """Match the event on a desk, a handle of it, whose only geometry, if it has any, is a point.
 
     now, version : as in `match_events`. Writes to `answer` where the subscriptions of each segment
-    end, and these; returns how many numbers that are, or 0 where the event cannot be decided so,
-    or there is no room for them.
+    end, and these; returns how many numbers that are, the same below 0 where there is no room for
+    them, or 0 where the event cannot be decided so.
     """
     own = desk.arrays
     if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
@@ -96,10 +96,11 @@ def _matched(own, events, now, version):
     before = (counts[0], counts[1], counts[2], counts[3])
     total, unsure = find_all(own.segments, events, own.room, now, np.uint32(version), own.stops)
     first = own.stops.shape[0]
-    if unsure > 0 or first + total > own.answer.shape[0]:  # whoever decides it begins anew
+    fits = first + total <= own.answer.shape[0]
+    if unsure > 0 or not fits:  # it is begun anew
         for k in range(len(before)):
             counts[k] = before[k]
-        return 0
+        return 0 if unsure > 0 else -(first + total)
     for k in range(first):
         own.answer[k] = own.stops[k, 0]
     results = own.room.arrays.results

@@ -25,7 +25,7 @@ from fencepost.plan.evaluate import EventValues
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
-_MOST_NUMBERS = 4_096  # of the answer to one event, else it goes the way of many
+_FIRST_NUMBERS = 1_024  # of the answer to one event
 _TIMED = 64  # one event in so many, where they come one at a time
 _CALLS: dict[int, Any] = {2: match_point, 4: match_words, 7: match_one}  # by what an event has
 
@@ -48,21 +48,31 @@ class _Desk:
         self._segments: Any = None
         self._events: EventArrays | None = None
         self._handle: Any = None
-        self._answer = np.empty(_MOST_NUMBERS, np.uint32)
-        self._numbers = self._answer.data
+        self.answer = np.empty(_FIRST_NUMBERS, np.uint32)
+        self.numbers = self.answer.data
 
-    def match(self, segments: Any, version: int, event: OneEvent, now: int) -> list[int] | None:
-        """What the event finds that the layout wrote: see `match_point`; None where it gives 0."""
+    def match(self, segments: Any, version: int, event: OneEvent, now: int) -> int:
+        """How many numbers of the answer tell what the event finds that the layout wrote.
+
+        See `match_point`; 0 where the event must go the way of many.
+        """
         if segments is not self._segments or self.layout.events is not self._events:
             self._segments, self._events = segments, self.layout.events
-            events = handle(self._events)
-            stops = np.empty((len(segments), 1), np.int64)
-            limits = self.layout.limits
-            self._handle = handle(
-                Desk(segments, self._room.handle, events, stops, self._answer, *limits)
-            )
-        count = _CALLS[len(event)](self._handle, *event, now, version)
-        return self._numbers[:count].tolist() if count else None
+            self._make()
+        count: int = _CALLS[len(event)](self._handle, *event, now, version)
+        if count < 0:
+            self.answer = np.empty(-2 * count, np.uint32)
+            self.numbers = self.answer.data
+            self._make()
+            count = _CALLS[len(event)](self._handle, *event, now, version)
+        return count
+
+    def _make(self) -> None:
+        stops = np.empty((len(self._segments), 1), np.int64)
+        events, limits = handle(self._events), self.layout.limits
+        self._handle = handle(
+            Desk(self._segments, self._room.handle, events, stops, self.answer, *limits)
+        )
 
 
 class Runner:
@@ -127,6 +137,24 @@ class Runner:
 
         None where the event must go the way of many. There must be a shelf.
         """
+        desk, count = self._at_desk(shelves, columns, event, now)
+        found = desk.numbers[:count].tolist() if count else None
+        self._desks.append(desk)
+        return found
+
+    def rows_of_one(
+        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
+    ) -> NDArray[np.uint32] | None:
+        """The same as an array."""
+        desk, count = self._at_desk(shelves, columns, event, now)
+        found = desk.answer[:count].copy() if count else None
+        self._desks.append(desk)
+        return found
+
+    def _at_desk(
+        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
+    ) -> tuple[_Desk, int]:
+        """A desk that nobody else has until it is put back, and how many numbers are on it."""
         size = columns.size  # before the columns are looked at: they may grow meanwhile
         desk = self._desks.pop() if self._desks else None
         if desk is None or desk.size != size:
@@ -134,16 +162,17 @@ class Runner:
         desk.turn += 1
         if desk.turn % _TIMED:
             given = desk.layout.write(event)
-            found = given and desk.match(shelves.handles, shelves.version, given, now)
-        else:
-            begin = perf_counter_ns()
-            given = desk.layout.write(event)
-            laid_out = perf_counter_ns()
-            found = given and desk.match(shelves.handles, shelves.version, given, now)
-            took = perf_counter_ns() - laid_out
-            self.spend(_TIMED * (laid_out - begin), _TIMED * took)
-        self._desks.append(desk)
-        return found  # type: ignore[return-value]
+            if given is None:
+                return desk, 0
+            return desk, desk.match(shelves.handles, shelves.version, given, now)
+        begin = perf_counter_ns()
+        given = desk.layout.write(event)
+        laid_out = perf_counter_ns()
+        count = 0
+        if given is not None:
+            count = desk.match(shelves.handles, shelves.version, given, now)
+        self.spend(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
+        return desk, count
 
     def spend(self, layout: int, match: int) -> None:
         """Count nanoseconds; of threads that do so at one moment one may be lost: it is a mean."""

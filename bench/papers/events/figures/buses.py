@@ -35,7 +35,7 @@ class Sizes:
     cells: tuple[int, ...] = (16, 32, 64)
 
 
-FULL = Sizes(100_000, 20_000)
+FULL = Sizes(600_000, 20_000)
 QUICK = Sizes(4_000, 1_000, (32, 128), (32,))
 
 

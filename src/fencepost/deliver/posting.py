@@ -155,7 +155,7 @@ class Posting:
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.counts = {"posted": 0, "failed": 0, "given_up": 0}
+        self.counts = {"posted": 0, "post_failures": 0, "given_up": 0}
         self._outbox = outbox
         self._carriers = carriers
         self._schedule = schedule
@@ -251,7 +251,7 @@ class Posting:
             problem=(outcome.problem or "")[:_LONGEST_PROBLEM],
             disabled=int(outcome.went is Went.GONE),
         )
-        self.counts["failed"] += 1
+        self.counts["post_failures"] += 1
         first = waiting[outcome.taken]
         gives_up = self._schedule.gives_up(failures, refusals, (now - first.at) / 1e9)
         if outcome.went is Went.GONE or not gives_up:

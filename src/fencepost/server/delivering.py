@@ -102,6 +102,11 @@ class Delivering:
         """Whether it can be reached now."""
         return self._link is not None and self._link.is_ready
 
+    def counts(self) -> dict[str, int]:
+        """How much was handed over and came in since the start."""
+        came = {"mqtt_received": 0, "mqtt_unusable": 0}
+        return {**self.posting.counts, **(came if self.events is None else self.events.counts)}
+
     async def start(self) -> None:
         """Go on where the last server was."""
         service = self._service

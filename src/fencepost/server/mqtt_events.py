@@ -59,17 +59,17 @@ class MqttEvents:
     """
 
     def __init__(self, service: Service) -> None:
-        self.counts = {"received": 0, "unusable": 0}
+        self.counts = {"mqtt_received": 0, "mqtt_unusable": 0}
         self._service = service
         self._tenants: dict[str, int] = {}
 
     async def take(self, message: Message) -> Awaitable[object]:
         """Have the events of a message written; what it gives is done when they are."""
-        self.counts["received"] += 1
+        self.counts["mqtt_received"] += 1
         topic = str(message.topic)
         tenant = self._tenant(tenant_of(topic))
         if tenant is None:
-            self.counts["unusable"] += 1
+            self.counts["mqtt_unusable"] += 1
             _logger.warning("MQTT topic %.80s: there is no such tenant, so its events go", topic)
             return asyncio.gather()
         payload = bytes(message.payload)
@@ -78,7 +78,7 @@ class MqttEvents:
             events, letters = events_of_payload(payload, limits, space)
         else:
             events, letters = await asyncio.to_thread(events_of_payload, payload, limits, space)
-        self.counts["unusable"] += bool(letters)
+        self.counts["mqtt_unusable"] += bool(letters)
         source = f"mqtt:{topic}"
         publication = _Publication(tenant, events, source, _name(message), _shown(payload))
         written: list[Awaitable[object]] = []

@@ -204,8 +204,10 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     stage.publish(*[{"a": 1}] * 5)
 
     def script(_: int, __: str, positions: list[int]) -> Outcome:
-        bad = 3 in positions
-        return Outcome(Went.REFUSED, problem="it answered 400") if bad else well(positions)
+        if 3 not in positions:
+            return well(positions)
+        went = Went.REFUSED if positions == [3] else Went.FAILED
+        return Outcome(went, problem="it answered 400")
 
     carrier = Scripted(script, most=10)
     posting = stage.run(carrier)
@@ -219,6 +221,20 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     assert stage.endpoint("a").acknowledged == 5
     assert posting.counts["given_up"] == 1
     assert stage.service.broker.depth == {}
+    stage.service.close()
+
+
+def test_messages_that_were_taken_before_one_that_was_not_are_acknowledged(folder: Path) -> None:
+    stage = Stage(folder, "a")
+    stage.publish(*[{"a": 1}] * 5)
+
+    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
+        return Outcome(Went.REFUSED, 2, "no") if attempt == 1 else well(positions)
+
+    carrier = Scripted(script, most=10)
+    stage.run(carrier)
+    assert [positions for _, positions in carrier.attempts] == [[1, 2, 3, 4, 5], [3], [4, 5]]
+    assert stage.endpoint("a").acknowledged == 5
     stage.service.close()
 
 

@@ -92,6 +92,22 @@ def test_what_an_answer_means(
     assert found.taken == (1 if went is Went.WELL else 0)
 
 
+def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
+    three = [*TWO, Waiting(3, 0, '{"id":"3"}')]
+
+    def answer(request: Request) -> Answer:
+        return Answer(400 if b'"2"' in request.body else 204)
+
+    with receiving(answer) as receiver:
+        found = post(endpoint(receiver.url), three)
+        assert (found.went, found.taken) == (Went.REFUSED, 1)
+        assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
+        together = post(endpoint(receiver.url, batch=3), three)
+        assert (together.went, together.taken) == (Went.FAILED, 0)
+        assert len(receiver.next().messages) == 3
+        assert receiver.requests.empty()
+
+
 @pytest.mark.parametrize("text", [b"", b"-1", b"soon", b"1e9", b"\xff", b"99999999999999999999"])
 def test_any_retry_after_is_a_number(text: bytes) -> None:
     assert 0.0 <= retry_after_s(text, 0.0) <= 1e10

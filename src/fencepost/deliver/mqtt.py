@@ -24,7 +24,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fencepost.deliver.envelope import CONTENT_TYPE
-from fencepost.deliver.posting import Outcome, Waiting, Went
+from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
 from fencepost.deliver.schedule import Schedule
 from fencepost.deliver.topics import EVERY_TENANT
 from fencepost.errors import FencepostError, ModelError
@@ -248,21 +248,22 @@ class Link:
 
     async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
         """Publish messages, each when the broker has the one before."""
-        client = self._client
         topic = endpoint.target["topic"]
-        for taken, one in enumerate(messages):
-            if client is None:
-                return Outcome(Went.FAILED, taken, "the MQTT broker is away")
-            payload = one.text.encode()
-            if client.largest and len(payload) + len(topic.encode()) + _OVERHEAD > client.largest:
-                return Outcome(Went.REFUSED, taken, "it is larger than the MQTT broker takes")
-            try:
-                refused = await client.send(topic, payload, self._described)
-            except (aiomqtt.MqttError, ValueError, OSError) as error:
-                return Outcome(Went.FAILED, taken, f"the MQTT broker did not take it: {error}")
-            if refused is not None:
-                return Outcome(Went.FAILED, taken, f"the MQTT broker refused it: {refused}")
-        return Outcome(Went.WELL, len(messages))
+        return await one_by_one(messages, lambda one: self._publish(topic, one.text.encode()))
+
+    async def _publish(self, topic: str, payload: bytes) -> Outcome:
+        client = self._client
+        if client is None:
+            return Outcome(Went.FAILED, problem="the MQTT broker is away")
+        if client.largest and len(payload) + len(topic.encode()) + _OVERHEAD > client.largest:
+            return Outcome(Went.REFUSED, problem="it is larger than the MQTT broker takes")
+        try:
+            refused = await client.send(topic, payload, self._described)
+        except (aiomqtt.MqttError, ValueError, OSError) as error:
+            return Outcome(Went.FAILED, problem=f"the MQTT broker did not take it: {error}")
+        if refused is not None:
+            return Outcome(Went.FAILED, problem=f"the MQTT broker refused it: {refused}")
+        return Outcome(Went.WELL, 1)
 
 
 async def _acknowledge(

@@ -16,18 +16,18 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from fencepost.deliver.schedule import Schedule
-from fencepost.errors import FencepostError
 from fencepost.store.endpoints import Endpoint
 
 _LONGEST_PROBLEM = 500
 _OUTBOX_PAUSE_S = 2.0
+_PAGE_S = 1.0
 _SCHEDULE = Schedule()
 _logger = logging.getLogger("fencepost")
 
@@ -65,7 +65,7 @@ class Outcome:
     Attributes
     ----------
     went : Went
-        All of the rest.
+        How it went with the first that was not taken, if there is one.
     taken : int
         How many messages were taken, from the first on.
     problem : str or None
@@ -78,6 +78,20 @@ class Outcome:
     taken: int = 0
     problem: str | None = None
     wait_s: float = 0.0
+
+
+async def one_by_one(
+    messages: Sequence[Waiting], hand_over: Callable[[Waiting], Awaitable[Outcome]]
+) -> Outcome:
+    """Hand messages over, each when the one before was taken; for about a second."""
+    end = time.monotonic() + _PAGE_S
+    for count, message in enumerate(messages):
+        outcome = await hand_over(message)
+        if outcome.went is not Went.WELL:
+            return replace(outcome, taken=count)
+        if time.monotonic() >= end:
+            return Outcome(Went.WELL, count + 1)
+    return Outcome(Went.WELL, len(messages))
 
 
 class Carrier(Protocol):
@@ -194,8 +208,8 @@ class Posting:
                 task.changed.clear()
                 try:
                     await self._empty(subscriber, task)
-                except FencepostError as error:
-                    _logger.warning("messages could not be posted, and will be: %s", error)
+                except Exception as error:  # the outbox cannot be read or written now
+                    _logger.warning("messages could not be posted, and will be: %r", error)
                     at = self._clock.now() + round(_OUTBOX_PAUSE_S * 1e9)
                     await self._clock.until(at, task.changed)
                     task.more = True
@@ -240,8 +254,7 @@ class Posting:
         now = self._clock.now()
         before = endpoint if not outcome.taken else replace(endpoint, failures=0, refusals=0)
         failures = before.failures + 1
-        # A batch that is refused says nothing of its first message.
-        refusals = before.refusals + (outcome.went is Went.REFUSED and len(waiting) == 1)
+        refusals = before.refusals + (outcome.went is Went.REFUSED)
         wait_s = self._schedule.wait_s(failures, outcome.wait_s, self._chance())
         tried = replace(
             before,

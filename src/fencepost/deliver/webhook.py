@@ -19,13 +19,14 @@ import httpcore
 from fencepost.deliver import signing
 from fencepost.deliver.addresses import Gate
 from fencepost.deliver.envelope import BATCH_CONTENT_TYPE, CONTENT_TYPE
-from fencepost.deliver.posting import Outcome, Waiting, Went
+from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
 from fencepost.deliver.urls import Url, url_of
 from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoints import Endpoint
 
 TIMEOUT_S = 15.0
 MOST_AT_ONCE = 1_000
+_PAGE = 100
 _PHASES_S = {"connect": 5.0, "write": 10.0, "read": 10.0, "pool": 5.0}
 _LONGEST_ANSWER = 8_192
 _LATER = frozenset({408, 425, 429})
@@ -71,11 +72,16 @@ class Webhooks:
         )
 
     def most(self, endpoint: Endpoint) -> int:
-        """How many messages are posted at once."""
-        return int(endpoint.target.get("batch", 1))
+        """How many messages are posted before all are acknowledged at once."""
+        return _batch(endpoint) if _batch(endpoint) > 1 else _PAGE
 
     async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
         """Post messages; they were taken where the answer has a status of 2xx."""
+        if _batch(endpoint) > 1:
+            return await self._attempt(endpoint, messages)
+        return await one_by_one(messages, lambda one: self._attempt(endpoint, [one]))
+
+    async def _attempt(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
         async with self._lanes.lane(endpoint.tenant, failing=endpoint.failures > 0):
             try:
                 async with asyncio.timeout(self._timeout_s):
@@ -96,7 +102,7 @@ class Webhooks:
         target = endpoint.target
         url = url_of(target["url"], any_port=self._gate.allow_private)
         texts = [one.text for one in messages]
-        if self.most(endpoint) == 1:
+        if _batch(endpoint) == 1:
             type, body = CONTENT_TYPE, texts[0].encode()
         else:
             type, body = BATCH_CONTENT_TYPE, f"[{','.join(texts)}]".encode()
@@ -137,7 +143,8 @@ class Webhooks:
         if status == 410:
             return Outcome(Went.GONE, problem=f"{problem} Gone; set the endpoint anew to go on")
         if 400 <= status < 500 and status not in _LATER:
-            return Outcome(Went.REFUSED, problem=problem)
+            # Which of several is refused is not known; the first is posted alone next.
+            return Outcome(Went.REFUSED if count == 1 else Went.FAILED, problem=problem)
         wait_s = retry_after_s(headers.get(b"retry-after", b""), self._clock_s())
         return Outcome(Went.FAILED, problem=problem, wait_s=wait_s)
 
@@ -145,6 +152,10 @@ class Webhooks:
         """Close all connections."""
         await self._pool.aclose()
         self._gate.close()
+
+
+def _batch(endpoint: Endpoint) -> int:
+    return int(endpoint.target.get("batch", 1))
 
 
 def retry_after_s(given: bytes, now_s: float) -> float:

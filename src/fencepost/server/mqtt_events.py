@@ -29,6 +29,7 @@ from fencepost.store import endpoints, keys
 _BUSY_PAUSE_S = 0.1
 _SMALL = 4_096
 _MOST_LETTERS = 100
+_TRIES = 2
 _LONGEST_LETTER = 65_536
 _IDEMPOTENCY = "idempotency-key"
 _logger = logging.getLogger("fencepost")
@@ -62,6 +63,7 @@ class MqttEvents:
         self.counts = {"mqtt_received": 0, "mqtt_unusable": 0}
         self._service = service
         self._tenants: dict[str, int] = {}
+        self._alone = asyncio.Lock()
 
     async def take(self, message: Message) -> Awaitable[object]:
         """Have the events of a message written; what it gives is done when they are."""
@@ -86,7 +88,9 @@ class MqttEvents:
             written.append(self._written(publication, await self._publish(publication)))
         if letters:
             written.append(self._set_aside(publication, letters))
-        return asyncio.gather(*written)
+        done = asyncio.gather(*written)
+        done.add_done_callback(lambda one: one.cancelled() or one.exception())  # if nobody waits
+        return done
 
     async def _publish(self, one: _Publication) -> Future[Published]:
         while True:
@@ -102,15 +106,21 @@ class MqttEvents:
                 await asyncio.sleep(_BUSY_PAUSE_S)
 
     async def _written(self, one: _Publication, done: Future[Published]) -> None:
+        """Wait until it is written. What cannot be, though all else can, is set aside at last."""
         try:
             await asyncio.wrap_future(done)
-        except StoreError:
-            # What came at the same time may be to blame; if not, but the disk can be written
-            # to, it must not come again and again.
-            try:
-                await asyncio.wrap_future(await self._publish(one))
-            except StoreError as error:
-                await self._set_aside(one, [Letter(str(error), one.shown)])
+            return
+        except StoreError as error:
+            reason = str(error)
+        async with self._alone:  # what is written together fails together
+            for _ in range(_TRIES):
+                await self._service.changed(_probe)  # where it fails, the broker sends all again
+                try:
+                    await asyncio.wrap_future(await self._publish(one))
+                    return
+                except StoreError as error:
+                    reason = str(error)
+            await self._set_aside(one, [Letter(reason, one.shown)])
 
     async def _set_aside(self, one: _Publication, letters: list[Letter]) -> None:
         def work(writing: Writing) -> None:
@@ -129,6 +139,10 @@ class MqttEvents:
             except StoreError:
                 return None
         return self._tenants[name]
+
+
+def _probe(writing: Writing) -> None:
+    writing.connection.execute("UPDATE meta SET value = value WHERE name = 'space'")
 
 
 def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Events, list[Letter]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ _OURS = frozenset(
     }
 )
 _OURS_TOO = ("fencepost-", "proxy-")
+_LOOKUP_S = 5.0
 _SECRET = re.compile(r"[!-~]{16,200}\Z")
 
 
@@ -99,9 +101,11 @@ async def _webhook(delivering: Delivering, given: Mapping[str, Any]) -> dict[str
     gate = delivering.gate
     url = url_of(given.get("url"), any_port=gate.allow_private)
     try:
-        await gate.addresses(url.host, url.port)
+        async with asyncio.timeout(_LOOKUP_S):
+            await gate.addresses(url.host, url.port)
+    except TimeoutError:
+        pass  # as with a name that is not known yet: each connection looks again
     except DeliveryError as error:
-        # A name that is not known yet may be later; each connection looks again.
         if not isinstance(error.__cause__, OSError):
             raise Refusal(422, str(error)) from None
     secret = given.get("secret", f"fps_{secrets.token_urlsafe(32)}")

@@ -141,9 +141,12 @@ class Delivering:
         await self.posting.close()
         await self._webhooks.close()
 
-    def changed(self, subscriber: int) -> None:
-        """Note that an endpoint was set, or that there is none any more."""
-        self._known.add(subscriber)
+    def changed(self, subscriber: int, *, removed: bool = False) -> None:
+        """Note that an endpoint was set, or removed."""
+        if removed:
+            self._known.discard(subscriber)
+        else:
+            self._known.add(subscriber)
         self.posting.wake(subscriber, changed=True)
 
     def _wake_all(self) -> None:

@@ -79,7 +79,7 @@ async def remove(asked: Asked) -> Response:
         lambda writing: endpoints.remove_endpoint(writing.connection, subscriber)
     ):
         raise not_found("endpoint of", asked.id)
-    _delivering(asked).changed(subscriber)
+    _delivering(asked).changed(subscriber, removed=True)
     return Response(status_code=204)
 
 

@@ -48,6 +48,7 @@ PUBLIC_NAMES = [
     "render_ops4st",
     "simplify",
     "simplify_many",
+    "verify_webhook",
 ]
 
 

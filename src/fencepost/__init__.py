@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
     from fencepost.composite.notation import parse_ops4st, render_ops4st
+    from fencepost.deliver.signing import verify_webhook
     from fencepost.language.ops4st.event import parse_ops4st_event
     from fencepost.match.explain import Explanation
     from fencepost.match.matcher import Matcher
@@ -68,6 +69,7 @@ __all__ = [
     "render_ops4st",
     "simplify",
     "simplify_many",
+    "verify_webhook",
 ]
 
 _LOADED_WHEN_USED = {
@@ -91,6 +93,7 @@ _LOADED_WHEN_USED = {
     "render_ops4st": "fencepost.composite.notation",
     "simplify": "fencepost.match.simplify",
     "simplify_many": "fencepost.match.simplify_many",
+    "verify_webhook": "fencepost.deliver.signing",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass

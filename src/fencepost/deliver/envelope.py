@@ -51,3 +51,10 @@ class Envelopes:
             f'"time":"{format_instant(at)}","datacontenttype":"application/json",'
             f'"position":{position},"data":{data[:-1]}{about}}}}}'
         )
+
+
+def unwrapped(text: str) -> tuple[str, str]:
+    """The type and the data of an envelope; what was put in comes out, digit by digit."""
+    # Nothing before the data holds a quotation mark that is not ours: names are percent-encoded.
+    type = text.partition('"type":"fencepost.')[2].partition('"')[0]
+    return type, text.partition(',"data":')[2][:-1]

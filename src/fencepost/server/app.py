@@ -16,7 +16,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
 from fencepost.server import openapi, streams
-from fencepost.server.handlers import admin, events, subscribers, subscriptions, trying
+from fencepost.server.delivering import Delivering
+from fencepost.server.handlers import (
+    admin,
+    endpoints,
+    events,
+    subscribers,
+    subscriptions,
+    trying,
+)
 from fencepost.server.operations import Asked, Operation
 from fencepost.server.problems import Refusal, refusal_of, response
 from fencepost.server.service import Caller, Service
@@ -28,6 +36,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *trying.OPERATIONS,
     *subscribers.OPERATIONS,
     *streams.OPERATIONS,
+    *endpoints.OPERATIONS,
     *admin.OPERATIONS,
 )
 _NOBODY = Caller(0, "", frozenset(), "")
@@ -35,16 +44,19 @@ _NOBODY = Caller(0, "", frozenset(), "")
 
 def create_app(service: Service) -> Starlette:
     """The application of a service, which it starts and stops."""
+    delivering = Delivering(service)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.attach(asyncio.get_running_loop())
+        await delivering.start()
         sweeping = asyncio.create_task(sweep(service))
         try:
             yield
         finally:
             sweeping.cancel()
             service.hub.close_all()
+            await delivering.stop()
             if service.broker.has_read:
                 await service.done(service.broker.keep_read())
             await asyncio.to_thread(service.close)
@@ -63,6 +75,7 @@ def create_app(service: Service) -> Starlette:
         },
     )
     app.state.service = service
+    app.state.delivering = delivering
     return app
 
 

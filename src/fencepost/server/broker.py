@@ -340,7 +340,9 @@ class Broker:
         events = 0
         while self._queue and events < _GROUP_EVENTS:
             entry = self._queue.popleft()
-            group.append(entry)
+            # Who gave up waiting before this gets nothing done; from here on nobody can.
+            if entry.done.set_running_or_notify_cancel():
+                group.append(entry)
             if isinstance(entry, _Publication):
                 events += len(entry.events)
         self._waiting_events -= events

@@ -51,7 +51,12 @@ def serve(
         typer.Option("--allow-private-webhooks", help="Let webhooks go to private addresses, too."),
     ] = False,
     mqtt: Annotated[
-        str | None, typer.Option(help="Broker to take events from and give messages to: HOST:PORT.")
+        str | None,
+        typer.Option(
+            envvar="FENCEPOST_MQTT",
+            help="Broker to take events from and give messages to: HOST:PORT, or "
+            "mqtt://USER:PASSWORD@HOST:PORT, or mqtts:// for TLS.",
+        ),
     ] = None,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second of each key; 0 for no limit.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from fencepost.server.delivering import Delivering
 from fencepost.server.service import Caller, Service
 from fencepost.store import endpoints, log
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
 
 
-def stats(service: Service, caller: Caller) -> dict[str, Any]:
+def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str, Any]:
     """Numbers about a tenant, its index and its queues."""
     questions = service.questions(caller)
     depths = _depths(service, caller)
@@ -25,7 +26,7 @@ def stats(service: Service, caller: Caller) -> dict[str, Any]:
         "connections": len(service.hub),
         "unread": sum(depth for _, depth in depths),
         "dead_letters": letters,
-        "server": {**service.broker.counts},
+        "server": {**service.broker.counts, **delivering.counts()},
         "index": questions.expressions.matcher.stats(),
     }
 
@@ -47,9 +48,9 @@ class _Metric(NamedTuple):
     values: Iterable[tuple[dict[str, str], float]]
 
 
-def prometheus(service: Service, caller: Caller) -> str:
+def prometheus(service: Service, caller: Caller, delivering: Delivering) -> str:
     """The metrics of a tenant in the text format."""
-    counts = service.broker.counts
+    counts = {**service.broker.counts, **delivering.counts()}
     questions = service.questions(caller)
     depths = _depths(service, caller)
     lags: list[tuple[dict[str, str], float]] = []
@@ -68,6 +69,18 @@ def prometheus(service: Service, caller: Caller) -> str:
                 [({}, counts["messages"])]),
         _Metric("commits_total", "counter", "Transactions since the start.",
                 [({}, counts["commits"])]),
+        _Metric("posted_total", "counter", "Messages handed over to endpoints since the start.",
+                [({}, counts["posted"])]),
+        _Metric("post_failures_total", "counter", "Attempts to hand over that failed.",
+                [({}, counts["post_failures"])]),
+        _Metric("given_up_total", "counter", "Messages that became dead letters.",
+                [({}, counts["given_up"])]),
+        _Metric("mqtt_received_total", "counter", "MQTT messages that came in.",
+                [({}, counts["mqtt_received"])]),
+        _Metric("mqtt_unusable_total", "counter", "Those of which not all could be used.",
+                [({}, counts["mqtt_unusable"])]),
+        _Metric("mqtt_connected", "gauge", "Whether the MQTT broker is connected.",
+                [({}, delivering.is_mqtt_connected)]),
         _Metric("subscriptions", "gauge", "Subscriptions of the tenant.", [({}, len(questions))]),
         _Metric("connections", "gauge", "Open WebSockets and event streams.",
                 [({}, len(service.hub))]),

@@ -56,11 +56,12 @@ def serve(
     service = Service(settings)
     try:
         check_access(service, host)
+        server = Server(service, ready)
         listening = listen(host, port)
     except BaseException:
         service.close()
         raise
-    Server(service, ready).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 class Server(uvicorn.Server):

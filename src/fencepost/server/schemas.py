@@ -142,14 +142,51 @@ SCHEMAS: dict[str, Any] = {
         next={"oneOf": [TEXT, {"type": "null"}]},
     ),
     "Endpoint": an_object(
-        ("kind", "failures", "problem"),
+        ("kind", "failures", "retry_at", "problem", "disabled"),
         kind={"enum": ["webhook", "mqtt"]},
         url=TEXT,
+        headers={**a_list(TEXT), "description": "The names of further headers."},
+        batch=COUNT,
         topic=TEXT,
+        secret={**TEXT, "description": "What signs requests; told once, if the server made it."},
         failures={**COUNT, "description": "How often in a row handing over failed."},
         retry_at={"oneOf": [TIME, {"type": "null"}]},
         problem={"oneOf": [TEXT, {"type": "null"}]},
+        disabled={"type": "boolean", "description": "Whether it is not tried until set anew."},
     ),
+    "NewEndpoint": {
+        "oneOf": [
+            an_object(
+                ("kind", "url"),
+                kind={"const": "webhook"},
+                url={"type": "string", "minLength": 1, "maxLength": 2_000},
+                secret={
+                    "type": "string",
+                    "minLength": 16,
+                    "maxLength": 200,
+                    "description": "What signs requests; made and told once if left out.",
+                },
+                headers={
+                    "type": "object",
+                    "description": "Sent with every request.",
+                    "maxProperties": 20,
+                    "additionalProperties": {"type": "string", "maxLength": 1_000},
+                },
+                batch={
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 1_000,
+                    "default": 1,
+                    "description": "1: a request holds one message. More: a list of so many.",
+                },
+            ),
+            an_object(
+                ("kind",),
+                kind={"const": "mqtt"},
+                topic={"type": "string", "minLength": 1, "maxLength": 1_000},
+            ),
+        ]
+    },
     "Acknowledgement": an_object(("position",), position={**COUNT, "maximum": 2**63 - 1}),
     "Acknowledged": an_object(
         ("acknowledged", "depth"),

@@ -56,7 +56,7 @@ class Settings:
     allow_private_webhooks : bool
         Whether webhooks may go to private addresses.
     mqtt : str or None
-        The broker, as host:port.
+        The broker, as HOST:PORT or mqtt://USER:PASSWORD@HOST:PORT; mqtts:// for TLS.
     limits : Limits
     """
 

@@ -44,9 +44,7 @@ async def sweep_once(service: Service) -> bool:
         forgotten = await service.changed(lambda writing: _forget(writing, oldest))
     answers = now - _ANSWERS_KEPT_S * 10**9
     if service.broker.counts["commits"] % 64 == 0:
-        await service.changed(
-            lambda writing: endpoints.forget_publications(writing.connection, answers)
-        )
+        await service.changed(lambda writing: _forget_kept(writing, answers, before))
     await asyncio.to_thread(service.database.checkpoint)
     return len(expired) == _AT_ONCE or forgotten == _AT_ONCE
 
@@ -60,3 +58,8 @@ def _forget(writing: Writing, up_to: int) -> int:
     forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
     writing.recount = True
     return forgotten
+
+
+def _forget_kept(writing: Writing, answers: int, letters: int) -> None:
+    endpoints.forget_publications(writing.connection, answers)
+    endpoints.forget_dead_letters(writing.connection, letters)

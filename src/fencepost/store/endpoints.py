@@ -20,15 +20,19 @@ class Endpoint:
         The subscriber's, and the tenant's.
     kind : {"webhook", "mqtt"}
     target : dict
-        Of a webhook `url`, `secret`, `headers`; of MQTT `topic`.
+        Of a webhook `url`, `secret`, `headers`, `batch`; of MQTT `topic`.
     acknowledged : int
         Up to which position all were handed over.
     failures : int
         How often in a row that failed.
+    refusals : int
+        How often the next message was refused by who was reached.
     retry_at : int
         When to try again, in nanoseconds since 1970.
     problem : str or None
         What went wrong last.
+    disabled : int
+        1 where nothing is handed over until it is set anew.
     """
 
     subscriber: int
@@ -39,8 +43,10 @@ class Endpoint:
     target: dict[str, Any]
     acknowledged: int
     failures: int
+    refusals: int
     retry_at: int
     problem: str | None
+    disabled: int
 
 
 class DeadLetter(NamedTuple):
@@ -57,8 +63,13 @@ class DeadLetter(NamedTuple):
 
 _ENDPOINTS = (
     "SELECT e.subscriber, r.tenant, r.name, t.name, e.kind, e.target, r.acknowledged, e.failures, "
-    "e.retry_at, e.problem FROM endpoint e JOIN subscriber r ON r.number = e.subscriber "
+    "e.refusals, e.retry_at, e.problem, e.disabled "
+    "FROM endpoint e JOIN subscriber r ON r.number = e.subscriber "
     "JOIN tenant t ON t.number = r.tenant"
+)
+_DEAD_LETTERS = (
+    "SELECT d.number, d.at, d.source, r.name, d.message, d.reason, d.body FROM dead_letter d "
+    "LEFT JOIN subscriber r ON r.number = d.subscriber"
 )
 
 
@@ -85,23 +96,27 @@ def endpoint(connection: sqlite3.Connection, subscriber: int) -> Endpoint | None
     return None if row is None else _endpoint(row)
 
 
-def endpoints(connection: sqlite3.Connection, kind: str) -> list[Endpoint]:
-    """All of one kind."""
-    rows = connection.execute(f"{_ENDPOINTS} WHERE e.kind = ?", (kind,)).fetchall()
-    return [_endpoint(row) for row in rows]
+def endpoint_subscribers(connection: sqlite3.Connection) -> set[int]:
+    """The numbers of all subscribers whose messages are posted somewhere."""
+    rows = connection.execute("SELECT subscriber FROM endpoint WHERE NOT disabled").fetchall()
+    return {number for (number,) in rows}
 
 
-def note_attempt(
-    connection: sqlite3.Connection,
-    subscriber: int,
-    failures: int,
-    retry_at: int,
-    problem: str | None,
-) -> None:
-    """Note how the last attempt to post went."""
+def note_attempt(connection: sqlite3.Connection, tried: Endpoint) -> None:
+    """Note how the last attempt to post went, unless the endpoint was set anew since."""
     connection.execute(
-        "UPDATE endpoint SET failures = ?, retry_at = ?, problem = ? WHERE subscriber = ?",
-        (failures, retry_at, problem, subscriber),
+        "UPDATE endpoint SET failures = ?, refusals = ?, retry_at = ?, problem = ?, disabled = ? "
+        "WHERE subscriber = ? AND kind = ? AND target = ?",
+        (
+            tried.failures,
+            tried.refusals,
+            tried.retry_at,
+            tried.problem,
+            tried.disabled,
+            tried.subscriber,
+            tried.kind,
+            json.dumps(tried.target),
+        ),
     )
 
 
@@ -128,12 +143,31 @@ def dead_letters(
 ) -> list[DeadLetter]:
     """A page of what was set aside, oldest first."""
     rows = connection.execute(
-        "SELECT d.number, d.at, d.source, r.name, d.message, d.reason, d.body FROM dead_letter d "
-        "LEFT JOIN subscriber r ON r.number = d.subscriber "
-        "WHERE d.tenant = ? AND d.number > ? ORDER BY d.number LIMIT ?",
+        f"{_DEAD_LETTERS} WHERE d.tenant = ? AND d.number > ? ORDER BY d.number LIMIT ?",
         (tenant, after, limit),
     ).fetchall()
     return [DeadLetter._make(row) for row in rows]
+
+
+def dead_letter(connection: sqlite3.Connection, tenant: int, number: int) -> DeadLetter | None:
+    """One that was set aside, or None."""
+    row = connection.execute(
+        f"{_DEAD_LETTERS} WHERE d.tenant = ? AND d.number = ?", (tenant, number)
+    ).fetchone()
+    return None if row is None else DeadLetter._make(row)
+
+
+def remove_dead_letter(connection: sqlite3.Connection, tenant: int, number: int) -> bool:
+    """Throw one away; whether it was there."""
+    found = connection.execute(
+        "DELETE FROM dead_letter WHERE tenant = ? AND number = ?", (tenant, number)
+    )
+    return found.rowcount > 0
+
+
+def forget_dead_letters(connection: sqlite3.Connection, before: int) -> None:
+    """Throw away those from before a time."""
+    connection.execute("DELETE FROM dead_letter WHERE at < ?", (before,))
 
 
 def count_dead_letters(connection: sqlite3.Connection, tenant: int) -> int:

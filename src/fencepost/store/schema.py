@@ -72,8 +72,10 @@ CREATE TABLE endpoint (
     kind TEXT NOT NULL,
     target TEXT NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0,
+    refusals INTEGER NOT NULL DEFAULT 0,
     retry_at INTEGER NOT NULL DEFAULT 0,
-    problem TEXT
+    problem TEXT,
+    disabled INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE state (
     tenant INTEGER NOT NULL,
@@ -100,6 +102,7 @@ CREATE TABLE dead_letter (
     body TEXT NOT NULL
 );
 CREATE INDEX dead_letter_by_tenant ON dead_letter (tenant, number);
+CREATE INDEX dead_letter_by_time ON dead_letter (at);
 """
 
 MIGRATIONS = (_FIRST,)

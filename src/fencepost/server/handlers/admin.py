@@ -96,7 +96,9 @@ async def remove_dead_letters(asked: Asked) -> Response:
 
 async def stats(asked: Asked) -> Response:
     """Numbers about the tenant and its index."""
-    return JSONResponse(await asyncio.to_thread(metrics.stats, asked.service, asked.caller))
+    delivering = asked.request.app.state.delivering
+    found = await asyncio.to_thread(metrics.stats, asked.service, asked.caller, delivering)
+    return JSONResponse(found)
 
 
 async def health(asked: Asked) -> Response:
@@ -107,7 +109,8 @@ async def health(asked: Asked) -> Response:
 
 async def prometheus(asked: Asked) -> Response:
     """Metrics of the tenant in the text format of Prometheus."""
-    text = await asyncio.to_thread(metrics.prometheus, asked.service, asked.caller)
+    delivering = asked.request.app.state.delivering
+    text = await asyncio.to_thread(metrics.prometheus, asked.service, asked.caller, delivering)
     return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
 

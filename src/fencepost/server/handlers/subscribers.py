@@ -101,15 +101,19 @@ def as_json(asked: Asked, name: str) -> dict[str, Any]:
 def endpoint_json(endpoint: Endpoint) -> dict[str, Any]:
     """An endpoint without its secret."""
     shown: dict[str, Any] = {
-        key: endpoint.target[key] for key in ("url", "topic") if key in endpoint.target
+        key: endpoint.target[key] for key in ("url", "batch", "topic") if key in endpoint.target
     }
-    retry = format_instant(endpoint.retry_at) if endpoint.failures else None
+    if "headers" in endpoint.target:
+        shown["headers"] = sorted(endpoint.target["headers"])
+    waits = endpoint.failures and not endpoint.disabled
+    retry = format_instant(endpoint.retry_at) if waits else None
     return {
         "kind": endpoint.kind,
         **shown,
         "failures": endpoint.failures,
         "retry_at": retry,
         "problem": endpoint.problem,
+        "disabled": bool(endpoint.disabled),
     }
 
 

@@ -1,0 +1,106 @@
+"""A real receiver of webhooks on loopback, which answers as it is told."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from typing import Any
+
+WAIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was posted."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The CloudEvents in it, one or many."""
+        found = json.loads(self.body)
+        return found if isinstance(found, list) else [found]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said to it."""
+
+    status: int = 204
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Receiver:
+    """Keeps what was posted, in its order."""
+
+    def __init__(self, answer: Callable[[Request], Answer], tls: ssl.SSLContext | None) -> None:
+        self.requests: Queue[Request] = Queue()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.path, headers, body)
+                receiver.requests.put(request)
+                said = answer(request)
+                self.send_response(said.status)
+                for name, value in {"content-length": str(len(said.body)), **said.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(said.body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook"
+
+    def next(self) -> Request:
+        """The next request."""
+        return self.requests.get(timeout=WAIT_S)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that hangs up is none."""
+
+
+@contextmanager
+def receiving(
+    answer: Callable[[Request], Answer] = lambda _: Answer(), tls: ssl.SSLContext | None = None
+) -> Iterator[Receiver]:
+    receiver = Receiver(answer, tls)
+    try:
+        yield receiver
+    finally:
+        receiver.close()

@@ -1,0 +1,283 @@
+"""Endpoints over HTTP: a real server posts to real receivers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fencepost as fp
+from fencepost.server.broker import Writing
+from fencepost.store import endpoints
+from tests.deliver.receiver import Answer, Receiver, Request, receiving
+from tests.server.serving import Running, running
+from tests.spark.broker import until
+
+
+def subscribe(server: Running, name: str, **target: Any) -> dict[str, Any]:
+    made = server.http.put(f"/v1/subscriptions/{name}", json={"expression": f"{name} >= 0"})
+    assert made.status_code == 201, made.text
+    return set_endpoint(server, name, **target)
+
+
+def set_endpoint(server: Running, name: str, **target: Any) -> dict[str, Any]:
+    answer = server.http.put(f"/v1/subscribers/{name}/endpoint", json={"kind": "webhook", **target})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def publish(server: Running, *events: dict[str, Any]) -> None:
+    assert server.http.post("/v1/events", json=events).json()["accepted"] == len(events)
+
+
+def subscriber(server: Running, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = server.http.get(f"/v1/subscribers/{name}").json()
+    return found
+
+
+def numbers(receiver: Receiver, count: int) -> list[int]:
+    """What a receiver got in all, in order."""
+    found: list[int] = []
+    while len(found) < count:
+        found += [one["data"]["event"]["a"] for one in receiver.next().messages]
+    return found
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_messages_are_posted_in_order_signed_and_acknowledged(tmp_path: Path, batch: int) -> None:
+    with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
+        secret = subscribe(server, "a", url=receiver.url, batch=batch)["secret"]
+        publish(server, *[{"a": n} for n in range(20)])
+        publish(server, *[{"a": n} for n in range(20, 30)])
+        first = receiver.next()
+        fp.verify_webhook(secret, first.headers["fencepost-signature"], first.body)
+        seen = [one["data"]["event"]["a"] for one in first.messages]
+        assert [*seen, *numbers(receiver, 30 - len(seen))] == [*range(30)]
+        until(lambda: subscriber(server, "a")["depth"] == 0)
+        shown = subscriber(server, "a")
+        assert shown["acknowledged"] == 30
+        assert shown["endpoint"]["failures"] == 0
+        assert "secret" not in str(shown)
+        assert "fencepost_posted_total 30" in server.http.get("/metrics").text
+
+
+def test_messages_that_waited_are_posted_when_an_endpoint_is_set(tmp_path: Path) -> None:
+    with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
+        server.http.put("/v1/subscriptions/a", json={"expression": "a >= 0"})
+        publish(server, *[{"a": n} for n in range(5)])
+        server.http.post("/v1/subscribers/a/acknowledgement", json={"position": 2})
+        set_endpoint(server, "a", url=receiver.url)
+        assert numbers(receiver, 3) == [2, 3, 4]
+
+
+def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
+    let_go = threading.Event()
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/hangs":
+            let_go.wait(60)
+        return Answer(500 if request.path == "/fails" else 204)
+
+    with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
+        base = f"http://127.0.0.1:{receiver.port}"
+        for name, path in (("a", "/well"), ("b", "/hangs"), ("c", "/fails")):
+            subscribe(server, name, url=base + path)
+        set_endpoint(server, "d", url="http://127.0.0.1:1/nobody")
+        server.http.put("/v1/subscriptions/d", json={"expression": "a >= 0"})
+        for n in range(50):
+            publish(server, {"a": n, "b": n, "c": n})
+        until(lambda: subscriber(server, "a")["depth"] == 0)
+        assert subscriber(server, "b")["depth"] == 50
+        assert subscriber(server, "c")["depth"] == 50
+        until(lambda: subscriber(server, "c")["endpoint"]["problem"] == "it answered 500")
+        until(lambda: subscriber(server, "d")["endpoint"]["failures"] > 0)
+        assert "cannot be reached" in subscriber(server, "d")["endpoint"]["problem"]
+        well = [one for one in [*receiver.requests.queue] if one.path == "/well"]
+        assert [one.messages[0]["data"]["event"]["a"] for one in well] == [*range(50)]
+        let_go.set()
+        assert server.http.delete("/v1/subscribers/d/endpoint").status_code == 204
+        assert subscriber(server, "d")["endpoint"] is None
+        assert subscriber(server, "d")["depth"] == 50
+
+
+def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+    down = [True]
+
+    def answer(_: Request) -> Answer:
+        return Answer(503, {"retry-after": "1"}) if down else Answer()
+
+    with receiving(answer) as receiver:
+        with running(tmp_path, allow_private_webhooks=True) as server:
+            secret = subscribe(server, "a", url=receiver.url, batch=100)["secret"]
+            publish(server, {"a": 0})
+            until(lambda: subscriber(server, "a")["endpoint"]["failures"] == 1)
+            publish(server, {"a": 1}, {"a": 2})
+        assert receiver.requests.qsize() == 1
+        first = receiver.next()
+        down.clear()
+        with running(tmp_path, allow_private_webhooks=True) as server:
+            again = receiver.next()
+            assert again.messages == first.messages
+            assert again.messages[0]["id"] == "1"
+            fp.verify_webhook(secret, again.headers["fencepost-signature"], again.body)
+            assert numbers(receiver, 2) == [1, 2]
+            until(lambda: subscriber(server, "a")["depth"] == 0)
+            assert subscriber(server, "a")["endpoint"]["problem"] is None
+        with running(tmp_path, allow_private_webhooks=True) as server:
+            publish(server, {"a": 3})
+            assert numbers(receiver, 1) == [3]
+        assert receiver.requests.empty()
+
+
+def test_gone_endpoints_wait_to_be_set_anew(tmp_path: Path) -> None:
+    def answer(request: Request) -> Answer:
+        return Answer(410 if request.path == "/old" else 204)
+
+    with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
+        base = f"http://127.0.0.1:{receiver.port}"
+        subscribe(server, "a", url=f"{base}/old")
+        publish(server, {"a": 0})
+        until(lambda: bool(subscriber(server, "a")["endpoint"]["disabled"]))
+        publish(server, {"a": 1})
+        assert subscriber(server, "a")["endpoint"]["retry_at"] is None
+        set_endpoint(server, "a", url=f"{base}/new")
+        paths = [receiver.next().path for _ in range(3)]
+        assert paths == ["/old", "/new", "/new"]
+
+
+def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
+    with receiving() as receiver, running(tmp_path, allow_private_webhooks=True) as server:
+        subscribe(server, "a", url=receiver.url)
+        publish(server, {"a": 0, "large": 12345678901234567890.0})
+        posted = receiver.next()
+        number = server.service.broker.questions(1).subscribers["a"]
+
+        def set_aside(writing: Writing) -> None:
+            body = posted.body.decode()
+            endpoints.add_dead_letter(
+                writing.connection, 1, 1, "webhook", "it answered 400", body, number, 1
+            )
+            endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}')
+            endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it is bad", "nonsense")
+
+        server.service.broker.change(set_aside).result(30)
+        letters = server.http.get("/v1/dead-letters").json()["dead_letters"]
+        assert [one["reason"][:2] for one in letters] == ["it"] * 3
+        first, second, third = (f"/v1/dead-letters/{one['number']}/retry" for one in letters)
+        assert server.http.post(first).status_code == 204
+        again = receiver.next().messages[0]
+        assert again["data"] == posted.messages[0]["data"]
+        assert again["id"] != posted.messages[0]["id"]
+        assert server.http.post(first).status_code == 404
+        assert server.http.post(second).status_code == 204
+        assert receiver.next().messages[0]["data"]["event"] == {"a": 7}
+        refused = server.http.post(third)
+        assert refused.status_code == 422
+        assert "put right" in refused.json()["detail"]
+        left = server.http.get("/v1/dead-letters").json()["dead_letters"]
+        assert [one["body"] for one in left] == ["nonsense"]
+        for bad in ("0", "x", "-1", "99999999999999999999", "1/2"):
+            assert server.http.post(f"/v1/dead-letters/{bad}/retry").status_code == 404
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for all that is refused."""
+    with running(tmp_path_factory.mktemp("strict")) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://127.0.0.1/", "http://localhost:8080/", "http://[::1]/", "http://0.0.0.0/"),
+        *("http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/", "http://[fd00::1]/"),
+        *("http://[::ffff:7f00:1]/", "http://[2002:7f00:1::]/", "http://[64:ff9b::7f00:1]/"),
+        *("http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://127.1/"),
+        *("http://127.0.0.1./", "http://user@1.1.1.1/", "file:///etc/passwd", "ftp://1.1.1.1/"),
+        *("http://1.1.1.1:22/", "", "nonsense", "http://"),
+    ],
+)
+def test_private_targets_are_refused(strict: Running, url: str) -> None:
+    answer = strict.http.put("/v1/subscribers/a/endpoint", json={"kind": "webhook", "url": url})
+    assert answer.status_code == 422, answer.text
+    assert strict.http.get("/v1/subscribers/a/endpoint").status_code == 404
+
+
+def test_an_endpoint_that_was_allowed_once_is_looked_at_again(tmp_path: Path) -> None:
+    with receiving() as receiver:
+        with running(tmp_path, allow_private_webhooks=True) as server:
+            subscribe(server, "a", url=receiver.url)
+        with running(tmp_path) as server:
+            publish(server, {"a": 0})
+            until(lambda: subscriber(server, "a")["endpoint"]["failures"] > 0)
+            assert "private" in subscriber(server, "a")["endpoint"]["problem"]
+        assert receiver.requests.empty()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"kind": "pigeon"},
+        {"kind": "webhook"},
+        {"kind": "webhook", "url": 7},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "secret": "short"},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "secret": None},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "batch": 0},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "batch": True},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": []},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"Host": "x"}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"content-length": "1"}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"fencepost-signature": "x"}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"a b": "x"}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"a": "x\r\ny: z"}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "headers": {"a": 1}},
+        {"kind": "webhook", "url": "http://1.1.1.1/", "topic": "x"},
+        {"kind": "mqtt"},
+        {"kind": "mqtt", "url": "x"},
+    ],
+)
+def test_endpoints_that_cannot_be_are_refused(strict: Running, body: dict[str, Any]) -> None:
+    answer = strict.http.put("/v1/subscribers/a/endpoint", json=body)
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_what_is_secret_is_told_once(tmp_path: Path) -> None:
+    with running(tmp_path, allow_private_webhooks=True) as server:
+        headers = {"Authorization": "Bearer abc"}
+        url = "http://127.0.0.1:1/"
+        made = set_endpoint(server, "a/b", url=url, headers=headers)
+        assert len(made["secret"]) > 40
+        assert made["headers"] == ["authorization"]
+        own = set_endpoint(server, "c", url=url, secret="my own secret!".replace(" ", "-") + "xx")
+        assert "secret" not in own
+        shown = server.http.get("/v1/subscribers/a/b/endpoint").text
+        assert "abc" not in shown
+        assert made["secret"] not in shown
+
+
+def test_tenants_do_not_reach_each_other_s_endpoints(tmp_path: Path) -> None:
+    with running(tmp_path, allow_private_webhooks=True, open_access=False) as server:
+        url = {"kind": "webhook", "url": "http://127.0.0.1:1/"}
+        mine = server.client(server.key("subscribe", tenant="acme"))
+        theirs = server.client(server.key("subscribe", "admin", tenant="other"))
+        publisher = server.client(server.key("publish", tenant="acme"))
+        with mine, theirs, publisher:
+            assert mine.put("/v1/subscribers/a/endpoint", json=url).status_code == 200
+            assert publisher.put("/v1/subscribers/a/endpoint", json=url).status_code == 403
+            assert publisher.get("/v1/subscribers/a/endpoint").status_code == 403
+            for method in ("GET", "DELETE"):
+                answer = theirs.request(method, "/v1/subscribers/a/endpoint")
+                assert answer.status_code == 404
+            assert mine.get("/v1/subscribers/a/endpoint").status_code == 200
+            server.service.broker.change(
+                lambda w: endpoints.add_dead_letter(w.connection, 2, 1, "mqtt:x", "bad", "{}")
+            ).result(30)
+            assert theirs.post("/v1/dead-letters/1/retry").status_code == 404
+            assert mine.post("/v1/dead-letters/1/retry").status_code == 403

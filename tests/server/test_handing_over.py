@@ -1,0 +1,82 @@
+"""From an MQTT broker through a server that is killed to a webhook: nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fencepost.server.running import listen
+from tests.deliver.receiver import Answer, Request, receiving
+from tests.spark.broker import mosquitto, until
+
+COUNT = 300
+KILLS = 2
+
+
+def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
+    got: list[dict[str, Any]] = []
+    enough = threading.Semaphore(0)
+
+    def answer(request: Request) -> Answer:
+        got.extend(request.messages)
+        enough.release()
+        return Answer()
+
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    with mosquitto(tmp_path / "broker") as broker, receiving(answer) as receiver:
+        url = f"http://127.0.0.1:{port}"
+        command = [
+            *(sys.executable, "-c", "from fencepost.cli import main; main()", "serve", "--open"),
+            *("--data", str(tmp_path / "data"), "--port", str(port), "--allow-private-webhooks"),
+            *("--mqtt", f"127.0.0.1:{broker.port}"),
+        ]
+
+        def connected() -> bool:
+            try:
+                return "fencepost_mqtt_connected 1" in httpx.get(f"{url}/metrics").text
+            except httpx.HTTPError:
+                return False
+
+        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            until(connected)
+            made = httpx.put(f"{url}/v1/subscriptions/a", json={"expression": "n >= 0"})
+            assert made.status_code == 201
+            to = {"kind": "webhook", "url": receiver.url}
+            assert httpx.put(f"{url}/v1/subscribers/a/endpoint", json=to).is_success
+            for round in range(KILLS):
+                numbers = range(round * 100, round * 100 + 100)
+                broker.publish("fencepost/default/events", [json.dumps({"n": n}) for n in numbers])
+                for _ in range(10 + 20 * round):  # at another moment each time
+                    assert enough.acquire(timeout=60)
+                server.send_signal(signal.SIGKILL)
+                server.wait(60)
+                server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                until(connected)
+            last = range(KILLS * 100, COUNT)
+            broker.publish("fencepost/default/events", [json.dumps({"n": n}) for n in last])
+            until(lambda: len({_number(one) for one in [*got]}) == COUNT)
+            until(lambda: httpx.get(f"{url}/v1/subscribers/a").json()["depth"] == 0)
+        finally:
+            server.kill()
+            server.wait(60)
+    assert {_number(one) for one in got} == {*range(COUNT)}
+    by_id: dict[str, dict[str, Any]] = {}
+    for one in got:
+        assert by_id.setdefault(one["id"], one) == one  # what comes again is the same
+    ids = [int(id) for id in by_id]
+    assert ids == sorted(ids)  # in order, but for what came again
+    assert ids == [*range(1, len(ids) + 1)]
+
+
+def _number(message: dict[str, Any]) -> int:
+    found: int = message["data"]["event"]["n"]
+    return found

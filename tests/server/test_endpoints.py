@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -24,7 +25,7 @@ def subscribe(server: Running, name: str, **target: Any) -> dict[str, Any]:
 
 
 def set_endpoint(server: Running, name: str, **target: Any) -> dict[str, Any]:
-    answer = server.http.put(f"/v1/subscribers/{name}/endpoint", json={"kind": "webhook", **target})
+    answer = server.http.put(f"/v1/subscribers/{quote(name, safe='')}/endpoint", json={"kind": "webhook", **target})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -257,7 +258,7 @@ def test_what_is_secret_is_told_once(tmp_path: Path) -> None:
         assert made["headers"] == ["authorization"]
         own = set_endpoint(server, "c", url=url, secret="my own secret!".replace(" ", "-") + "xx")
         assert "secret" not in own
-        shown = server.http.get("/v1/subscribers/a/b/endpoint").text
+        shown = server.http.get("/v1/subscribers/a%2Fb/endpoint").text
         assert "abc" not in shown
         assert made["secret"] not in shown
 

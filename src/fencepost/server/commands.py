@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
-from fencepost.match.catalogue import expiry
 from fencepost.model.space import Space
 from fencepost.model.times import format_instant
 
@@ -108,6 +107,7 @@ def add_key(
       fencepost keys add --scope admin --scope publish --scope subscribe
       fencepost keys add --tenant acme --scope subscribe --name "acme's phones"
     """
+    from fencepost.match.catalogue import expiry
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 

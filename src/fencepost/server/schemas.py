@@ -159,7 +159,7 @@ SCHEMAS: dict[str, Any] = {
             an_object(
                 ("kind", "url"),
                 kind={"const": "webhook"},
-                url={"type": "string", "minLength": 1, "maxLength": 2_000},
+                url={"type": "string", "pattern": "^https?://", "maxLength": 2_000},
                 secret={
                     "type": "string",
                     "minLength": 16,

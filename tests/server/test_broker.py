@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from fencepost.errors import StoreError
 from fencepost.server.broker import Writing
+from fencepost.server.definitions import definition_of
 from fencepost.server.service import Service
-from fencepost.server.settings import Settings
+from fencepost.server.settings import Limits, Settings
 
 WAIT_S = 30.0
 
@@ -31,3 +36,41 @@ def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
     published = service.broker.publish(1, [{"n": 2}], ["{}"]).result(WAIT_S)
     assert (published.accepted, published.first) == (1, 1)
     service.close()
+
+
+def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
+    service = Service(Settings(tmp_path, space="planar"))
+    broker = service.broker
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(_: Writing) -> None:
+        begun.set()
+        go_on.wait(WAIT_S)
+
+    def subscribe(writing: Writing) -> list[bool]:
+        definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
+        return writing.put(1, [broker.questions(1).prepare(definition)])
+
+    def fail(writing: Writing) -> None:
+        writing.connection.execute("INSERT INTO nothing VALUES (1)")
+
+    broker.change(wait)
+    assert begun.wait(WAIT_S)
+    entries: list[Any] = [
+        broker.change(subscribe),
+        broker.publish(1, [{"n": 1}], ['{"n": 1}']),
+        broker.change(fail),
+        broker.publish(1, [{"n": 2}], ['{"n": 2}']),
+    ]  # one group
+    go_on.set()
+    assert entries[0].result(WAIT_S) == [True]
+    with pytest.raises(StoreError, match="nothing"):
+        entries[2].result(WAIT_S)
+    first, second = (entries[k].result(WAIT_S) for k in (1, 3))
+    assert (first.first, second.first, first.messages, second.messages) == (1, 2, 1, 1)
+    assert broker.depth == {broker.questions(1).subscribers["a"]: 2}
+    service.close()
+    again = Service(Settings(tmp_path, space="planar"))
+    assert again.broker.last == broker.last
+    assert again.broker.depth == broker.depth
+    again.close()

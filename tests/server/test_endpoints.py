@@ -25,7 +25,9 @@ def subscribe(server: Running, name: str, **target: Any) -> dict[str, Any]:
 
 
 def set_endpoint(server: Running, name: str, **target: Any) -> dict[str, Any]:
-    answer = server.http.put(f"/v1/subscribers/{quote(name, safe='')}/endpoint", json={"kind": "webhook", **target})
+    answer = server.http.put(
+        f"/v1/subscribers/{quote(name, safe='')}/endpoint", json={"kind": "webhook", **target}
+    )
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found

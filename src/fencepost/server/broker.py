@@ -234,6 +234,7 @@ class Broker:
                 if page:
                     questions.put(page)
             self._tenants = fresh
+        self._is_stale = False
 
     def questions(self, tenant: int) -> Questions:
         """The subscriptions of a tenant."""
@@ -351,15 +352,20 @@ class Broker:
     def _write(self, group: list[_Publication | _Change[Any]]) -> None:
         results: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
+            if self._is_stale:
+                self._load()
             with self.database.transaction():
                 writing = Writing(self)
                 self._work_through(group, writing, results)
                 if writing.last != self.last:
                     log.note_counters(writing.connection, writing.last)
-        except BaseException as error:  # whatever it is, everybody in the group is told
-            for entry in group:
-                entry.done.set_exception(_as_refusal(error))
-            self._load()
+        except BaseException as error:  # whatever it is, those who wait are told
+            self._is_stale = True
+            if len(group) == 1:
+                group[0].done.set_exception(_as_refusal(error))
+            else:  # one by one, so that nobody is refused because of another
+                for entry in group:
+                    self._write([entry])
             return
         self._took_place(writing)
         for done, result, problem in results:

@@ -222,7 +222,7 @@ class AsyncMover:
 
 
 class _Line:
-    """A WebSocket, or none; a frame is always being received, so that none is lost by not waiting."""
+    """A WebSocket, or none; what is being received goes on, so that no frame is lost."""
 
     def __init__(self, url: str, key: str | None, timeout_s: float) -> None:
         self._url, self._key, self._timeout_s = url, key, timeout_s

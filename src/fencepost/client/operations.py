@@ -148,7 +148,7 @@ class Operations:
             after = page["next"]
 
     def publish(
-        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any]]
+        self, events: Mapping[str, Any] | Iterable[Mapping[str, Any] | bytes]
     ) -> Steps[Publication]:
         """Publish an event or many; done when they and all that they answer are on the disk.
 
@@ -159,7 +159,7 @@ class Operations:
         ----------
         events : mapping or iterable of mapping
             GeoJSON Features, or attributes by name; geometries of Shapely, times and numbers of
-            NumPy may be in them.
+            NumPy may be in them. Among many, bytes are a line of JSON each.
 
         Raises
         ------

@@ -66,7 +66,9 @@ def parts_of(rows: Iterable[object]) -> Iterator[Part]:
 
 
 def json_line(row: object, number: int) -> bytes:
-    """A row as a line of JSON."""
+    """A row as a line of JSON; bytes are one already."""
+    if isinstance(row, bytes):
+        return row
     if not isinstance(row, Mapping):
         raise ModelError(f"row {number} is no mapping, as in {{...}}; saw {type(row).__name__}")
     try:

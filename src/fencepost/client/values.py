@@ -157,7 +157,7 @@ def error_of(outcome: Answer | Lost, what: str) -> RequestRefused | Unreachable:
     if isinstance(outcome, Lost):
         if outcome.status:
             return refused(outcome.status, outcome.reason)
-        return Unreachable(f"{what} cannot be reached: {outcome.reason}; is the server running?")
+        return Unreachable(f"{what} cannot be reached: {outcome.reason}")
     try:
         problem = json.loads(outcome.body)
     except ValueError:

@@ -147,6 +147,8 @@ def _manifest(source: IO[bytes], file: Path) -> Manifest:
                 f"knows {_FORMAT}; use a newer release"
             )
         found = Manifest(**given)
+        if not isinstance(found.schema, int) or not isinstance(found.bytes, int):
+            raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{file} is no backup; `fencepost export` writes them") from None
     if found.schema > len(MIGRATIONS):

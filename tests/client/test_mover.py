@@ -25,6 +25,7 @@ class Publishing:
         self.matcher = fp.Matcher()
         self.matcher.subscribe("zone", "S_INTERSECTS(geometry, BBOX(40, 40, 60, 60))")
         self.taken: list[dict[str, Any]] = []
+        self.forgotten: list[str] = []
         self.url = ""
         self._regions = fp.SafeRegions(self.matcher)
         self._lock = threading.Lock()
@@ -36,7 +37,7 @@ class Publishing:
             self.matcher.subscribe(id, expression)
             for key, version in self._regions.changed():
                 if self._open is not None:
-                    self._open.send(json.dumps({"withdraw": version, "key": key}))
+                    self._open.send(json.dumps({"withdrawn": key, "version": version}))
 
     def talk(self, socket: ServerConnection) -> None:
         with self._lock:
@@ -46,13 +47,19 @@ class Publishing:
             for text in socket:
                 frame = json.loads(text)
                 with self._lock:
+                    if "forget" in frame:
+                        self._regions.forget(frame["forget"])
+                        self.forgotten.append(frame["forget"])
+                        continue
+                    about = {"id": frame["id"], "key": frame["key"]}
                     if frame["event"].get("bad"):
-                        socket.send(json.dumps({"status": 422, "detail": "no such event"}))
+                        problem = {"status": 422, "detail": "no such event"}
+                        socket.send(json.dumps({**about, "problem": problem}))
                         continue
                     self.taken.append(frame["event"])
                     region = self._regions.answer(frame["event"], key=frame["key"])
                     position = len(self.taken)
-                    answer = {"position": position, "region": json.loads(region)}
+                    answer = {**about, "position": position, "region": json.loads(region)}
                     socket.send(json.dumps(answer))
         except ConnectionClosed:
             pass
@@ -105,6 +112,9 @@ def test_a_region_that_was_withdrawn_is_not_used(make_client: Any) -> None:
         # Another thing's answer comes after the withdrawal, so that this has arrived.
         assert client.mover("other").send(at(99, 99))
         assert mover.send(at(1.5, 1))
+        mover.close()
+        assert mover.send(at(1.5, 1))
+        assert server.forgotten == ["taxi"]
 
 
 def test_regions_are_void_while_the_socket_is_not_open(make_client: Any) -> None:

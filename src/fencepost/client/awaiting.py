@@ -135,6 +135,10 @@ class AsyncClient:
         async with self._movers_turn:
             return await self._run(self._movers.send(key, event), self._movers_line)
 
+    async def _forget(self, key: str) -> None:
+        async with self._movers_turn:
+            await self._run(self._movers.forget(key), self._movers_line)
+
     def _line(self) -> _Line:
         return _Line(self.url, self._key, self._timeout_s)
 
@@ -219,6 +223,10 @@ class AsyncMover:
         self.sent += sent
         self.kept_back += not sent
         return sent
+
+    async def close(self) -> None:
+        """Have it forgotten."""
+        await self._client._forget(self.key)
 
 
 class _Line:

@@ -139,6 +139,10 @@ class Client:
         with self._movers_turn:
             return self._run(self._movers.send(key, event), self._movers_line)
 
+    def _forget(self, key: str) -> None:
+        with self._movers_turn:
+            self._run(self._movers.forget(key), self._movers_line)
+
     def _line(self) -> _Line:
         return _Line(self.url, self._key, self._timeout_s)
 
@@ -235,6 +239,10 @@ class Mover:
         self.sent += sent
         self.kept_back += not sent
         return sent
+
+    def close(self) -> None:
+        """Have it forgotten."""
+        self._client._forget(self.key)
 
 
 class _Line:

@@ -14,7 +14,8 @@ from typing import Any
 from fencepost.client.effects import Lost, Open, Receive, Steps, Transmit, Wait
 from fencepost.client.publishing import json_line
 from fencepost.client.retrying import Backoff, Patience, logger, may_be_tried_again
-from fencepost.client.values import error_of, refused
+from fencepost.client.values import error_of
+from fencepost.errors import RequestRefused
 from fencepost.saferegion.client import SafeClient
 
 PATH = "/v1/publish/socket"
@@ -23,20 +24,14 @@ PATH = "/v1/publish/socket"
 class Movers:
     """The things that a client publishes about, over one WebSocket.
 
-    One frame is under way at a time, so that the next one with a position is the answer to it.
+    A frame out is `{"id", "key", "event"}`, and answered by one with the same id. What is taken
+    back comes unasked, as `{"withdrawn": key, "version"}`.
     """
 
     def __init__(self, server: str, patience: Patience) -> None:
         self._server, self._patience = server, patience
         self._safe: dict[str, SafeClient] = {}
-
-    def region_of(self, key: str) -> SafeClient:
-        """What is known about a thing."""
-        return self._safe.setdefault(key, SafeClient())
-
-    def forget(self, key: str) -> None:
-        """Know nothing of a thing any more."""
-        self._safe.pop(key, None)
+        self._frames = 0
 
     def send(self, key: str, event: Mapping[str, Any]) -> Steps[bool]:
         """Publish an event of a thing if it may matter to anybody; whether it was sent."""
@@ -48,11 +43,9 @@ class Movers:
                 self._safe.clear()
                 lost = yield Open(PATH)
             if lost is None:
-                if not self.region_of(key).should_send(event):
+                if not self._safe.setdefault(key, SafeClient()).should_send(event):
                     return False
-                lost = yield Transmit(f'{{"key":{json.dumps(key)},"event":{body}}}')
-            if lost is None:
-                lost = yield from self._answered(key)
+                lost = yield from self._published(key, body)
             if lost is None:
                 return True
             self._safe.clear()
@@ -63,6 +56,11 @@ class Movers:
             logger.warning("%s; trying again in %.1f s", error, wait)
             yield Wait(wait)
 
+    def forget(self, key: str) -> Steps[None]:
+        """Know nothing of a thing any more, here and on the server."""
+        if self._safe.pop(key, None) is not None:
+            yield Transmit(json.dumps({"forget": key}))
+
     def _caught_up(self) -> Steps[Lost | None]:
         """Take what the server has said in the meantime."""
         while True:
@@ -71,28 +69,30 @@ class Movers:
                 return frame
             self._heard(json.loads(frame))
 
-    def _answered(self, key: str) -> Steps[Lost | None]:
-        """Wait for the answer to an event."""
+    def _published(self, key: str, body: str) -> Steps[Lost | None]:
+        """Send an event and take the answer to it."""
+        self._frames += 1
+        about = json.dumps({"id": self._frames, "key": key})
+        lost: Lost | None = yield Transmit(f'{about[:-1]}, "event": {body}}}')
+        if lost is not None:
+            return lost
         while True:
             frame: str | Lost = yield Receive()
             if isinstance(frame, Lost):
                 return frame
             given = json.loads(frame)
-            if self._heard(given):
-                continue
-            if "detail" in given:
-                raise refused(int(given.get("status", 422)), given["detail"])
-            region = given.get("region")
-            if region is not None:
-                text = region if isinstance(region, str) else json.dumps(region)
-                self.region_of(key).accept(text)
-            return None
+            if given.get("id") == self._frames:
+                break
+            self._heard(given)
+        if "problem" in given:
+            problem = given["problem"]
+            raise RequestRefused(problem["detail"], problem["status"], problem)
+        if given.get("region") is not None:
+            self._safe[key].accept(json.dumps(given["region"]))
+        return None
 
-    def _heard(self, frame: Mapping[str, Any]) -> bool:
-        """Take back a region if a frame says so; whether it does."""
-        if "withdraw" not in frame:
-            return False
-        known = self._safe.get(frame["key"])
+    def _heard(self, frame: Mapping[str, Any]) -> None:
+        """Take back a region if a frame says so."""
+        known = self._safe.get(frame.get("withdrawn", ""))
         if known is not None:
-            known.withdraw(frame["withdraw"])
-        return True
+            known.withdraw(frame["version"])

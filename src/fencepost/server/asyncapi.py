@@ -47,23 +47,29 @@ class Channel:
 
 
 _KEY = {**NAME, "description": "What the publisher calls the thing that moves."}
+_ID = {"description": "Of a frame: its answer has the same."}
 _SCHEMAS: dict[str, Any] = {
-    "Move": an_object(("event", "key"), event=ref("Feature"), key=_KEY),
+    "Move": an_object(("event",), id=_ID, key=_KEY, event=ref("Feature")),
+    "Forget": an_object(("forget",), forget=_KEY),
     "Moved": {
         "type": "object",
         "properties": {
+            "id": _ID,
+            "key": _KEY,
             "position": {**COUNT, "description": "Of the event in the log."},
+            "messages": {**COUNT, "description": "How many messages it gave."},
             "region": {
+                **ANY_OBJECT,
                 "description": "Where the thing may go without a word (docs/safe-regions.md).",
-                "oneOf": [ANY_OBJECT, {"type": "null"}],
             },
+            "problem": ref("Problem"),
         },
-        "required": ["position"],
+        "oneOf": [{"required": ["position"]}, {"required": ["problem"]}],
     },
     "Withdrawal": an_object(
-        ("withdraw", "key"),
-        withdraw={**COUNT, "description": "Regions of a version before this one are void."},
-        key=_KEY,
+        ("withdrawn", "version"),
+        withdrawn=_KEY,
+        version={**COUNT, "description": "Its regions of a version before this one are void."},
     ),
     "Sight": {
         "type": "object",
@@ -107,7 +113,10 @@ CHANNELS = (
             "moved": ("application/json", ref("Moved")),
             "withdrawal": ("application/json", ref("Withdrawal")),
         },
-        receives={"move": ("application/json", ref("Move"))},
+        receives={
+            "move": ("application/json", ref("Move")),
+            "forget": ("application/json", ref("Forget")),
+        },
     ),
     Channel(
         "live",

@@ -146,9 +146,9 @@ def _manifest(source: IO[bytes], file: Path) -> Manifest:
                 f"{file} is a backup of format {format!r:.20}, and this release of Fencepost "
                 f"knows {_FORMAT}; use a newer release"
             )
-        found = Manifest(**given)
-        if not isinstance(found.schema, int) or not isinstance(found.bytes, int):
+        if not all(isinstance(given[name], int) for name in ("schema", "bytes")):
             raise TypeError
+        found = Manifest(**given)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{file} is no backup; `fencepost export` writes them") from None
     if found.schema > len(MIGRATIONS):

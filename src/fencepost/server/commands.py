@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
-from fencepost.match.catalogue import expiry
 from fencepost.model.space import Space
-from fencepost.model.times import format_instant
 
 if TYPE_CHECKING:
     from fencepost.store.keys import Key
@@ -103,6 +101,7 @@ def add_key(
       fencepost keys add --scope admin --scope publish --scope subscribe
       fencepost keys add --tenant acme --scope subscribe --name "acme's phones"
     """
+    from fencepost.match.catalogue import expiry
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
@@ -144,6 +143,8 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
 
 
 def _shown(key: Key) -> dict[str, Any]:
+    from fencepost.model.times import format_instant
+
     return {
         "id": key.id,
         "tenant": key.tenant_name,

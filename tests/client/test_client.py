@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import inspect
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -17,6 +19,7 @@ import shapely
 
 import fencepost as fp
 from tests.client.cutting import Cutting
+from tests.client.driving import Driven
 from tests.server.serving import Running, running
 
 TAXI = "kind = 'taxi'"
@@ -247,3 +250,44 @@ def test_a_busy_server_is_waited_for(
         assert client.publish(taxis(1)).accepted == 1
     assert "requests a second" in caplog.text
     assert "trying again in 1.0 s" in caplog.text
+
+
+def test_closing_a_client_ends_its_loops(make_client: Any, server: Running) -> None:
+    with make_client(server.url) as client:
+        client.subscribe("me", TAXI)
+        client.publish(taxis(1))
+    reading = make_client(server.url)
+    found: list[int] = []
+    begun = threading.Event()
+
+    def read() -> None:
+        for message in reading.messages("me"):
+            found.append(message.event["number"])
+            begun.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert begun.wait(30)
+    _close(reading)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert found == [1]
+
+
+def _close(client: Any) -> None:
+    if isinstance(client, Driven):  # its loop runs in the other thread
+        asyncio.run_coroutine_threadsafe(client._client.close(), client._loop).result(30)
+    else:
+        client.close()
+
+
+def test_what_to_install_is_said() -> None:
+    program = (
+        "import sys; sys.modules['httpx'] = None\n"
+        "import fencepost as fp\n"
+        "try: fp.Client\n"
+        "except fp.FencepostError as error: print(error)"
+    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "pip install 'fencepost[client]'" in ran.stdout

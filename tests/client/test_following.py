@@ -160,5 +160,6 @@ def test_waits_double_up_to_a_bound_and_patience_ends() -> None:
     backoff.succeeded()
     assert backoff.failed() == 0.25
     assert backoff.failed(asked_s=7.0) == 7.0
+    assert backoff.failed(asked_s=60.0) is None
     now += 100.0
     assert backoff.failed() == 0.25

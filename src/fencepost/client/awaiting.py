@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
@@ -96,14 +97,18 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             base_url=self.url, headers=headers_of(key), timeout=timeout_s
         )
+        self._closing = asyncio.Event()
+        self._lines: WeakSet[_Line] = WeakSet()
         self._movers = Movers(self.url, self._operations.patience)
         self._movers_line = self._line()
         self._movers_turn = asyncio.Lock()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; loops over messages in other tasks end."""
+        self._closing.set()
+        for line in [*self._lines]:
+            await line.end()
         await self._http.aclose()
-        await self._movers_line.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -140,7 +145,9 @@ class AsyncClient:
             await self._run(self._movers.forget(key), self._movers_line)
 
     def _line(self) -> _Line:
-        return _Line(self.url, self._key, self._timeout_s)
+        line = _Line(self.url, self._key, self._timeout_s)
+        self._lines.add(line)
+        return line
 
     # Carrying steps out
 
@@ -156,7 +163,7 @@ class AsyncClient:
     async def _iterate(self, steps: Steps[None], line: _Line) -> AsyncGenerator[Any, None]:
         came: Any = None
         try:
-            while True:
+            while not self._closing.is_set():
                 try:
                     effect = steps.send(came)
                 except StopIteration:
@@ -167,7 +174,8 @@ class AsyncClient:
                 else:
                     came = await self._do(effect, line)
         except GeneratorExit:
-            await self._stop(steps, line)
+            if not self._closing.is_set():
+                await self._stop(steps, line)
             raise
         finally:
             await line.close()
@@ -185,7 +193,9 @@ class AsyncClient:
             case Request():
                 return await self._exchange(effect)
             case Wait(seconds):
-                return await asyncio.sleep(seconds)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), seconds)
+                return None
             case Open(path, query):
                 return await line.open(path, query)
             case Receive(wait):
@@ -281,6 +291,11 @@ class _Line:
             await self.close()
             return lost_by(error)
         return None
+
+    async def end(self) -> None:
+        """Close it for whoever receives: they are told."""
+        if self._socket is not None:
+            await self._socket.close()
 
     async def close(self) -> None:
         if self._next is not None:

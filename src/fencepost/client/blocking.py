@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 import httpx
 from websockets.sync.client import ClientConnection, connect
@@ -100,14 +101,18 @@ class Client:
         self._timeout_s = timeout_s
         self._operations = Operations(self.url, Patience(patience_s, time.monotonic))
         self._http = httpx.Client(base_url=self.url, headers=headers_of(key), timeout=timeout_s)
+        self._closing = threading.Event()
+        self._lines: WeakSet[_Line] = WeakSet()
         self._movers = Movers(self.url, self._operations.patience)
         self._movers_line = self._line()
         self._movers_turn = threading.Lock()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; loops over messages in other threads end."""
+        self._closing.set()
+        for line in [*self._lines]:
+            line.close()
         self._http.close()
-        self._movers_line.close()
 
     def __enter__(self) -> Client:
         return self
@@ -144,7 +149,9 @@ class Client:
             self._run(self._movers.forget(key), self._movers_line)
 
     def _line(self) -> _Line:
-        return _Line(self.url, self._key, self._timeout_s)
+        line = _Line(self.url, self._key, self._timeout_s)
+        self._lines.add(line)
+        return line
 
     # Carrying steps out
 
@@ -160,7 +167,7 @@ class Client:
     def _iterate(self, steps: Steps[None], line: _Line) -> Generator[Any, None, None]:
         came: Any = None
         try:
-            while True:
+            while not self._closing.is_set():
                 try:
                     effect = steps.send(came)
                 except StopIteration:
@@ -171,7 +178,8 @@ class Client:
                 else:
                     came = self._do(effect, line)
         except GeneratorExit:
-            self._stop(steps, line)
+            if not self._closing.is_set():
+                self._stop(steps, line)
             raise
         finally:
             line.close()
@@ -189,7 +197,7 @@ class Client:
             case Request():
                 return self._exchange(effect)
             case Wait(seconds):
-                time.sleep(seconds)
+                self._closing.wait(seconds)
                 return None
             case Open(path, query):
                 return line.open(path, query)

@@ -50,12 +50,12 @@ class Backoff:
         if now - self._last > _CALM_S:
             self._began, self._next = now, _FIRST_S
         left = self._began + self._patience.seconds - now
-        if not self.forever and left <= 0:
+        if not self.forever and left <= asked_s:
             return None
         wait = max(asked_s, self._next * (0.5 + self._patience.chance() / 2))
         self._next = min(_LONGEST_S, self._next * 2)
         self._last = now + wait
-        return wait if self.forever else min(wait, max(left, asked_s))
+        return wait if self.forever else min(wait, left)
 
     def succeeded(self) -> None:
         """Begin anew."""

@@ -75,14 +75,14 @@ export class Client {
   }
 
   /**
-   * Publish an event or an array of them; done when they and all that they answer are on the disk.
+   * Publish an event or an iterable of them; done when they and all that they answer are on the disk.
    * Many are sent in parts. A part whose answer is lost is sent again and taken once.
    * Gives `{accepted, messages, rejected: [{row, reason}], first, last}`.
    */
   async publish(events) {
-    const single = !Array.isArray(events);
+    const single = typeof events[Symbol.iterator] !== "function";
     const done = { accepted: 0, messages: 0, rejected: [], first: undefined, last: undefined };
-    const todo = parts((single ? [events] : events).map((event) => JSON.stringify(event)));
+    const todo = parts((single ? [events] : [...events]).map((event) => JSON.stringify(event)));
     while (todo.length) {
       const part = todo.shift();
       let answer;
@@ -270,11 +270,11 @@ class Waits {
       this._next = FIRST_WAIT_MS;
     }
     const left = this._began + this._patienceMs - now;
-    if (!this.forever && left <= 0) return undefined;
+    if (!this.forever && left <= askedMs) return undefined;
     const wait = Math.max(askedMs, this._next * (0.5 + Math.random() / 2));
     this._next = Math.min(LONGEST_WAIT_MS, 2 * this._next);
     this._last = now + wait;
-    return this.forever ? wait : Math.min(wait, Math.max(left, askedMs));
+    return this.forever ? wait : Math.min(wait, left);
   }
 }
 
@@ -340,6 +340,7 @@ async function* chunks(body) {
 
 function pause(ms, signal) {
   return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
     const end = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", end);

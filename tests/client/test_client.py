@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -207,11 +208,50 @@ def test_keys(make_client: Any, tmp_path: Path) -> None:
                     client.stats()
 
 
+NAMES = ["a/b c é", "100%", "x?y#z", "a//b", "/", "..", "日本", "a/socket", "%2F", "a+b&c=d", ";"]
+
+
+def test_any_name_can_be_used(client: Any) -> None:
+    for name in NAMES:
+        client.subscribe(name, "n = 1")
+        client.publish({"n": 1})
+        reading = client.messages(name)
+        assert next(reading).subscriptions == [name]
+        reading.close()
+        assert client.acknowledge(name, 0).depth == 1
+        assert client.unsubscribe(name) is True
+
+
 def test_addresses(make_client: Any, server: Running) -> None:
     with pytest.raises(fp.FencepostError, match="as in http"):
         make_client("localhost:8080")
-    with make_client(server.url + "/") as client:
+    with pytest.raises(fp.FencepostError, match="a key is"):
+        make_client(server.url, "fp_é")
+    with make_client(server.url + "/", " \n") as client:
         assert client.stats()["tenant"] == "default"
+
+
+def test_a_server_of_another_kind(make_client: Any) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Page) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        with make_client(f"http://127.0.0.1:{other.server_port}", patience_s=0) as client:
+            with pytest.raises(fp.RequestRefused, match="is no Fencepost server"):
+                client.subscribe("a", "n = 1")
+            with pytest.raises(fp.FencepostError):
+                next(client.messages("a"))
+        other.shutdown()
+        thread.join()
 
 
 def test_a_server_that_is_not_there(make_client: Any) -> None:

@@ -26,7 +26,10 @@ def socket_url(url: str, path: str, query: Mapping[str, str]) -> str:
 
 def headers_of(key: str | None) -> dict[str, str]:
     """What each request says."""
-    return {} if key is None else {"authorization": f"Bearer {key}"}
+    given = (key or "").strip()
+    if not given.isascii() or not given.isprintable():
+        raise FencepostError("a key is a text as in fp_..., as `fencepost keys add` printed it")
+    return {"authorization": f"Bearer {given}"} if given else {}
 
 
 def quoted(name: str) -> str:

@@ -21,6 +21,7 @@ from fencepost.client.values import (
     Subscribed,
     error_of,
     reason_of,
+    refused,
     rejected_of,
 )
 from fencepost.errors import ModelError
@@ -104,7 +105,7 @@ class Operations:
             request = Request(
                 "POST", "/v1/subscriptions", headers=_LINES, content=b"\n".join(part.lines)
             )
-            answer = json.loads((yield from self._asked(request)).body)
+            answer = yield from self._asked(request)
             done = Subscribed(
                 done.created + answer["created"],
                 done.replaced + answer["replaced"],
@@ -142,7 +143,7 @@ class Operations:
         after: str | None = ""
         while after is not None:
             request = Request("GET", "/v1/subscriptions", {**query, "after": after})
-            page = json.loads((yield from self._asked(request)).body)
+            page = yield from self._asked(request)
             for one in page["subscriptions"]:
                 yield Hand(one)
             after = page["next"]
@@ -184,7 +185,7 @@ class Operations:
                         done.accepted, done.messages, rejected, done.first, done.last
                     )
                 else:
-                    done = together(done, json.loads(self._checked(answer).body), part)
+                    done = together(done, self._parsed(answer), part)
         return done
 
     def messages(
@@ -215,7 +216,7 @@ class Operations:
 
     def acknowledge(self, subscriber: str, position: int) -> Steps[Read]:
         """Note that a subscriber has read all messages up to a position."""
-        answer = json.loads((yield from self._asked(acknowledging(subscriber, position))).body)
+        answer = yield from self._asked(acknowledging(subscriber, position))
         return Read(answer["acknowledged"], answer["depth"])
 
     def explain(self, id: str, event: Mapping[str, Any]) -> Steps[Reason]:
@@ -233,16 +234,16 @@ class Operations:
 
     def stats(self) -> Steps[dict[str, Any]]:
         """Numbers about the tenant, its index and its queues."""
-        return dict(json.loads((yield from self._asked(Request("GET", "/v1/stats"))).body))
+        return dict((yield from self._asked(Request("GET", "/v1/stats"))))
 
     # Requests
 
     def _json(self, method: str, path: str, body: Mapping[str, Any]) -> Steps[Any]:
         request = Request(method, path, headers=_JSON, content=json_line(body, 0))
-        return json.loads((yield from self._asked(request)).body)
+        return (yield from self._asked(request))
 
-    def _asked(self, request: Request) -> Steps[Answer]:
-        return self._checked((yield from self._outcome(request))[0])
+    def _asked(self, request: Request) -> Steps[Any]:
+        return self._parsed((yield from self._outcome(request))[0])
 
     def _outcome(self, request: Request) -> Steps[tuple[Answer | Lost, int]]:
         """What a request came to after as many tries as it took, and that number."""
@@ -256,6 +257,16 @@ class Operations:
                 return outcome, tries
             logger.warning("%s; trying again in %.1f s", error_of(outcome, self.server), wait)
             yield Wait(wait)
+
+    def _parsed(self, outcome: Answer | Lost) -> Any:
+        """What an answer holds."""
+        answer = self._checked(outcome)
+        try:
+            return json.loads(answer.body)
+        except ValueError:
+            raise refused(
+                answer.status, f"{self.server} answers, but is no Fencepost server"
+            ) from None
 
     def _checked(self, outcome: Answer | Lost) -> Answer:
         if isinstance(outcome, Lost) or outcome.status >= 300:

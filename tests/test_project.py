@@ -19,6 +19,8 @@ SHOWN_OUTPUT = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)  # a print, an
 
 # The public names, by hand: adding or removing one is a decision, so it shows up here.
 PUBLIC_NAMES = [
+    "AsyncClient",
+    "Client",
     "Composite",
     "DeliveryError",
     "Detection",
@@ -34,12 +36,14 @@ PUBLIC_NAMES = [
     "ModelError",
     "Notification",
     "Relation",
+    "RequestRefused",
     "Roaming",
     "SafeClient",
     "SafeRegion",
     "SafeRegions",
     "StoreError",
     "Tracker",
+    "Unreachable",
     "parse_ops4st",
     "parse_ops4st_event",
     "relate",

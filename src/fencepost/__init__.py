@@ -17,11 +17,14 @@ from fencepost.errors import (
     IndexingError,
     LanguageError,
     ModelError,
+    RequestRefused,
     StoreError,
+    Unreachable,
 )
 from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
+    from fencepost.client.clients import AsyncClient, Client
     from fencepost.composite.detection import Detection
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from fencepost.tracking.tracker import Tracker
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Composite",
     "DeliveryError",
     "Detection",
@@ -55,12 +60,14 @@ __all__ = [
     "ModelError",
     "Notification",
     "Relation",
+    "RequestRefused",
     "Roaming",
     "SafeClient",
     "SafeRegion",
     "SafeRegions",
     "StoreError",
     "Tracker",
+    "Unreachable",
     "parse_ops4st",
     "parse_ops4st_event",
     "relate",
@@ -73,6 +80,8 @@ __all__ = [
 ]
 
 _LOADED_WHEN_USED = {
+    "AsyncClient": "fencepost.client.clients",
+    "Client": "fencepost.client.clients",
     "Composite": "fencepost.composite.model",
     "Detection": "fencepost.composite.detection",
     "Detector": "fencepost.composite.detector",

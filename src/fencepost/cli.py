@@ -26,6 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 from typer.core import TyperGroup
 
+from fencepost.client import commands as client
 from fencepost.errors import FencepostError
 from fencepost.files import commands
 from fencepost.files.commands import AsJson
@@ -78,6 +79,11 @@ for command in (commands.index, commands.match, commands.explain, commands.stats
 app.add_typer(spark, name="spark", rich_help_panel=_MATCHING)
 app.command(rich_help_panel=_SERVING)(serving.serve)
 app.add_typer(serving.keys, name="keys", rich_help_panel=_SERVING)
+app.command(rich_help_panel=_SERVING)(client.publish)
+app.command(rich_help_panel=_SERVING)(client.subscribe)
+app.command(rich_help_panel=_SERVING)(client.tail)
+app.command("export", rich_help_panel=_SERVING)(client.export_backup)
+app.command("import", rich_help_panel=_SERVING)(client.import_backup)
 app.add_typer(bench, name="bench", rich_help_panel=_MACHINE)
 
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
@@ -177,6 +183,10 @@ def fencepost(
       fencepost serve --open      serve this machine, with a map to watch
       fencepost keys add --scope admin
                                   make a key, for a server that others reach
+      fencepost subscribe taxis "kind = 'taxi'" --subscriber me
+      fencepost tail me           show messages as they come
+      fencepost publish events.ndjson
+      fencepost export a.backup   back a server up; `fencepost import` restores
 
       fencepost demo              run the demonstration, written to demo-out/
       fencepost warmup            compile once, so that first calls are fast

@@ -7,14 +7,17 @@
     +-- IndexingError         an index that cannot be built, found or opened
     +-- StoreError            durable state that cannot be read or written
     +-- DeliveryError         a notification that cannot be handed over
+    +-- RequestRefused        what a server did not do for a client, and why
+    +-- Unreachable           a server that a client cannot reach
 
 A message says what was wrong, what was seen, and what to do about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class FencepostError(Exception):
@@ -85,3 +88,27 @@ class StoreError(FencepostError):
 
 class DeliveryError(FencepostError):
     """A notification that cannot be handed over."""
+
+
+class RequestRefused(FencepostError):
+    """What a server did not do for a client.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP: 401 or 403 a key that does not open it, 404 nothing there, 422 not usable, ...
+    problem : mapping
+        All that the server said (RFC 9457).
+    position : int or None
+        Where in an expression it goes wrong, in characters from 0, where known.
+    """
+
+    def __init__(self, detail: str, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.problem = problem
+        self.position: int | None = problem.get("position")
+
+
+class Unreachable(FencepostError):
+    """A server that a client cannot reach."""

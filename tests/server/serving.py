@@ -40,12 +40,12 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, **settings: Any) -> Iterator[Running]:
+def running(folder: Path, port: int = 0, **settings: Any) -> Iterator[Running]:
     """Serve a folder; with `open_access` unless said otherwise."""
     service = Service(Settings(folder, **{"open_access": True, **settings}))
     addresses: Queue[str] = Queue()
     server = Server(service, addresses.put)
-    socket = listen("127.0.0.1", 0)
+    socket = listen("127.0.0.1", port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
     try:

@@ -135,7 +135,7 @@ def index(
         gone = f" ({expired:,} expired already)" if expired else ""
         spent = f"{bytes_text(size)}, in {seconds:.1f} s"
         print_line(f"{count:,} subscriptions{gone}, {spent}; written to {out}")
-    _report(letters)
+    report(letters)
 
 
 def match(
@@ -261,7 +261,7 @@ def match(
             f"{done.seconds:.1f} s ({done.rate:,.0f} events a second)",
             err=True,
         )
-    _report(letters)
+    report(letters)
 
 
 def explain(
@@ -439,7 +439,7 @@ def _check_kept(stop_words: Path | None, space: Space, index: Path | None) -> No
         )
 
 
-def _report(letters: LetterBox) -> None:
+def report(letters: LetterBox) -> None:
     """Say what was set aside; exit code 3 where nobody asked for it to be kept."""
     if not letters.count:
         return

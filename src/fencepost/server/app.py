@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
-from fencepost.server import openapi, streams
+from fencepost.server import asyncapi, openapi, streams
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers import (
     admin,
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *endpoints.OPERATIONS,
     *admin.OPERATIONS,
 )
+_CLIENT = Path(__file__).parent / "static" / "client.js"
 _NOBODY = Caller(0, "", frozenset(), "")
 
 
@@ -66,6 +68,8 @@ def create_app(service: Service) -> Starlette:
             *_routes(),
             WebSocketRoute("/v1/subscribers/{id}/socket", streams.web_socket),
             Route("/openapi.json", _description),
+            Route("/asyncapi.json", _channels),
+            Route("/client.js", _javascript),
         ],
         lifespan=lifespan,
         middleware=[Middleware(AsSent)],
@@ -111,6 +115,16 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
 
 async def _description(_: Request) -> Response:
     return JSONResponse(openapi.description(OPERATIONS))
+
+
+async def _channels(request: Request) -> Response:
+    return JSONResponse(asyncapi.description(request.url.netloc))
+
+
+async def _javascript(_: Request) -> Response:
+    return FileResponse(
+        _CLIENT, media_type="text/javascript", headers={"cache-control": "no-cache"}
+    )
 
 
 async def _refused(_: Request, error: FencepostError) -> Response:

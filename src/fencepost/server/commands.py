@@ -12,7 +12,6 @@ from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
 from fencepost.model.space import Space
-from fencepost.model.times import format_instant
 
 if TYPE_CHECKING:
     from fencepost.store.keys import Key
@@ -149,6 +148,8 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
 
 
 def _shown(key: Key) -> dict[str, Any]:
+    from fencepost.model.times import format_instant
+
     return {
         "id": key.id,
         "tenant": key.tenant_name,

@@ -85,12 +85,18 @@ class Server(uvicorn.Server):
         )
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self._ready = ready
+        self._service = service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
         await super().startup(sockets)
         if self._ready is not None and sockets and not self.should_exit:
             self._ready(address(sockets[0]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End streams, which would go on for ever, and wait for the requests under way."""
+        self._service.hub.close_all()
+        await super().shutdown(sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -16,13 +16,14 @@ from fencepost.errors import FencepostError
 from fencepost.server.handlers.parameters import MOST, position_parameter
 from fencepost.server.handlers.subscribers import checked_position
 from fencepost.server.operations import Asked, Operation, named
-from fencepost.server.problems import Refusal
+from fencepost.server.problems import Refusal, refusal_of
 from fencepost.server.schemas import TEXT
 from fencepost.server.service import Service
 
 PROTOCOL = "fencepost"
 _HEARTBEAT_S = 15.0
-_REFUSED, _GOING_AWAY, _BAD_FRAME = 4400, 1001, 4422
+_REFUSED = 4000  # and the status that a request would have got
+_GOING_AWAY, _BAD_FRAME = 1001, _REFUSED + 422
 _LONGEST_FRAME = 4_096
 
 
@@ -89,7 +90,7 @@ async def web_socket(socket: WebSocket) -> None:
         _check_connections(service)
     except FencepostError as error:
         await socket.accept(PROTOCOL if PROTOCOL in offered else None)
-        await socket.close(_REFUSED, str(error)[:120])
+        await socket.close(_REFUSED + refusal_of(error).status, _reason(error))
         return
     await socket.accept(PROTOCOL if PROTOCOL in offered else None)
     connection = service.hub.open(subscriber, since)
@@ -100,12 +101,17 @@ async def web_socket(socket: WebSocket) -> None:
         pass
     except FencepostError as error:
         with suppress(RuntimeError):
-            await socket.close(_BAD_FRAME, str(error)[:120])
+            await socket.close(_BAD_FRAME, _reason(error))
     finally:
         service.hub.close(connection)
         sending.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await sending
+
+
+def _reason(error: FencepostError) -> str:
+    """What a frame that closes can hold of an error: 123 bytes."""
+    return str(error).encode()[:120].decode(errors="ignore")
 
 
 async def _send(socket: WebSocket, service: Service, connection: Connection) -> None:

@@ -1,0 +1,17 @@
+"""The two clients, or what to install for them."""
+
+from __future__ import annotations
+
+from fencepost.errors import FencepostError
+
+try:
+    from fencepost.client.awaiting import AsyncClient
+    from fencepost.client.blocking import Client
+except ModuleNotFoundError as error:
+    if error.name not in ("httpx", "websockets"):
+        raise
+    raise FencepostError(
+        f"clients need the package {error.name}; run: pip install 'fencepost[client]'"
+    ) from error
+
+__all__ = ["AsyncClient", "Client"]

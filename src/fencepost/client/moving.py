@@ -1,0 +1,98 @@
+"""Things that move and are published only when somebody may want to know.
+
+The server answers an event with a safe region: as long as the thing is in it and its attributes
+are what they were, its events match nothing. Regions are taken back over the same WebSocket, so
+they count only while it is open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fencepost.client.effects import Lost, Open, Receive, Steps, Transmit, Wait
+from fencepost.client.publishing import json_line
+from fencepost.client.retrying import Backoff, Patience, logger, may_be_tried_again
+from fencepost.client.values import error_of
+from fencepost.errors import RequestRefused
+from fencepost.saferegion.client import SafeClient
+
+PATH = "/v1/publish/socket"
+
+
+class Movers:
+    """The things that a client publishes about, over one WebSocket.
+
+    A frame out is `{"id", "key", "event"}`, and answered by one with the same id. What is taken
+    back comes unasked, as `{"withdrawn": key, "version"}`.
+    """
+
+    def __init__(self, server: str, patience: Patience) -> None:
+        self._server, self._patience = server, patience
+        self._safe: dict[str, SafeClient] = {}
+        self._frames = 0
+
+    def send(self, key: str, event: Mapping[str, Any]) -> Steps[bool]:
+        """Publish an event of a thing if it may matter to anybody; whether it was sent."""
+        body = json_line(event, 0).decode()
+        backoff = Backoff(self._patience)
+        while True:
+            lost: Lost | None = yield from self._caught_up()
+            if lost is not None:
+                self._safe.clear()
+                lost = yield Open(PATH)
+            if lost is None:
+                if not self._safe.setdefault(key, SafeClient()).should_send(event):
+                    return False
+                lost = yield from self._published(key, body)
+            if lost is None:
+                return True
+            self._safe.clear()
+            wait = backoff.failed() if may_be_tried_again(lost) else None
+            error = error_of(lost, self._server)
+            if wait is None:
+                raise error
+            logger.warning("%s; trying again in %.1f s", error, wait)
+            yield Wait(wait)
+
+    def forget(self, key: str) -> Steps[None]:
+        """Know nothing of a thing any more, here and on the server."""
+        if self._safe.pop(key, None) is not None:
+            yield Transmit(json.dumps({"forget": key}))
+
+    def _caught_up(self) -> Steps[Lost | None]:
+        """Take what the server has said in the meantime."""
+        while True:
+            frame: str | Lost | None = yield Receive(wait=False)
+            if frame is None or isinstance(frame, Lost):
+                return frame
+            self._heard(json.loads(frame))
+
+    def _published(self, key: str, body: str) -> Steps[Lost | None]:
+        """Send an event and take the answer to it."""
+        self._frames += 1
+        about = json.dumps({"id": self._frames, "key": key})
+        lost: Lost | None = yield Transmit(f'{about[:-1]}, "event": {body}}}')
+        if lost is not None:
+            return lost
+        while True:
+            frame: str | Lost = yield Receive()
+            if isinstance(frame, Lost):
+                return frame
+            given = json.loads(frame)
+            if given.get("id") == self._frames:
+                break
+            self._heard(given)
+        if "problem" in given:
+            problem = given["problem"]
+            raise RequestRefused(problem["detail"], problem["status"], problem)
+        if given.get("region") is not None:
+            self._safe[key].accept(json.dumps(given["region"]))
+        return None
+
+    def _heard(self, frame: Mapping[str, Any]) -> None:
+        """Take back a region if a frame says so."""
+        known = self._safe.get(frame.get("withdrawn", ""))
+        if known is not None:
+            known.withdraw(frame["version"])

@@ -1,0 +1,122 @@
+"""docs/server.md names all that there is, and what it shows runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from starlette.routing import Route, WebSocketRoute
+
+import fencepost as fp
+from fencepost import cli
+from fencepost.server.app import OPERATIONS, create_app
+from fencepost.server.asyncapi import CHANNELS
+from fencepost.server.settings import Limits, Settings
+from tests.client.test_restart import JAVASCRIPT, NO_NODE, NODE
+from tests.server.serving import Running
+
+PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+ADDRESS = "http://127.0.0.1:8080"
+SERVING = ("serve", "keys", "publish", "subscribe", "tail", "export", "import")
+
+
+def blocks(language: str) -> list[str]:
+    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+def test_every_operation_is_documented(operation: Any) -> None:
+    asked = re.escape(f"{operation.method} {operation.path}")
+    assert re.search(rf"(`|^){asked}(`| |\?)", PAGE, re.MULTILINE)
+
+
+def test_every_other_route_and_channel_is_documented(server: Running) -> None:
+    operations = {one.path for one in OPERATIONS}
+    routes = {
+        route.path.replace(":path", "")
+        for route in create_app(server.service).routes
+        if isinstance(route, Route | WebSocketRoute)
+    }
+    addresses = {one.address for one in CHANNELS if (one.address or "").startswith("/")}
+    missing = [
+        path for path in (routes | addresses) - operations if path and f"{path}`" not in PAGE
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_every_option_of_a_command_is_documented(name: str) -> None:
+    command: Any = typer.main.get_command(cli.app).commands[name]  # type: ignore[attr-defined]
+    commands = [*getattr(command, "commands", {"": command}).values()]
+    options = {
+        flag
+        for one in commands
+        for parameter in one.params
+        for flag in [*parameter.opts, *parameter.secondary_opts]
+        if flag.startswith("--") and flag != "--help"
+    }
+    assert options
+    assert [flag for flag in sorted(options) if not re.search(rf"{flag}\b", PAGE)] == []
+
+
+def test_every_setting_limit_and_metric_is_documented(server: Running) -> None:
+    names = [one.name for kind in (Settings, Limits) for one in fields(kind)]
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
+    server.http.put("/v1/subscriptions/a", json={"expression": "n = 1"})
+    server.http.post("/v1/events", json={"n": 1})
+    metrics = re.findall(r"^# TYPE (\w+)", server.http.get("/metrics").text, re.MULTILINE)
+    assert len(metrics) > 5
+    assert [name for name in metrics if f"`{name}`" not in PAGE] == []
+
+
+def test_every_method_of_the_clients_is_documented() -> None:
+    methods = {name for name in dir(fp.Client) if not name.startswith("_")} - {"close"}
+    assert [name for name in sorted(methods) if not re.search(rf"`(client\.)?{name}\b", PAGE)] == []
+
+
+def shown(output: str, block: str, call: str, comment: str) -> None:
+    """What calls print stands behind them."""
+    wanted = re.findall(rf"{call}\(.*\);?\s+{comment} (.*)$", block, re.MULTILINE)
+    assert wanted
+    lines = iter(output.splitlines())
+    assert all(any(line == one for line in lines) for one in wanted), output
+
+
+def test_python_examples_run(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, block in enumerate(blocks("python"), start=1):
+        code = block.replace(ADDRESS, server.url)
+        exec(compile(code, f"server.md, block {number}", "exec"), names)
+        shown(capsys.readouterr().out, block, "print", "#")
+
+
+@pytest.mark.skipif(NODE is None, reason=NO_NODE)
+def test_javascript_examples_run(server: Running, tmp_path: Path) -> None:
+    for block in blocks("js"):
+        code = block.replace("./client.js", str(JAVASCRIPT)).replace(ADDRESS, server.url)
+        ran = subprocess.run(
+            [str(NODE), "--input-type=module", "--eval", code],
+            capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
+        )  # fmt: skip
+        shown(ran.stdout, block, r"console\.log", "//")
+
+
+def test_commands_run(server: Running, tmp_path: Path) -> None:
+    start = f'set -e\nfencepost() {{ "{sys.executable}" -m fencepost.cli "$@"; }}\n'
+    environment = {**os.environ, "FENCEPOST_SERVER": server.url, "NO_COLOR": "1"}
+    for block in blocks("sh"):
+        ran = subprocess.run(
+            ["bash", "-c", start + block],
+            capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env=environment,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        assert "match" in ran.stdout

@@ -27,6 +27,7 @@ def stats(service: Service, caller: Caller) -> dict[str, Any]:
         "dead_letters": letters,
         "server": {**service.broker.counts},
         "index": questions.expressions.matcher.stats(),
+        "tracking": questions.tracked.stats(),
     }
 
 

@@ -1,64 +1,27 @@
 """The standing questions of one tenant, and what events answer of them.
 
 What only looks at one event at a time goes to a `Matcher`. Kinds of subscription that remember
-something are asked after it; each is an `Asking`.
+something are asked after it; each is a `Remembering`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.times import format_instant
+from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
 from fencepost.server.definitions import Definition
+from fencepost.server.settings import Limits
+from fencepost.server.tracked import Tracked
+from fencepost.store.state import Change
 
 MATCH = "match"
-
-
-class Found(NamedTuple):
-    """What a subscriber is to be told.
-
-    Attributes
-    ----------
-    row : int
-        The event, counted within those that were matched.
-    subscriber : str
-    type : str
-    data : str
-        JSON.
-    """
-
-    row: int
-    subscriber: str
-    type: str
-    data: str
-
-
-class Prepared(NamedTuple):
-    """A definition, and what it was compiled to."""
-
-    definition: Definition
-    compiled: Any
-
-
-class Asking(Protocol):
-    """Subscriptions of one kind."""
-
-    def prepare(self, definition: Definition) -> Any:
-        """Check and compile, in any thread; nothing is changed."""
-
-    def put(self, prepared: Sequence[Prepared]) -> None:
-        """Add or replace."""
-
-    def remove(self, id: str) -> None:
-        """Remove one that is there."""
-
-    def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
-        """What subscribers are to be told of events, by row; (row, reason) of those not usable."""
 
 
 class Expressions:
@@ -123,15 +86,19 @@ class Questions:
     Attributes
     ----------
     expressions : Expressions
+    tracked : Tracked
     subscribers : dict of str to int
         The numbers of those who were heard of.
     """
 
-    def __init__(self, space: str) -> None:
+    def __init__(self, space: str, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
         self.space = space
         self.expressions = Expressions(space)
+        self.tracked = Tracked(space, limits)
         self.subscribers: dict[str, int] = {}
-        self._asking: dict[str, Asking] = {"expression": self.expressions}
+        self._remembering: tuple[Remembering, ...] = (self.tracked,)
+        self._asking: dict[str, Asking] = {"expression": self.expressions, "track": self.tracked}
         self._kinds: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -177,11 +144,42 @@ class Questions:
             self._asking[kind].remove(id)
         return kind is not None
 
-    def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
-        """What subscribers are to be told of events, in the order of the events."""
-        found: list[Found] = []
-        for asking in self._asking.values():
-            found += asking.answer(events, bad)
-        if len(self._asking) > 1:
+    def answer(
+        self, events: Sequence[dict[str, Any]], bad: DeadLetters, first: int = 1
+    ) -> list[Found]:
+        """What subscribers are to be told of events, in the order of the events.
+
+        Parameters
+        ----------
+        bad : list
+            Collects (row, reason) of events that are not taken.
+        first : int
+            The position that the first of the others has in the log.
+        """
+        found = self.expressions.answer(events, bad)
+        remembering = [one for one in self._remembering if len(one)]
+        if remembering:
+            taken = arrived(events, bad, first)
+            for asking in remembering:
+                found += asking.answer(taken)
             found.sort(key=lambda one: one.row)
         return found
+
+    def after_changes(self) -> list[Found]:
+        """What subscribers are to be told after subscriptions were added or removed."""
+        return [found for one in self._remembering for found in one.after_changes()]
+
+    # What is remembered
+
+    def changes(self, position: int) -> list[Change]:
+        """What is to be written: all events up to a position were answered."""
+        return [change for one in self._remembering for change in one.changes(position)]
+
+    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+        """Know what was written, and what follows from the log since."""
+        for one in self._remembering:
+            one.restore(connection, tenant)
+
+    def needs_all(self, values: Mapping[str, object]) -> bool:
+        """Whether events like this must be sent wherever their object is."""
+        return any(one.needs_all(values) for one in self._remembering)

@@ -73,7 +73,7 @@ class Service:
         self.database = Database(settings.folder)
         try:
             self._settle_space()
-            self.broker = Broker(self.database, settings.space, clock)
+            self.broker = Broker(self.database, settings.space, clock, settings.limits)
         except BaseException:
             self.database.close()
             raise

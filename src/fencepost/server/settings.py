@@ -27,6 +27,10 @@ class Limits:
         WebSockets and server-sent events of a tenant at once.
     body_seconds : float
         In which a request must have come.
+    track_rules : int
+        Different sets of rules for tracked objects, of a tenant.
+    tracked_objects : int
+        Objects that are remembered under one of them; those beyond are not tracked.
     """
 
     body_bytes: int = 16 << 20
@@ -37,6 +41,8 @@ class Limits:
     burst: int = 200
     connections: int = 10_000
     body_seconds: float = 30.0
+    track_rules: int = 64
+    tracked_objects: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

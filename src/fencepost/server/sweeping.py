@@ -35,6 +35,8 @@ async def sweep_once(service: Service) -> bool:
     with service.database.reading() as connection:
         expired = subscriptions.expired_subscriptions(connection, now, _AT_ONCE)
         oldest = log.last_event_before(connection, before)
+    if any(questions.tracked.has_clocks() for _, questions in service.broker.all_questions()):
+        await service.changed(Writing.tick)
     if expired:
         await service.changed(lambda writing: _remove(writing, expired))
     forgotten = 0

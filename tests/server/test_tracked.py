@@ -170,7 +170,7 @@ def _walks(random: random.Random, count: int) -> Iterator[dict[str, Any]]:
         for axis in range(2):
             place[axis] += random.uniform(-6, 6) - 0.2 * (place[axis] - 10)
         late = random.choice([0.0, 0.0, 0.0, 1.5, 5.0])
-        yield at(second / 2 - late, *place, vehicle=key)
+        yield at(second / 2 - late, place[0], place[1], key)
         if random.random() < 0.1:
             yield random.choice([{"kind": "other"}, at(0, 0, vehicle=[1]), at(0, 0, vehicle=1.5)])
 

@@ -187,6 +187,12 @@ class Writing:
                 self.asked.add(tenant)
                 self.tell_found(tenant, questions.tracked.tick(self.now))
 
+    def keep_before(self, position: int) -> None:
+        """Have what is known written down before events up to a position go from the log."""
+        for tenant, questions in self.broker.all_questions():
+            questions.composites.keep_before(position)
+            self.asked.add(tenant)
+
     def subscriber(self, tenant: int, name: str) -> int:
         """The number of a subscriber, who need not have subscribed to anything."""
         questions = self.broker.questions(tenant)
@@ -208,6 +214,8 @@ class Broker:
     clock : callable
         The present in nanoseconds since 1970.
     limits : Limits, optional
+    lateness_s : float
+        How far behind the newest event another may be, to composites.
 
     Attributes
     ----------
@@ -225,11 +233,13 @@ class Broker:
         space: str,
         clock: Callable[[], int] = time.time_ns,
         limits: Limits | None = None,
+        lateness_s: float = 60.0,
     ) -> None:
         self.database = database
         self.space = space
         self.clock = clock
         self._limits = limits or Limits()
+        self._lateness_s = lateness_s
         self.counts = {"events": 0, "rejected": 0, "messages": 0, "commits": 0}
         self._tenants: dict[int, Questions] = {}
         self._listeners: list[Callable[[Committed], None]] = []
@@ -269,7 +279,7 @@ class Broker:
             self._tenants = fresh
 
     def _no_questions(self) -> Questions:
-        return Questions(self.space, self._limits)
+        return Questions(self.space, self._limits, self._lateness_s, self.clock)
 
     def questions(self, tenant: int) -> Questions:
         """The subscriptions of a tenant."""

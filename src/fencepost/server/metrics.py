@@ -28,6 +28,7 @@ def stats(service: Service, caller: Caller) -> dict[str, Any]:
         "server": {**service.broker.counts},
         "index": questions.expressions.matcher.stats(),
         "tracking": questions.tracked.stats(),
+        "composites": questions.composites.stats(),
     }
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fencepost.errors import ModelError
@@ -16,6 +17,7 @@ from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.times import format_instant
 from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
+from fencepost.server.composites import Composites
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.tracked import Tracked
@@ -87,18 +89,30 @@ class Questions:
     ----------
     expressions : Expressions
     tracked : Tracked
+    composites : Composites
     subscribers : dict of str to int
         The numbers of those who were heard of.
     """
 
-    def __init__(self, space: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        space: str,
+        limits: Limits | None = None,
+        lateness_s: float = 60.0,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
         limits = limits or Limits()
         self.space = space
         self.expressions = Expressions(space)
         self.tracked = Tracked(space, limits)
         self.subscribers: dict[str, int] = {}
-        self._remembering: tuple[Remembering, ...] = (self.tracked,)
-        self._asking: dict[str, Asking] = {"expression": self.expressions, "track": self.tracked}
+        self.composites = Composites(space, limits, lateness_s, clock)
+        self._remembering: tuple[Remembering, ...] = (self.tracked, self.composites)
+        self._asking: dict[str, Asking] = {
+            "expression": self.expressions,
+            "track": self.tracked,
+            "composite": self.composites,
+        }
         self._kinds: dict[str, str] = {}
 
     def __len__(self) -> int:

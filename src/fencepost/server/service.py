@@ -73,7 +73,9 @@ class Service:
         self.database = Database(settings.folder)
         try:
             self._settle_space()
-            self.broker = Broker(self.database, settings.space, clock, settings.limits)
+            self.broker = Broker(
+                self.database, settings.space, clock, settings.limits, settings.lateness_s
+            )
         except BaseException:
             self.database.close()
             raise

@@ -31,6 +31,14 @@ class Limits:
         Different sets of rules for tracked objects, of a tenant.
     tracked_objects : int
         Objects that are remembered under one of them; those beyond are not tracked.
+    composites : int
+        Of a tenant.
+    composite_members : int
+        Of one of them, those of composites within included.
+    live_members : int
+        Events that are kept for composites of a tenant, once for each part they can play.
+    detections_per_event : int
+        How many detections of a composite one event completes at most.
     """
 
     body_bytes: int = 16 << 20
@@ -43,6 +51,10 @@ class Limits:
     body_seconds: float = 30.0
     track_rules: int = 64
     tracked_objects: int = 1_000_000
+    composites: int = 10_000
+    composite_members: int = 8
+    live_members: int = 100_000
+    detections_per_event: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,9 @@ class Settings:
         Whether webhooks may go to private addresses.
     mqtt : str or None
         The broker, as host:port.
+    lateness_s : float
+        How far behind the newest event of its tenant another may be, by their own times, to be
+        joined with others by composites.
     limits : Limits
     """
 
@@ -72,4 +87,5 @@ class Settings:
     open_access: bool = False
     allow_private_webhooks: bool = False
     mqtt: str | None = None
+    lateness_s: float = 60.0
     limits: Limits = Limits()

@@ -57,6 +57,7 @@ def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
 
 
 def _forget(writing: Writing, up_to: int) -> int:
+    writing.keep_before(up_to)
     forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
     writing.recount = True
     return forgotten

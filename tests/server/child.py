@@ -47,4 +47,3 @@ class Child:
         self._process.wait(60)
         assert self._process.stdout is not None
         self._process.stdout.close()
-

@@ -143,7 +143,7 @@ def test_it_is_what_a_detector_finds_over_restarts_too(
     wanted: list[tuple[str, int, str]] = []
     there: set[str] = set()
     position = 0
-    ids: dict[object, int] = {}
+    ids: dict[Any, int] = {}
     events = _stream(chance, 240)
     for start in range(0, len(events), 40):
         with running(tmp_path, space=space) as server:
@@ -154,7 +154,7 @@ def test_it_is_what_a_detector_finds_over_restarts_too(
                     detector.remove(id)
                 elif id not in there and (not start or chance.random() < 0.7):
                     there.add(id)
-                    composite = {
+                    composite: dict[str, Any] = {
                         "members": {"a": "kind = 'taxi'", "b": "kind = 'rider'"},
                         "where": [f"DIST(a, b) < {chance.choice([5, 10, 15]) * unit}"],
                         "within_s": chance.choice([30, 120]),
@@ -164,14 +164,13 @@ def test_it_is_what_a_detector_finds_over_restarts_too(
             part = events[start : start + 40]
             for cut in range(0, len(part), 13):
                 publish(server, *part[cut : cut + 13])
-            for one in part:
+            for given in part:
                 position += 1
-                ids[one.get("id")] = position
-                found = detector.push(one, dead_letters=[])
-                wanted += sorted(
-                    (one.composite, position, repr(sorted(map(ids.get, one.members.values()))))
-                    for one in found
-                )
+                ids[given.get("id")] = position
+                found = detector.push(given, dead_letters=[])
+                for one in found:
+                    members = sorted(ids[member] for member in one.members.values())
+                    wanted.append((one.composite, position, repr(members)))
     with running(tmp_path, space=space) as server:
         got = [
             (one["subscription"], one["position"],
@@ -231,3 +230,14 @@ def test_composites_that_mean_nothing_are_refused(
     answer = plane.http.put("/v1/subscriptions/a", json={"composite": composite})
     assert answer.status_code == 422, answer.text
     assert said in answer.json()["detail"]
+
+
+def test_why_an_event_plays_a_part(plane: Running) -> None:
+    put(plane, "meet", PICK_UP)
+    publish(plane, event("taxi", 0, 0, 0))
+    found = plane.http.get("/v1/subscriptions/meet/explanation", params={"event": 1}).json()
+    assert found["matches"] is True
+    outcomes = {name: one["outcome"] for name, one in found["explanation"]["members"].items()}
+    assert outcomes == {"taxi": "true", "rider": "false"}
+    dog = {"event": event("dog", 0, 0, 0)}
+    assert not plane.http.post("/v1/subscriptions/meet/explanation", json=dog).json()["matches"]

@@ -241,3 +241,10 @@ def test_rules_that_mean_nothing_are_refused(plane: Running, rules: Any, said: s
     answer = plane.http.put("/v1/subscriptions/a", json=body)
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
+
+
+def test_why_a_position_is_in_a_fence(plane: Running) -> None:
+    track(plane, "depot", DEPOT, ENTER_EXIT)
+    found = plane.http.post("/v1/subscriptions/depot/explanation", json={"event": at(0, 20)})
+    assert found.json()["matches"] is False
+    assert "disjoint" in found.json()["text"]

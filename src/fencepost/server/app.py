@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from fencepost.errors import FencepostError
-from fencepost.server import openapi, streams
+from fencepost.server import openapi, publishing, streams
 from fencepost.server.handlers import admin, events, subscribers, subscriptions, trying
 from fencepost.server.operations import Asked, Operation
 from fencepost.server.problems import Refusal, refusal_of, response
@@ -26,6 +26,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *trying.OPERATIONS,
     *subscribers.OPERATIONS,
     *streams.OPERATIONS,
+    *publishing.OPERATIONS,
     *admin.OPERATIONS,
 )
 _NOBODY = Caller(0, "", frozenset(), "")
@@ -43,12 +44,14 @@ def create_app(service: Service) -> Starlette:
         finally:
             sweeping.cancel()
             service.hub.close_all()
+            app.state.publishers.close_all()
             await asyncio.to_thread(service.close)
 
     app = Starlette(
         routes=[
             *_routes(),
             WebSocketRoute("/v1/subscribers/{id:path}/socket", streams.web_socket),
+            WebSocketRoute("/v1/publish/socket", publishing.publish_socket),
             Route("/openapi.json", _description),
         ],
         lifespan=lifespan,
@@ -58,6 +61,7 @@ def create_app(service: Service) -> Starlette:
         },
     )
     app.state.service = service
+    app.state.publishers = publishing.Publishers(service)
     return app
 
 

@@ -116,6 +116,7 @@ class Writing:
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
         self.asked: set[int] = set()  # tenants whose questions were answered, or are others
+        self.changed: set[int] = set()  # those whose are others
 
     def tell(self, subscriber: int, type: str, data: str, event: int | None = None) -> None:
         """Add a message that no publication made."""
@@ -171,6 +172,7 @@ class Writing:
 
     def _tell_after_changes(self, tenant: int) -> None:
         self.asked.add(tenant)
+        self.changed.add(tenant)
         self.tell_found(tenant, self.broker.questions(tenant).after_changes())
 
     def tell_found(self, tenant: int, found: Iterable[Found]) -> None:
@@ -243,6 +245,8 @@ class Broker:
         self.counts = {"events": 0, "rejected": 0, "messages": 0, "commits": 0}
         self._tenants: dict[int, Questions] = {}
         self._listeners: list[Callable[[Committed], None]] = []
+        self._change_listeners: list[Callable[[set[int]], None]] = []
+        self._reload_listeners: list[Callable[[], None]] = []
         self._queue: deque[_Publication | _Change[Any]] = deque()
         self._waiting_events = 0
         self._wake = threading.Condition()
@@ -295,6 +299,14 @@ class Broker:
     def on_commit(self, listener: Callable[[Committed], None]) -> None:
         """Have a function called by the broker's thread after each commit, before answers."""
         self._listeners.append(listener)
+
+    def on_change(self, listener: Callable[[set[int]], None]) -> None:
+        """The same after subscriptions of some tenants changed."""
+        self._change_listeners.append(listener)
+
+    def on_reload(self, listener: Callable[[], None]) -> None:
+        """The same after a commit failed, and what is in memory was read anew."""
+        self._reload_listeners.append(listener)
 
     # What waits
 
@@ -389,9 +401,13 @@ class Broker:
                 if writing.last != self.last:
                     log.note_counters(writing.connection, writing.last)
         except BaseException as error:  # whatever it is, everybody in the group is told
-            for entry in group:
-                entry.done.set_exception(_as_refusal(error))
-            self._load()
+            try:
+                self._load()
+                for reloaded in self._reload_listeners:
+                    reloaded()
+            finally:
+                for entry in group:
+                    entry.done.set_exception(_as_refusal(error))
             return
         self._took_place(writing)
         for done, result, problem in results:
@@ -558,6 +574,9 @@ class Broker:
         self.counts["commits"] += 1
         self.counts["events"] += len(writing.committed.events)
         self.counts["messages"] += len(writing.committed.messages)
+        if writing.changed:
+            for changed in self._change_listeners:
+                changed(writing.changed)
         if writing.committed.messages or writing.committed.events:
             for listener in self._listeners:
                 listener(writing.committed)

@@ -134,7 +134,7 @@ class Composites:
         """What subscribers are to be told of events, by row."""
         row_at = {one.position: one.row for one in arrived}
         now = self._clock()
-        found: list[Found] = []
+        found: list[tuple[int, str, tuple[int, ...], Found]] = []
         for one in self._pushed(arrived):
             definition = self._definitions[one.composite]
             if definition.expires is not None and definition.expires <= now:
@@ -149,10 +149,12 @@ class Composites:
             }
             if "payload" in definition.asked:
                 data["payload"] = definition.asked["payload"]
-            row = row_at[max(_positions(members))]  # the one that made it complete
-            text = json.dumps(data, ensure_ascii=False)
-            found.append(Found(row, definition.subscriber, DETECTION, text))
-        return sorted(found)  # within an event, the order of a detector depends on its past
+            positions = tuple(_positions(members))
+            row = row_at[max(positions)]  # the one that made it complete
+            told = Found(row, definition.subscriber, DETECTION, json.dumps(data))
+            found.append((row, one.composite, positions, told))
+        # The order in which a detector finds what one event completes depends on its past.
+        return [told for *_, told in sorted(found)]
 
     def _pushed(self, arrived: Sequence[Arrived]) -> list[Detection]:
         """What events complete; those that the detector cannot use are counted only."""

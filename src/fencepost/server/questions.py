@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
@@ -82,6 +82,16 @@ class Expressions:
         return json.dumps(found, ensure_ascii=False)
 
 
+class Follower(Protocol):
+    """Who is told which subscriptions came, changed or went."""
+
+    def want(self, id: str, kind: str) -> None:
+        """One was added or replaced."""
+
+    def want_no_more(self, id: str) -> None:
+        """One went."""
+
+
 class Questions:
     """All subscriptions of a tenant, whatever their kind.
 
@@ -114,6 +124,7 @@ class Questions:
             "composite": self.composites,
         }
         self._kinds: dict[str, str] = {}
+        self._follower: Follower | None = None
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -138,24 +149,39 @@ class Questions:
             raise ModelError(f"this server answers no `{definition.kind}`")
         return Prepared(definition, asking.prepare(definition))
 
+    def kinds(self) -> list[tuple[str, str]]:
+        """The ids, and who answers each."""
+        return [*self._kinds.items()]
+
+    def followed_by(self, follower: Follower) -> None:
+        """Have somebody told of what is no plain expression, with the matcher's lock held."""
+        self._follower = follower
+
     def put(self, prepared: Iterable[Prepared]) -> None:
         """Add or replace."""
         by_kind: dict[str, list[Prepared]] = {}
-        for one in prepared:
-            kind = one.definition.kind
-            before = self._kinds.get(one.definition.id)
-            if before is not None and before != kind:
-                self._asking[before].remove(one.definition.id)
-            self._kinds[one.definition.id] = kind
-            by_kind.setdefault(kind, []).append(one)
-        for kind, those in by_kind.items():
-            self._asking[kind].put(those)
+        with self.expressions.matcher.lock:
+            for one in prepared:
+                id, kind = one.definition.id, one.definition.kind
+                before = self._kinds.get(id)
+                if before is not None and before != kind:
+                    self.remove(id)
+                self._kinds[id] = kind
+                by_kind.setdefault(kind, []).append(one)
+            for kind, those in by_kind.items():
+                self._asking[kind].put(those)
+                if self._follower is not None and kind != "expression":
+                    for one in those:
+                        self._follower.want(one.definition.id, kind)
 
     def remove(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        kind = self._kinds.pop(id, None)
-        if kind is not None:
-            self._asking[kind].remove(id)
+        with self.expressions.matcher.lock:
+            kind = self._kinds.pop(id, None)
+            if kind is not None:
+                self._asking[kind].remove(id)
+                if self._follower is not None:
+                    self._follower.want_no_more(id)
         return kind is not None
 
     def answer(

@@ -39,6 +39,8 @@ class Limits:
         Events that are kept for composites of a tenant, once for each part they can play.
     detections_per_event : int
         How many detections of a composite one event completes at most.
+    safe_regions : int
+        Of a tenant, that are remembered; those beyond are withdrawn.
     """
 
     body_bytes: int = 16 << 20
@@ -55,6 +57,7 @@ class Limits:
     composite_members: int = 8
     live_members: int = 100_000
     detections_per_event: int = 1_000
+    safe_regions: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.language.ast import And, Condition, IsNull, Not, Property
+from fencepost.language.parse import parse
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.model.raw_shapes import shown
@@ -77,19 +79,20 @@ class Group:
         return _OWNER + self.rules
 
     def needs_all(self, values: Mapping[str, object]) -> bool:
-        """Whether every event like this must be sent, wherever its object is.
-
-        What objects far from everything do changes nothing, but for rules that look at the way
-        between positions, at how long an object was silent, or at positions that came before.
-        """
-        names, tracker = self.tracker.names, self.tracker
-        if is_missing(values.get(names.key)) or is_missing(values.get(names.time)):
-            return False
-        if tracker.ways is not None or tracker.forgets or tracker.holds_back or self.refresh:
-            return True
-        key = values[names.key]
-        moving = tracker.objects.get(key) if isinstance(key, str | int) else None
+        """Whether every event like this must be sent, wherever its object is: it is in a fence."""
+        key = values.get(self.tracker.names.key)
+        moving = self.tracker.objects.get(key) if isinstance(key, str | int) else None
         return moving is not None and bool(moving.stays or moving.left)
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether what an object does far from every fence matters.
+
+        So it is where the way between two positions counts, how long an object was silent, in
+        which order positions come, or where it was last heard of.
+        """
+        tracker = self.tracker
+        return tracker.ways is not None or tracker.forgets or tracker.holds_back or self.refresh
 
     def push(self, values: Mapping[str, object]) -> list[Notification]:
         """What is to be told of an event; what is no position is counted only."""
@@ -240,7 +243,7 @@ class Tracked:
         return found
 
     def needs_all(self, values: Mapping[str, object]) -> bool:
-        """Whether every event like this must be sent, wherever its object is."""
+        """See `Remembering`."""
         return any(group.needs_all(values) for group in [*self._groups.values()])
 
     def _found(self, row: int, told: Iterable[Notification]) -> Iterator[Found]:
@@ -258,7 +261,7 @@ class Tracked:
                 data["payload"] = self._payloads[one.subscription]
             about = NO_EVENT if one.event is None else one.event[LOGGED]
             assert isinstance(about, int)
-            text = json.dumps(data, ensure_ascii=False)
+            text = json.dumps(data)
             yield Found(row, one.subscriber, NOTIFICATION, text, about)
 
     # State
@@ -287,9 +290,15 @@ class Tracked:
         """Where a subscription is matched."""
         return self._group_of[id].tracker.matcher
 
-    def key_of(self, id: str) -> str:
-        """The attribute that says which object it is that a subscription tracks."""
-        return self._group_of[id].tracker.names.key
+    def wanted(self, id: str) -> Condition:
+        """Which events must be sent for a subscription, while their object is in no fence."""
+        group = self._group_of[id]
+        # Which object it is must not change unheard.
+        has_key = Not(IsNull(Property(group.tracker.names.key)))
+        if group.wants_all:
+            return has_key
+        matcher = group.tracker.matcher
+        return And((parse(matcher.expression(id), space_of(self._space)), has_key))
 
     def stats(self) -> list[dict[str, Any]]:
         """Numbers about each set of rules."""

@@ -26,7 +26,7 @@ def to_json(kept: Kept) -> str:
         found["left"] = moving.left
     if kept.held:
         found["held"] = [[one.time, one.point, as_mapping(one.event)] for one in kept.held]
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(found, separators=(",", ":"))
 
 
 def of_json(text: str, key: Key, clock: int | None) -> Kept:

@@ -122,7 +122,9 @@ def _subscription(chance: random.Random, kind: str, unit: float) -> dict[str, An
     if kind == "cross":
         return {"expression": box, "track": {"key": "vehicle", "on": ["cross", "exit"]}}
     rules: dict[str, Any] = {"key": "vehicle", "on": ["enter", "exit", "inside"]}
-    more = chance.choice([{}, {"debounce_s": 2}, {"hysteresis": unit}, {"dwell_s": 3}])
+    more: dict[str, Any] = chance.choice(
+        [{}, {"debounce_s": 2}, {"hysteresis": unit}, {"dwell_s": 3}]
+    )
     rules |= more
     if "dwell_s" in more:
         rules["on"] = ["enter", "dwell", "outside"]
@@ -139,7 +141,7 @@ def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space
         fleet_of(filtered) as fleet,
     ):
         servers = (everything, filtered)
-        walks = {f"v{n}": [20.0, 20.0, "empty"] for n in range(4)}
+        walks: dict[str, list[Any]] = {f"v{n}": [20.0, 20.0, "empty"] for n in range(4)}
         there: set[str] = set()
         for step in range(STEPS):
             if step % 8 == 0:

@@ -119,12 +119,13 @@ def _subscription(chance: random.Random, kind: str, unit: float) -> dict[str, An
     if kind == "composite":
         members = {"a": state, "b": "state = 'empty' AND " + box}
         return {"composite": {"members": members, "where": ["DIST(a, b) < 1e7"], "within_s": 9}}
-    if kind == "cross":
-        return {"expression": box, "track": {"key": "vehicle", "on": ["cross", "exit"]}}
+    if kind == "watched":  # objects of such rules send everything
+        watched: dict[str, Any] = chance.choice(
+            [{"on": ["cross", "exit"]}, {"debounce_s": 2}, {"lateness_s": 1}, {"forget_after_s": 3}]
+        )
+        return {"expression": box, "track": {"key": "vehicle", **watched}}
     rules: dict[str, Any] = {"key": "vehicle", "on": ["enter", "exit", "inside"]}
-    more: dict[str, Any] = chance.choice(
-        [{}, {"debounce_s": 2}, {"hysteresis": unit}, {"dwell_s": 3}]
-    )
+    more: dict[str, Any] = chance.choice([{}, {"hysteresis": unit}, {"dwell_s": 3}])
     rules |= more
     if "dwell_s" in more:
         rules["on"] = ["enter", "dwell", "outside"]
@@ -146,7 +147,7 @@ def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space
         for step in range(STEPS):
             if step % 8 == 0:
                 # Rules that look at every position only towards the end.
-                kinds = ["plain", "track", "composite"] + ["cross"] * (step > STEPS - 60)
+                kinds = ["plain", "track", "composite"] + ["watched"] * (step > STEPS - 60)
                 for kind in kinds:
                     id = f"{kind} {chance.randrange(4)}"
                     body = _subscription(chance, kind, unit)

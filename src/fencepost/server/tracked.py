@@ -89,10 +89,12 @@ class Group:
         """Whether what an object does far from every fence matters.
 
         So it is where the way between two positions counts, how long an object was silent, in
-        which order positions come, or where it was last heard of.
+        which order positions come, or where it was when a subscription changed: with `debounce_s`
+        that is told at once, and what the object does by itself is not.
         """
         tracker = self.tracker
-        return tracker.ways is not None or tracker.forgets or tracker.holds_back or self.refresh
+        ordered = tracker.ways is not None or tracker.forgets or tracker.holds_back
+        return ordered or self.refresh or tracker.rules.debounce > 0
 
     def push(self, values: Mapping[str, object]) -> list[Notification]:
         """What is to be told of an event; what is no position is counted only."""

@@ -314,8 +314,8 @@ def test_a_new_detector_can_be_kept() -> None:
 
 
 def test_what_a_detector_refuses(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="project coordinates"):
-        Detector(space="wgs84")
+    with pytest.raises(ModelError, match="space must be one of"):
+        Detector(space="sphere")
     with pytest.raises(ModelError, match="lateness_s is finite and 0 or more; saw -1"):
         Detector(lateness_s=-1)
     with pytest.raises(ModelError, match="most_members is a whole number above 0; saw 0"):

@@ -14,6 +14,7 @@ from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
 from fencepost.model.raw_shapes import shown
+from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND, instant_of, parse_instant
 from fencepost.plan.values import is_missing
 
@@ -83,6 +84,25 @@ def locations_of(values: Iterable[object]) -> tuple[Hulls, dict[int, str]]:
     """The hulls of many locations, and why those that have none cannot be used."""
     raw = read_geometries(values)
     return _hulls_of(raw), {problem.row: str(problem) for problem in raw.problems}
+
+
+def check_location(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+    """Refuse the corners of a hull that the space does not have, or that go half round it."""
+    if space is not Space.WGS84:
+        return
+    far, high = space.limits
+    if np.abs(x).max() > far or np.abs(y).max() > high:
+        raise ModelError(f"the location of the event has {OUTSIDE}")
+    if is_too_wide(x):
+        raise ModelError(
+            "the location of the event has longitudes more than 180 degrees apart, so its hull is "
+            "not known; give one side of the antimeridian"
+        )
+
+
+def is_too_wide(x: NDArray[np.float64]) -> bool:
+    """Whether longitudes are so far apart that the shorter way may be the other one."""
+    return bool(x.max() - x.min() > 180.0)
 
 
 def _hulls_of(raw: RawShapes) -> Hulls:

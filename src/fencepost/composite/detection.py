@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import shapely
 
+from fencepost.composite.arrivals import is_too_wide
 from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.model.space import Space
 from fencepost.model.times import format_instant
 
 Points = tuple[tuple[float, float], ...]
@@ -28,6 +32,8 @@ class Detection:
         The times of its first and its last event, in nanoseconds since 1970.
     points : tuple of (x, y)
         Of all its members; their hull is its location.
+    space : Space
+        What these mean.
     """
 
     composite: str
@@ -36,6 +42,7 @@ class Detection:
     earliest: int
     latest: int
     points: Points
+    space: Space = Space.PLANAR
 
     @property
     def time(self) -> str:
@@ -44,10 +51,28 @@ class Detection:
 
     @property
     def geometry(self) -> dict[str, Any]:
-        """Its location, the hull of all points, as GeoJSON: a point, a line or a polygon."""
+        """Its location, the hull of all points, as GeoJSON: a point, a line or a polygon.
+
+        On the Earth, where they lie on both sides of the antimeridian, in two pieces.
+        """
         x, y = (np.array(values) for values in zip(*self.points, strict=True))
-        hull = hulls(Hulls(x, y, np.array([0, len(x)])))
-        return geometry_of(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
+        across = self.space is Space.WGS84 and is_too_wide(x)
+        east = np.where(x < 0.0, x + 360.0, x) if across else x
+        across = across and not is_too_wide(east)
+        hull = hulls(Hulls(east if across else x, y, np.array([0, len(x)])))
+        found = geometry_of(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
+        return _cut(found) if across else found
+
+
+def _cut(geometry: dict[str, Any]) -> dict[str, Any]:
+    """A geometry whose longitudes go on beyond 180, cut there."""
+    whole = shapely.from_geojson(json.dumps(geometry))
+    west = shapely.intersection(whole, shapely.box(0.0, -90.0, 180.0, 90.0))
+    east = shapely.intersection(whole, shapely.box(180.0, -90.0, 360.0, 90.0))
+    moved = shapely.transform(east, lambda points: points - [360.0, 0.0])
+    both = [one for one in (west, moved) if one.geom_type == whole.geom_type]
+    found: dict[str, Any] = json.loads(shapely.to_geojson(shapely.union_all(both)))
+    return found
 
 
 def geometry_of(corners: Points) -> dict[str, Any]:

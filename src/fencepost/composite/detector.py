@@ -15,14 +15,16 @@ from fencepost.composite.arrivals import (
     LONGEST,
     MOST_TIME,
     Names,
+    check_location,
     id_of,
+    is_too_wide,
     location_of,
     nanoseconds,
     time_of,
 )
 from fencepost.composite.conditions import MemberCondition
 from fencepost.composite.detection import Detection, Points
-from fencepost.composite.joining import EVERYWHERE, Join, Put, reach
+from fencepost.composite.joining import EVERYWHERE, Join, Put, in_degrees, reach
 from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.composite.model import Composite
@@ -34,7 +36,7 @@ from fencepost.model.event import attributes
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space, space_of
 
-_COUNTED = ("events", "late", "detections", "expired", "crowded_out")
+_COUNTED = ("events", "late", "detections", "expired", "crowded_out", "cut_short", "too_wide")
 LATE = "too late: {:,.3f} s behind the newest event, and the lateness is {:,.3f} s"
 
 
@@ -50,12 +52,14 @@ class _Pool(NamedTuple):
         What is asked of them and constants.
     users : list of (Join, int)
         In which parts of which joins.
+    space : Space
     """
 
     number: int
     atom: str | None
     tests: tuple[MemberCondition, ...]
     users: list[tuple[Join, int]]
+    space: Space
 
     def takes(self, x: Floats, y: Floats) -> bool:
         """Whether a hull with these corners is where it should be."""
@@ -65,7 +69,7 @@ class _Pool(NamedTuple):
         for test in self.tests:
             left = here if isinstance(test.left, str) else test.left
             right = here if isinstance(test.right, str) else test.right
-            if not holds(test.asked, left, right):
+            if not holds(test.asked, left, right, self.space):
                 return False
         return True
 
@@ -90,8 +94,11 @@ class Detector:
     most_members : int, optional
         How many events, each counted once for every part it can play, are kept at most. Beyond
         that, those that would go next go first. No limit if left out.
-    space : {"planar"}
-        What coordinates mean. Distances are in their unit.
+    space : {"planar", "wgs84"}
+        What coordinates mean. Distances are in their unit, or in metres on the ellipsoid.
+    most_found : int, optional
+        How many detections of a composite one event completes at most, so that one of many
+        members that fit everywhere does not stop the others. No limit if left out.
 
     Notes
     -----
@@ -126,20 +133,19 @@ class Detector:
         id: str = "id",
         most_members: int | None = None,
         space: str = "planar",
+        most_found: int | None = None,
     ) -> None:
-        if space_of(space) is not Space.PLANAR:
-            raise ModelError(
-                f"composites are joined in the plane; saw space={space!r:.40}; project coordinates "
-                "to metres first"
-            )
-        if most_members is not None and not _is_count(most_members):
-            raise ModelError(f"most_members is a whole number above 0; saw {shown(most_members)}")
+        for name, most in (("most_members", most_members), ("most_found", most_found)):
+            if most is not None and not _is_count(most):
+                raise ModelError(f"{name} is a whole number above 0; saw {shown(most)}")
+        self._space = space_of(space)
+        self._most_found = most_found
         self._lateness = nanoseconds(lateness_s, "lateness_s")
         self._lateness_s = float(lateness_s)
         self._names = Names(time, geometry, id)
         self._most = most_members
         self._lock = RLock()
-        self._matcher = Matcher()
+        self._matcher = Matcher(space)
         self._live = LiveMembers()
         self._joins: dict[str, list[Join]] = {}
         self._atoms: dict[Condition, str] = {}
@@ -184,7 +190,7 @@ class Detector:
         parent: tuple[Join, int] | None,
         joins: list[Join],
     ) -> None:
-        join = Join.of(composite, within, since, parent)
+        join = Join.of(composite, within, since, parent, self._space, self._most_found)
         joins.append(join)
         for part, (name, member) in enumerate(composite.members.items()):
             constants = join.of_constants(name)
@@ -225,8 +231,8 @@ class Detector:
     def _new_pool(
         self, atom: str | None, constants: tuple[MemberCondition, ...], width: float
     ) -> _Pool:
-        number = self._live.new_pool(0.0 if width == EVERYWHERE else width)
-        pool = _Pool(number, atom, constants, [])
+        number = self._live.new_pool(0.0 if width == EVERYWHERE else in_degrees(self._space, width))
+        pool = _Pool(number, atom, constants, [], self._space)
         self._by_number[number] = pool
         return pool
 
@@ -290,6 +296,7 @@ class Detector:
                 if pools:
                     hull = location_of(given.get(self._names.geometry), self._names.geometry)
                     x, y = hull.x, hull.y
+                    check_location(self._space, x, y)
             except FencepostError as error:
                 if dead_letters is None:
                     raise
@@ -308,7 +315,7 @@ class Detector:
             that cannot be used refuses the whole table.
         """
         with self._lock:
-            events, bad = arrivals(table, self._matcher, self._names)
+            events, bad = arrivals(table, self._matcher, self._names, self._space)
             if bad and dead_letters is None:
                 first = "; ".join(f"row {row}: {why}" for row, why in sorted(bad)[:10])
                 raise ModelError(f"{len(bad)} events cannot be used, so none was: {first}")
@@ -383,7 +390,8 @@ class Detector:
         for item, own in waiting:  # which grows by the composites within others
             for pool in own:
                 for join, part in pool.users:
-                    put = join.found(live, part, item)
+                    put, whole = join.found(live, part, item)
+                    self._counts["cut_short"] += not whole
                     if not len(put.items):
                         continue
                     if join.parent is None:
@@ -432,6 +440,7 @@ class Detector:
                 earliest,
                 latest,
                 tuple(chain.from_iterable(points[item] for item in row)),
+                self._space,
             )
 
     def _detected_within(
@@ -442,7 +451,9 @@ class Detector:
         together = live.hulls_together(put.items)
         for k, (row, earliest, latest) in enumerate(_rows(put)):
             x, y = (one[together.start[k] : together.start[k + 1]] for one in together[:2])
-            if pool.takes(x, y):
+            if self._space is Space.WGS84 and is_too_wide(x):
+                self._counts["too_wide"] += 1
+            elif pool.takes(x, y):
                 events = tuple(chain.from_iterable(live.events[item] for item in row))
                 members = self._members(join, row)
                 yield live.put(x, y, earliest, latest, members, events), (pool,)
@@ -456,7 +467,9 @@ class Detector:
 
         `live`: events and composites within others that are kept, counted once for each part they
         can play; `expired`: those that no event could be joined with any more; `crowded_out`: those
-        that went before because of `most_members`.
+        that went before because of `most_members`; `cut_short`: events that would have completed
+        more than `most_found` detections; `too_wide`: detections of composites within others that
+        play no part, as they reach half round the Earth.
         """
         with self._lock:
             return {
@@ -465,6 +478,11 @@ class Detector:
                 "live": len(self._live),
                 "bytes": self._live.nbytes,
             }
+
+    @property
+    def live(self) -> int:
+        """How many are kept, counted once for each part they can play."""
+        return len(self._live)
 
     # Keeping
 
@@ -479,6 +497,8 @@ class Detector:
                 "lateness_s": self._lateness_s,
                 "names": [*self._names],
                 "most_members": self._most,
+                "most_found": self._most_found,
+                "space": self._space.value,
                 "newest": self._newest,
                 "next": self._next,
                 "counts": self._counts,
@@ -492,8 +512,13 @@ class Detector:
         return [*dict.fromkeys(used)]
 
     @classmethod
-    def from_bytes(cls, state: bytes) -> Detector:
+    def from_bytes(cls, state: bytes, **changed: Any) -> Detector:
         """A detector that goes on where the one that gave these bytes was.
+
+        Parameters
+        ----------
+        changed
+            `lateness_s`, `most_members` or `most_found`, where they are others from now on.
 
         Raises
         ------
@@ -502,13 +527,9 @@ class Detector:
         """
         facts, items = keeping.of_bytes(state)
         time, geometry, id = facts["names"]
-        found = cls(
-            lateness_s=facts["lateness_s"],
-            time=time,
-            geometry=geometry,
-            id=id,
-            most_members=facts["most_members"],
-        )
+        kept = {name: facts[name] for name in ("lateness_s", "most_members", "most_found")}
+        space = facts["space"]
+        found = cls(time=time, geometry=geometry, id=id, space=space, **{**kept, **changed})
         for entry in facts["composites"]:
             found._add(Composite.from_json(entry["composite"]), entry["since"])
         found._newest, found._next = facts["newest"], facts["next"]

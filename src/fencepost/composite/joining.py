@@ -17,11 +17,15 @@ from fencepost.composite.conditions import MemberCondition
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
+from fencepost.kernels.geodesic import SHORTEST_RADIUS
+from fencepost.kernels.geodesic_box import reach as boxes_within
 from fencepost.kernels.members import Asked as AskedOfPool
 from fencepost.language.ast import Compare
 from fencepost.language.ops4st.tree import Asked, Place
+from fencepost.model.space import Space
 
 EVERYWHERE = float("inf")
+_PAIRS = 1 << 20  # looked at together, where there is a most that may be found
 
 
 def reach(asked: Asked) -> float:
@@ -32,6 +36,11 @@ def reach(asked: Asked) -> float:
     if asked.compare in (Compare.GT, Compare.GE):
         return EVERYWHERE
     return float(np.nextafter(asked.distance + asked.tolerance, np.inf))
+
+
+def in_degrees(space: Space, distance: float) -> float:
+    """About how far that is in the unit of coordinates."""
+    return float(np.degrees(distance / SHORTEST_RADIUS)) if space is Space.WGS84 else distance
 
 
 class Step(NamedTuple):
@@ -79,6 +88,9 @@ class Join:
         By part.
     steps : list of tuple of Step
         By the part that comes last.
+    space : Space
+    most : int, optional
+        How many rows are put together at most.
     """
 
     composite: Composite
@@ -88,10 +100,18 @@ class Join:
     pools: list[int]
     steps: list[tuple[Step, ...]]
     has_parts_within: bool
+    space: Space
+    most: int | None
 
     @classmethod
     def of(
-        cls, composite: Composite, within: int, since: int, parent: tuple[Join, int] | None
+        cls,
+        composite: Composite,
+        within: int,
+        since: int,
+        parent: tuple[Join, int] | None,
+        space: Space = Space.PLANAR,
+        most: int | None = None,
     ) -> Join:
         """How a composite is joined; its pools are to be named."""
         names = [*composite.members]
@@ -103,14 +123,14 @@ class Join:
         ]
         steps = [_steps(last, len(names), between) for last in range(len(names))]
         nested = any(isinstance(one, Composite) for one in composite.members.values())
-        return cls(composite, within, since, parent, [], steps, nested)
+        return cls(composite, within, since, parent, [], steps, nested, space, most)
 
     def of_constants(self, name: str) -> tuple[MemberCondition, ...]:
         """The conditions of a part and a constant."""
         return tuple(one for one in self.composite.where if one.names == (name,))
 
-    def found(self, live: LiveMembers, last: int, item: int) -> Put:
-        """Everything that a new item, in the part `last`, makes complete with what is live."""
+    def found(self, live: LiveMembers, last: int, item: int) -> tuple[Put, bool]:
+        """What a new item, in the part `last`, makes complete with what is live; whether all."""
         own = live.arrays.items[item]
         put = Put(
             np.full((1, len(self.pools)), item, np.int64),
@@ -118,24 +138,40 @@ class Join:
             own["latest"][None],
         )
         bound = [last]
+        whole = True
         for step in self.steps[last]:
             if not len(put.items):
                 break
-            put = self._extended(live, put, step, bound)
+            if self.most is None:
+                put = self._extended(live, put, step, bound)
+            else:
+                put, all_of_them = self._extended_at_most(live, put, step, bound, self.most)
+                whole = whole and all_of_them
             bound.append(step.part)
-        return put
+        return put, whole
+
+    def _extended_at_most(
+        self, live: LiveMembers, put: Put, step: Step, bound: list[int], most: int
+    ) -> tuple[Put, bool]:
+        """The same as `_extended`, up to so many rows, with bounded room."""
+        width = max(1, _PAIRS // max(len(live), 1))
+        found: list[Put] = []
+        count = 0
+        for start in range(0, len(put.items), width):
+            part = Put(*(one[start : start + width] for one in put))
+            found.append(self._extended(live, part, step, bound))
+            count += len(found[-1].items)
+            if count > most:
+                break
+        together = Put(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return Put(*(one[:most] for one in together)), count <= most
 
     def _extended(self, live: LiveMembers, put: Put, step: Step, bound: list[int]) -> Put:
-        everywhere = step.reach == EVERYWHERE
-        asked = AskedOfPool(
-            self.pools[step.part],
-            everywhere,
-            0.0 if everywhere else step.reach,
-            self.within,
-            self.since,
-        )
         anchors = np.ascontiguousarray(put.items[:, step.anchor])
-        rows, new = live.find(asked, anchors, put.earliest, put.latest)
+        if self.space is Space.WGS84 and 0.0 < step.reach < EVERYWHERE:
+            rows, new = self._found_in_degrees(live, put, step, anchors)
+        else:
+            rows, new = self._found_near(live, put, step, anchors, step.reach)
         if not len(rows):
             return Put(put.items[:0], put.earliest[:0], put.latest[:0])
         if len(bound) > 1 or self.has_parts_within:
@@ -144,8 +180,8 @@ class Join:
         for test, left, right in step.tests:
             if not len(rows):
                 break
-            pair = [new if part == step.part else put.items[rows, part] for part in (left, right)]
-            kept = related(live, test, *pair)
+            a, b = (new if part == step.part else put.items[rows, part] for part in (left, right))
+            kept = related(live, test, a, b, self.space)
             rows, new = rows[kept], new[kept]
         items = put.items[rows]
         items[:, step.part] = new
@@ -155,6 +191,41 @@ class Join:
             np.minimum(put.earliest[rows], times["earliest"]),
             np.maximum(put.latest[rows], times["latest"]),
         )
+
+    def _found_near(
+        self, live: LiveMembers, put: Put, step: Step, anchors: Items, reach: float
+    ) -> tuple[Items, Items]:
+        """Rows, and items whose boxes are within reach of the anchors of these."""
+        everywhere = reach == EVERYWHERE
+        asked = AskedOfPool(
+            self.pools[step.part],
+            everywhere,
+            0.0 if everywhere else reach,
+            self.within,
+            self.since,
+        )
+        return live.find(asked, anchors, put.earliest, put.latest)
+
+    def _found_in_degrees(
+        self, live: LiveMembers, put: Put, step: Step, anchors: Items
+    ) -> tuple[Items, Items]:
+        """The same for metres: by boxes in degrees, or everywhere round a pole or beyond 180."""
+        own = live.arrays.items[anchors]
+        boxes = np.column_stack([own[name] for name in ("x0", "y0", "x1", "y1")])
+        reached = boxes_within(boxes, np.full(len(boxes), step.reach))
+        low, high = boxes[:, :2] - reached[:, 0, :2], reached[:, 0, 2:] - boxes[:, 2:]
+        degrees = np.maximum(low, high).max(1)
+        wide = (reached[:, 1, 0] <= reached[:, 1, 2]) | (np.abs(reached[:, 0, ::2]) >= 180.0).any(1)
+        wide |= (np.abs(reached[:, 0, 1::2]) >= 90.0).any(1)
+        found: list[tuple[Items, Items]] = []
+        for chosen, reach in ((~wide, degrees), (wide, None)):
+            if chosen.any():
+                some = Put(*(one[chosen] for one in put))
+                at = EVERYWHERE if reach is None else float(np.nextafter(reach[chosen].max(), 360))
+                rows, new = self._found_near(live, some, step, anchors[chosen], at)
+                found.append((np.flatnonzero(chosen)[rows], new))
+        rows, new = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return rows, new
 
     def _apart(self, live: LiveMembers, items: Items, new: Items) -> NDArray[np.bool_]:
         """Where the new item shares no event with those that are there."""

@@ -16,7 +16,7 @@ from fencepost.errors import StoreError
 from fencepost.kernels.members import LIVE
 
 _META = b"fencepost.detector"
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = pa.schema(
     [
         ("earliest", pa.int64()),

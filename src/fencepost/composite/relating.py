@@ -8,21 +8,28 @@ from numpy.typing import NDArray
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.kernels.calipers import DISJOINT, IN
+from fencepost.kernels.geodesic import geodesic
+from fencepost.kernels.geodesic_shapes import ERROR
 from fencepost.kernels.members import centroids_of, distances_of, relations_of
 from fencepost.language.ast import Compare
 from fencepost.language.ops4st.tree import Asked, Place
+from fencepost.model.space import Space
 
 Mask = NDArray[np.bool_]
 Bounds = NDArray[np.float64]
 
 
-def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
+def related(
+    live: LiveMembers, asked: Asked, left: Items, right: Items, space: Space = Space.PLANAR
+) -> Mask:
     """For each pair of items whether it is related as asked; of IN, the left lies in the right."""
     if asked.place in (Place.IN, Place.OVLP):
         codes = np.empty(len(left), np.uint8)
         relations_of(live.handle, left, right, codes)
         found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
         return found
+    if space is Space.WGS84:
+        return _related_in_metres(live, asked, left, right)
     if asked.place is Place.SPL:
         low, high = _between_centroids(live, left, right)
     else:
@@ -36,6 +43,24 @@ def related(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
             a, b = (Location([live.corners(int(items[k]))]) for items in (left, right))
             yes[k] = holds(asked, a, b)
     return yes
+
+
+def _related_in_metres(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
+    """The same for distances on the ellipsoid; of two points, most often their distance decides."""
+    least, most = _bounds(asked)
+    found = np.empty(len(left), bool)
+    for k, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        one, other = live.corners(a), live.corners(b)
+        if len(one) == len(other) == 1:
+            metres = geodesic(one[0, 0], one[0, 1], other[0, 0], other[0, 1])[0]
+            if least + ERROR < metres < most - ERROR:
+                found[k] = True
+                continue
+            if metres < least - ERROR or metres > most + ERROR:
+                found[k] = False
+                continue
+        found[k] = holds(asked, Location([one]), Location([other]), Space.WGS84)
+    return found
 
 
 def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.composite.arrivals import Names, id_of, locations_of, time_of
+from fencepost.composite.arrivals import Names, check_location, id_of, locations_of, time_of
 from fencepost.errors import ModelError
 from fencepost.match.batch import as_arrow
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
+from fencepost.model.space import Space
 from fencepost.plan.values import is_missing
 
 
@@ -43,7 +44,9 @@ class Arrival(NamedTuple):
     y: NDArray[np.float64]
 
 
-def arrivals(table: object, matcher: Matcher, names: Names) -> tuple[list[Arrival], DeadLetters]:
+def arrivals(
+    table: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
+) -> tuple[list[Arrival], DeadLetters]:
     """The events of a table that can be used, in order; and why the others cannot."""
     columns = _columns(table, names)
     letters: DeadLetters = []
@@ -64,6 +67,12 @@ def arrivals(table: object, matcher: Matcher, names: Names) -> tuple[list[Arriva
     hull, problems = locations_of(columns.locations(playing))
     bounds = {row: slice(*hull.start[k : k + 2]) for k, row in enumerate(playing)}
     nowhere = slice(0, 0)
+    for k, row in enumerate(playing):
+        if k not in problems:
+            try:
+                check_location(space, hull.x[bounds[row]], hull.y[bounds[row]])
+            except ModelError as error:
+                problems[k] = str(error)
     for k, reason in problems.items():
         reasons[playing[k]] = reason
         del known[playing[k]]

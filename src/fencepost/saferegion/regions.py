@@ -110,6 +110,7 @@ class SafeRegions:
         self._version = 0
         self._numbers = count(1)
         self._composites: dict[str, tuple[Filter, ...]] = {}
+        self._names_of_composites: frozenset[str] | None = frozenset()
         self._lock = matcher.lock
         self._nearby = Nearby(position, self._changing, matcher, self._filters_of)
         with self._lock:
@@ -188,12 +189,14 @@ class SafeRegions:
         found = tuple(one for member in members for one in filters(member, space))
         with self._lock:
             self._composites[name] = found
+            self._names_of_composites = None
             self._put([_OF_COMPOSITE + name])
 
     def want_no_more(self, name: str) -> None:
         """Take back what was given to `want`."""
         with self._lock:
             if self._composites.pop(name, None) is not None:
+                self._names_of_composites = None
                 self._version += 1
                 self._nearby.remove(_OF_COMPOSITE + name)
 
@@ -286,13 +289,15 @@ class SafeRegions:
         return (region if useful else nowhere), fixed
 
     def _composite_names(self) -> frozenset[str]:
-        return frozenset(
-            name
-            for key in self._composites
-            for want in self._nearby.wants(_OF_COMPOSITE + key)
-            if want is not None
-            for name in want.names
-        )
+        if self._names_of_composites is None:
+            self._names_of_composites = frozenset(
+                name
+                for key in self._composites
+                for want in self._nearby.wants(_OF_COMPOSITE + key)
+                if want is not None
+                for name in want.names
+            )
+        return self._names_of_composites
 
     def _clearing(
         self, x: float, y: float, fixed: Mapping[str, object]

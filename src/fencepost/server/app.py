@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
-from fencepost.server import asyncapi, openapi, streams
+from fencepost.server import asyncapi, openapi, publishing, streams
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers import (
     admin,
@@ -38,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *subscribers.OPERATIONS,
     *streams.OPERATIONS,
     *endpoints.OPERATIONS,
+    *publishing.OPERATIONS,
     *admin.OPERATIONS,
 )
 _CLIENT = Path(__file__).parent / "static" / "client.js"
@@ -58,6 +59,7 @@ def create_app(service: Service) -> Starlette:
         finally:
             sweeping.cancel()
             service.hub.close_all()
+            app.state.publishers.close_all()
             await delivering.stop()
             if service.broker.has_read:
                 await service.done(service.broker.keep_read())
@@ -67,6 +69,7 @@ def create_app(service: Service) -> Starlette:
         routes=[
             *_routes(),
             WebSocketRoute("/v1/subscribers/{id}/socket", streams.web_socket),
+            WebSocketRoute("/v1/publish/socket", publishing.publish_socket),
             Route("/openapi.json", _description),
             Route("/asyncapi.json", _channels),
             Route("/client.js", _javascript),
@@ -80,6 +83,7 @@ def create_app(service: Service) -> Starlette:
     )
     app.state.service = service
     app.state.delivering = delivering
+    app.state.publishers = publishing.Publishers(service)
     return app
 
 

@@ -14,14 +14,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fencepost.errors import FencepostError, StoreError
 from fencepost.match.matcher import DeadLetters
+from fencepost.server.asking import ITS_OWN, NO_EVENT, Found, Prepared
 from fencepost.server.definitions import Definition
-from fencepost.server.questions import Prepared, Questions
-from fencepost.store import endpoints, log, subscriptions
+from fencepost.server.questions import Questions
+from fencepost.server.settings import Limits
+from fencepost.store import endpoints, log, state, subscriptions
 from fencepost.store.database import Database
 from fencepost.store.log import Counters, NewMessage
 
@@ -113,13 +116,18 @@ class Writing:
         self.committed = Committed([], [])
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
+        self.asked: set[int] = set()  # tenants whose questions were answered, or are others
+        self.changed: set[int] = set()  # those whose are others
 
     def tell(self, subscriber: int, type: str, data: str, event: int | None = None) -> None:
         """Add a message that no publication made."""
         self.last = self.last._replace(message=self.last.message + 1)
         message = NewMessage(subscriber, self.last.message, self.now, event, type, data)
         log.append_messages(self.connection, [message])
-        self.committed.messages.append(Handed(message, None))
+        found = None
+        if event is not None:
+            found = log.event(self.connection, self.broker.names[subscriber][0], event)
+        self.committed.messages.append(Handed(message, None if found is None else found[1]))
 
     def acknowledge(self, read: Mapping[int, int]) -> None:
         """Note up to which position subscribers have read; beyond the last means the last."""
@@ -149,6 +157,7 @@ class Writing:
         ]
         subscriptions.put_subscriptions(self.connection, tenant, rows, self.now, self.last.event)
         questions.put(chosen)
+        self._tell_after_changes(tenant)
         return new
 
     def remove(self, tenant: int, ids: Iterable[str]) -> list[str]:
@@ -158,7 +167,33 @@ class Writing:
         subscriptions.remove_subscriptions(self.connection, tenant, there)
         for id in there:
             questions.remove(id)
+        self._tell_after_changes(tenant)
         return there
+
+    def _tell_after_changes(self, tenant: int) -> None:
+        self.asked.add(tenant)
+        self.changed.add(tenant)
+        self.tell_found(tenant, self.broker.questions(tenant).after_changes())
+
+    def tell_found(self, tenant: int, found: Iterable[Found]) -> None:
+        """Add messages that no event just made."""
+        numbers = self.broker.questions(tenant).subscribers
+        for one in found:
+            about = one.about if one.about > 0 else None
+            self.tell(numbers[one.subscriber], one.type, one.data, about)
+
+    def tick(self) -> None:
+        """Let time go by for tracked objects."""
+        for tenant, questions in self.broker.all_questions():
+            if questions.tracked.has_clocks():
+                self.asked.add(tenant)
+                self.tell_found(tenant, questions.tracked.tick(self.now))
+
+    def keep_before(self, position: int) -> None:
+        """Have what is known written down before events up to a position go from the log."""
+        for tenant, questions in self.broker.all_questions():
+            questions.composites.keep_before(position)
+            self.asked.add(tenant)
 
     def subscriber(self, tenant: int, name: str) -> int:
         """The number of a subscriber, who need not have subscribed to anything."""
@@ -180,6 +215,9 @@ class Broker:
         What coordinates mean to all tenants.
     clock : callable
         The present in nanoseconds since 1970.
+    limits : Limits, optional
+    lateness_s : float
+        How far behind the newest event another may be, to composites.
 
     Attributes
     ----------
@@ -192,14 +230,23 @@ class Broker:
     """
 
     def __init__(
-        self, database: Database, space: str, clock: Callable[[], int] = time.time_ns
+        self,
+        database: Database,
+        space: str,
+        clock: Callable[[], int] = time.time_ns,
+        limits: Limits | None = None,
+        lateness_s: float = 60.0,
     ) -> None:
         self.database = database
         self.space = space
         self.clock = clock
+        self._limits = limits or Limits()
+        self._lateness_s = lateness_s
         self.counts = {"events": 0, "rejected": 0, "messages": 0, "commits": 0}
         self._tenants: dict[int, Questions] = {}
         self._listeners: list[Callable[[Committed], None]] = []
+        self._change_listeners: list[Callable[[set[int]], None]] = []
+        self._reload_listeners: list[Callable[[], None]] = []
         self._queue: deque[_Publication | _Change[Any]] = deque()
         self._waiting_events = 0
         self._read: dict[int, int] = {}
@@ -217,7 +264,7 @@ class Broker:
             self.depth = log.pending(connection)
             self.names: dict[int, tuple[int, str]] = {}
             tenants = [n for (n,) in connection.execute("SELECT number FROM tenant").fetchall()]
-            fresh = {tenant: Questions(self.space) for tenant in tenants}
+            fresh = {tenant: self._no_questions() for tenant in tenants}
             rows = connection.execute("SELECT number, tenant, name FROM subscriber").fetchall()
             for number, tenant, name in rows:
                 self.names[number] = tenant, name
@@ -233,19 +280,40 @@ class Broker:
                         page = []
                 if page:
                     questions.put(page)
+                questions.restore(connection, tenant)
             self._tenants = fresh
         self._is_stale = False
+
+    def _reload(self) -> None:
+        self._load()
+        for reloaded in self._reload_listeners:
+            reloaded()
+
+    def _no_questions(self) -> Questions:
+        return Questions(self.space, self._limits, self._lateness_s, self.clock)
 
     def questions(self, tenant: int) -> Questions:
         """The subscriptions of a tenant."""
         found = self._tenants.get(tenant)
         if found is None:
-            found = self._tenants.setdefault(tenant, Questions(self.space))
+            found = self._tenants.setdefault(tenant, self._no_questions())
         return found
+
+    def all_questions(self) -> list[tuple[int, Questions]]:
+        """The tenants, and the subscriptions of each."""
+        return [*self._tenants.items()]
 
     def on_commit(self, listener: Callable[[Committed], None]) -> None:
         """Have a function called by the broker's thread after each commit, before answers."""
         self._listeners.append(listener)
+
+    def on_change(self, listener: Callable[[set[int]], None]) -> None:
+        """The same after subscriptions of some tenants changed."""
+        self._change_listeners.append(listener)
+
+    def on_reload(self, listener: Callable[[], None]) -> None:
+        """The same after a commit failed, and what is in memory was read anew."""
+        self._reload_listeners.append(listener)
 
     # What waits
 
@@ -353,14 +421,17 @@ class Broker:
         results: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
             if self._is_stale:
-                self._load()
+                self._reload()
             with self.database.transaction():
                 writing = Writing(self)
                 self._work_through(group, writing, results)
+                self._keep_state(writing)
                 if writing.last != self.last:
                     log.note_counters(writing.connection, writing.last)
         except BaseException as error:  # whatever it is, those who wait are told
             self._is_stale = True
+            with suppress(Exception):  # else the next who writes tries again
+                self._reload()
             if len(group) == 1:
                 group[0].done.set_exception(_as_refusal(error))
             else:  # one by one, so that nobody is refused because of another
@@ -373,6 +444,12 @@ class Broker:
                 done.set_result(result)
             else:
                 done.set_exception(problem)
+
+    def _keep_state(self, writing: Writing) -> None:
+        for tenant in writing.asked:
+            changes = self.questions(tenant).changes(writing.last.event)
+            if changes:
+                state.apply_changes(writing.connection, tenant, changes)
 
     def _work_through(
         self,
@@ -430,9 +507,10 @@ class Broker:
         events = [event for one in together for event in one.events]
         bodies = [body for one in together for body in one.bodies]
         bad: DeadLetters = []
-        found = questions.answer(events, bad)
-        reasons = dict(bad)
         first = writing.last.event + 1
+        found = questions.answer(events, bad, first)
+        writing.asked.add(tenant)
+        reasons = dict(bad)
         position, message = writing.last
         rows: list[tuple[str, int]] = []
         new: list[NewMessage] = []
@@ -448,9 +526,9 @@ class Broker:
                 if good:
                     message += 1
                     number = questions.subscribers[one.subscriber]
-                    new.append(
-                        NewMessage(number, message, writing.now, position, one.type, one.data)
-                    )
+                    about = position if one.about == ITS_OWN else one.about
+                    event = None if about == NO_EVENT else about
+                    new.append(NewMessage(number, message, writing.now, event, one.type, one.data))
             counts.append(message - before)
             if good:
                 rows.append((body, message))
@@ -461,7 +539,7 @@ class Broker:
         writing.last = Counters(position, message)
         texts = [body for body, _ in rows]
         writing.committed.messages.extend(
-            Handed(one, texts[one.event - first]) for one in new if one.event is not None
+            Handed(one, _body(writing, tenant, one.event, first, texts)) for one in new
         )
         kept = [count for row, count in enumerate(counts) if row not in reasons]
         writing.committed.events.extend(
@@ -525,9 +603,24 @@ class Broker:
         self.counts["commits"] += 1
         self.counts["events"] += len(writing.committed.events)
         self.counts["messages"] += len(writing.committed.messages)
+        if writing.changed:
+            for changed in self._change_listeners:
+                changed(writing.changed)
         if writing.committed.messages or writing.committed.events:
             for listener in self._listeners:
                 listener(writing.committed)
+
+
+def _body(
+    writing: Writing, tenant: int, event: int | None, first: int, texts: Sequence[str]
+) -> str | None:
+    """The event that a message is about: one of those that just came, or an earlier one."""
+    if event is None:
+        return None
+    if event >= first:
+        return texts[event - first]
+    row = log.event(writing.connection, tenant, event)
+    return None if row is None else row[1]
 
 
 def _as_json(published: Published) -> str:

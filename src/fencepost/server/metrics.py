@@ -28,6 +28,8 @@ def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str,
         "dead_letters": letters,
         "server": {**service.broker.counts, **delivering.counts()},
         "index": questions.expressions.matcher.stats(),
+        "tracking": questions.tracked.stats(),
+        "composites": questions.composites.stats(),
     }
 
 

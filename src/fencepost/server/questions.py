@@ -1,64 +1,29 @@
 """The standing questions of one tenant, and what events answer of them.
 
 What only looks at one event at a time goes to a `Matcher`. Kinds of subscription that remember
-something are asked after it; each is an `Asking`.
+something are asked after it; each is a `Remembering`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.times import format_instant
+from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
+from fencepost.server.composites import Composites
 from fencepost.server.definitions import Definition
+from fencepost.server.settings import Limits
+from fencepost.server.tracked import Tracked
+from fencepost.store.state import Change
 
 MATCH = "match"
-
-
-class Found(NamedTuple):
-    """What a subscriber is to be told.
-
-    Attributes
-    ----------
-    row : int
-        The event, counted within those that were matched.
-    subscriber : str
-    type : str
-    data : str
-        JSON.
-    """
-
-    row: int
-    subscriber: str
-    type: str
-    data: str
-
-
-class Prepared(NamedTuple):
-    """A definition, and what it was compiled to."""
-
-    definition: Definition
-    compiled: Any
-
-
-class Asking(Protocol):
-    """Subscriptions of one kind."""
-
-    def prepare(self, definition: Definition) -> Any:
-        """Check and compile, in any thread; nothing is changed."""
-
-    def put(self, prepared: Sequence[Prepared]) -> None:
-        """Add or replace."""
-
-    def remove(self, id: str) -> None:
-        """Remove one that is there."""
-
-    def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
-        """What subscribers are to be told of events, by row; (row, reason) of those not usable."""
 
 
 class Expressions:
@@ -117,22 +82,49 @@ class Expressions:
         return json.dumps(found, ensure_ascii=False)
 
 
+class Follower(Protocol):
+    """Who is told which subscriptions came, changed or went."""
+
+    def want(self, id: str, kind: str) -> None:
+        """One was added or replaced."""
+
+    def want_no_more(self, id: str) -> None:
+        """One went."""
+
+
 class Questions:
     """All subscriptions of a tenant, whatever their kind.
 
     Attributes
     ----------
     expressions : Expressions
+    tracked : Tracked
+    composites : Composites
     subscribers : dict of str to int
         The numbers of those who were heard of.
     """
 
-    def __init__(self, space: str) -> None:
+    def __init__(
+        self,
+        space: str,
+        limits: Limits | None = None,
+        lateness_s: float = 60.0,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        limits = limits or Limits()
         self.space = space
         self.expressions = Expressions(space)
+        self.tracked = Tracked(space, limits)
         self.subscribers: dict[str, int] = {}
-        self._asking: dict[str, Asking] = {"expression": self.expressions}
+        self.composites = Composites(space, limits, lateness_s, clock)
+        self._remembering: tuple[Remembering, ...] = (self.tracked, self.composites)
+        self._asking: dict[str, Asking] = {
+            "expression": self.expressions,
+            "track": self.tracked,
+            "composite": self.composites,
+        }
         self._kinds: dict[str, str] = {}
+        self._follower: Follower | None = None
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -157,31 +149,77 @@ class Questions:
             raise ModelError(f"this server answers no `{definition.kind}`")
         return Prepared(definition, asking.prepare(definition))
 
+    def kinds(self) -> list[tuple[str, str]]:
+        """The ids, and who answers each."""
+        return [*self._kinds.items()]
+
+    def followed_by(self, follower: Follower) -> None:
+        """Have somebody told of what is no plain expression, with the matcher's lock held."""
+        self._follower = follower
+
     def put(self, prepared: Iterable[Prepared]) -> None:
         """Add or replace."""
         by_kind: dict[str, list[Prepared]] = {}
-        for one in prepared:
-            kind = one.definition.kind
-            before = self._kinds.get(one.definition.id)
-            if before is not None and before != kind:
-                self._asking[before].remove(one.definition.id)
-            self._kinds[one.definition.id] = kind
-            by_kind.setdefault(kind, []).append(one)
-        for kind, those in by_kind.items():
-            self._asking[kind].put(those)
+        with self.expressions.matcher.lock:
+            for one in prepared:
+                id, kind = one.definition.id, one.definition.kind
+                before = self._kinds.get(id)
+                if before is not None and before != kind:
+                    self.remove(id)
+                self._kinds[id] = kind
+                by_kind.setdefault(kind, []).append(one)
+            for kind, those in by_kind.items():
+                self._asking[kind].put(those)
+                if self._follower is not None and kind != "expression":
+                    for one in those:
+                        self._follower.want(one.definition.id, kind)
 
     def remove(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        kind = self._kinds.pop(id, None)
-        if kind is not None:
-            self._asking[kind].remove(id)
+        with self.expressions.matcher.lock:
+            kind = self._kinds.pop(id, None)
+            if kind is not None:
+                self._asking[kind].remove(id)
+                if self._follower is not None:
+                    self._follower.want_no_more(id)
         return kind is not None
 
-    def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
-        """What subscribers are to be told of events, in the order of the events."""
-        found: list[Found] = []
-        for asking in self._asking.values():
-            found += asking.answer(events, bad)
-        if len(self._asking) > 1:
+    def answer(
+        self, events: Sequence[dict[str, Any]], bad: DeadLetters, first: int = 1
+    ) -> list[Found]:
+        """What subscribers are to be told of events, in the order of the events.
+
+        Parameters
+        ----------
+        bad : list
+            Collects (row, reason) of events that are not taken.
+        first : int
+            The position that the first of the others has in the log.
+        """
+        found = self.expressions.answer(events, bad)
+        remembering = [one for one in self._remembering if len(one)]
+        if remembering:
+            taken = arrived(events, bad, first)
+            for asking in remembering:
+                found += asking.answer(taken)
             found.sort(key=lambda one: one.row)
         return found
+
+    def after_changes(self) -> list[Found]:
+        """What subscribers are to be told after subscriptions were added or removed."""
+        return [found for one in self._remembering for found in one.after_changes()]
+
+    # What is remembered
+
+    def changes(self, position: int) -> list[Change]:
+        """What is to be written: all events up to a position were answered."""
+        return [change for one in self._remembering for change in one.changes(position)]
+
+    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+        """Know what was written, and what follows from the log since."""
+        for one in self._remembering:
+            one.restore(connection, tenant)
+
+    def needs_all(self, values: Mapping[str, object]) -> bool:
+        """Whether events like this must be sent wherever their object is."""
+        return any(one.needs_all(values) for one in self._remembering)

@@ -201,6 +201,11 @@ SCHEMAS: dict[str, Any] = {
     "Tried": an_object(("results",), results=a_list(_EXPLANATION)),
     "ToExplain": an_object(("event",), event=ref("Feature")),
     "Explanation": _EXPLANATION,
+    "SafeRegion": an_object(
+        ("region", "valid_s"),
+        region={**ANY_OBJECT, "description": "What a `SafeClient` accepts."},
+        valid_s={"type": "number", "description": "For how many seconds it may be used."},
+    ),
     "NewKey": an_object(
         ("scopes",),
         scopes={**a_list({"enum": ["publish", "subscribe", "admin"]}), "minItems": 1},

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
@@ -73,7 +73,9 @@ class Service:
         self.database = Database(settings.folder)
         try:
             self._settle_space()
-            self.broker = Broker(self.database, settings.space, clock)
+            self.broker = Broker(
+                self.database, settings.space, clock, settings.limits, settings.lateness_s
+            )
         except BaseException:
             self.database.close()
             raise
@@ -191,8 +193,13 @@ class Service:
             if self.hub.is_connected(number):
                 text = self.envelopes(number).wrap(position, at, type, data, event, body)
                 found.setdefault(number, []).append(Envelope(position, text))
-        if found and self._loop is not None:
-            self._loop.call_soon_threadsafe(self.hub.hand, found)
+        if found:
+            self.in_loop(self.hub.hand, found)
+
+    def in_loop(self, work: Callable[..., None], *given: Any) -> None:
+        """Have something done by the event loop, from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(work, *given)
 
 
 def _key_in(connection: HTTPConnection) -> str:

@@ -27,6 +27,20 @@ class Limits:
         WebSockets and server-sent events of a tenant at once.
     body_seconds : float
         In which a request must have come.
+    track_rules : int
+        Different sets of rules for tracked objects, of a tenant.
+    tracked_objects : int
+        Objects that are remembered under one of them; those beyond are not tracked.
+    composites : int
+        Of a tenant.
+    composite_members : int
+        Of one of them, those of composites within included.
+    live_members : int
+        Events that are kept for composites of a tenant, once for each part they can play.
+    detections_per_event : int
+        How many detections of a composite one event completes at most.
+    safe_regions : int
+        Of a tenant, that are remembered; those beyond are withdrawn.
     """
 
     body_bytes: int = 16 << 20
@@ -37,6 +51,13 @@ class Limits:
     burst: int = 200
     connections: int = 10_000
     body_seconds: float = 30.0
+    track_rules: int = 64
+    tracked_objects: int = 1_000_000
+    composites: int = 10_000
+    composite_members: int = 8
+    live_members: int = 100_000
+    detections_per_event: int = 1_000
+    safe_regions: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,9 @@ class Settings:
         Whether webhooks may go to private addresses.
     mqtt : str or None
         The broker, as HOST:PORT or mqtt://USER:PASSWORD@HOST:PORT; mqtts:// for TLS.
+    lateness_s : float
+        How far behind the newest event of its tenant another may be, by their own times, to be
+        joined with others by composites.
     limits : Limits
     """
 
@@ -66,4 +90,5 @@ class Settings:
     open_access: bool = False
     allow_private_webhooks: bool = False
     mqtt: str | None = None
+    lateness_s: float = 60.0
     limits: Limits = Limits()

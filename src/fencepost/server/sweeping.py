@@ -37,6 +37,8 @@ async def sweep_once(service: Service) -> bool:
     with service.database.reading() as connection:
         expired = subscriptions.expired_subscriptions(connection, now, _AT_ONCE)
         oldest = log.last_event_before(connection, before)
+    if any(questions.tracked.has_clocks() for _, questions in service.broker.all_questions()):
+        await service.changed(Writing.tick)
     if expired:
         await service.changed(lambda writing: _remove(writing, expired))
     forgotten = 0
@@ -55,6 +57,7 @@ def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
 
 
 def _forget(writing: Writing, up_to: int) -> int:
+    writing.keep_before(up_to)
     forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
     writing.recount = True
     return forgotten

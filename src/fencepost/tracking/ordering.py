@@ -86,6 +86,18 @@ class InOrder(Generic[Item]):
         own = [(count, time, item) for time, count, one, item in self._held if one == key]
         return [(time, item) for _, time, item in sorted(own, key=lambda one: one[0])]
 
+    def held_by_key(self) -> dict[Key, list[tuple[int, Item]]]:
+        """The held positions of all objects, with their times, as they came."""
+        found: dict[Key, list[tuple[int, Item]]] = {}
+        for time, _, key, item in sorted(self._held, key=lambda one: one[1]):
+            found.setdefault(key, []).append((time, item))
+        return found
+
+    @property
+    def first(self) -> int | None:
+        """The earliest time of those that are held back."""
+        return self._held[0][0] if self._held else None
+
     def drop(self, key: Key) -> int:
         """Let the held positions of an object go; how many there were."""
         kept = [one for one in self._held if one[2] != key]

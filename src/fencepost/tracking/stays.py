@@ -67,6 +67,16 @@ class Moving:
         waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)
         return min(waiting, default=NEVER - rules.dwell) + rules.dwell
 
+    def next_told(self, rules: Rules) -> int:
+        """When time alone will change something, if positions do not before."""
+        due = [NEVER]
+        for stay in self.stays.values():
+            if stay.changed is not None:
+                due.append(stay.changed + rules.debounce)
+            elif "dwell" in rules.on and not stay.dwelt:
+                due.append(stay.since + rules.dwell)
+        return min(due)
+
 
 def change(
     moving: Moving,

@@ -142,7 +142,8 @@ class Tracker:
         self._swept: int | None = None
         self._waiting: set[Key] = set()  # objects of whom time alone may tell something
         self._dead = dead_letters
-        self._counts = {"positions": 0, "late": 0, "refused": 0, "forgotten": 0}
+        self.counts = {"positions": 0, "late": 0, "refused": 0, "forgotten": 0}
+        self.touched: set[Key] | None = None  # a set: collects of whom something changed
 
     # Positions
 
@@ -236,7 +237,16 @@ class Tracker:
             if now > moving.time:
                 found += stays.wait(moving, now, self.rules, None)
                 self._note_waiting(moving)
+                self._touch(key)
         return in_order(found)
+
+    def next_tick(self) -> int | None:
+        """From when on a tick would change something; None where only a position can."""
+        found = [self.objects[key].next_told(self.rules) for key in self._waiting]
+        first = self._order.first
+        if first is not None:
+            found.append(first)
+        return None if not found else min(found) + self._lateness
 
     def refresh(self, time: object = None) -> list[Notification]:
         """What is to be told because subscriptions came, went or changed under objects.
@@ -262,6 +272,7 @@ class Tracker:
                     one, fences, changed, when, self.rules, self.subscriber_of, None
                 )
                 self._note_waiting(one)
+                self._touch(one.key)
         return in_order(found)
 
     # Objects
@@ -282,14 +293,34 @@ class Tracker:
         held = [position for _, position in self._order.held(key)]
         return Kept(self.objects.get(key), held, self._order.clock)
 
+    def keep_many(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Kept]]:
+        """The same for some objects, in one go."""
+        held = self._order.held_by_key()
+        for key in keys:
+            waiting = [position for _, position in held.get(key, ())]
+            yield key, Kept(self.objects.get(key), waiting, self._order.clock)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether positions wait for others."""
+        return not self._at_once
+
+    @property
+    def clock(self) -> int | None:
+        """The latest time seen, in nanoseconds since 1970."""
+        return self._order.clock
+
     def restore(self, kept: Kept | None) -> None:
         """Know of one object what was kept, or of none, and nothing else."""
         self.objects.clear()
         self._waiting.clear()
         self._order = InOrder(self._lateness)
         self._swept = None
-        if kept is None:
-            return
+        if kept is not None:
+            self.recall(kept)
+
+    def recall(self, kept: Kept) -> None:
+        """Know of one object more what was kept; it is not known yet."""
         for position in kept.held:
             self._order.add(position.key, position.time, position, None)
         if kept.clock is not None:
@@ -308,7 +339,7 @@ class Tracker:
             "stays": sum(len(one.stays) for one in self.objects.values()),
             "held_back": len(self._order),
             **({} if self.ways is None else {"never_crossed": len(self.ways.left_out)}),
-            **self._counts,
+            **self.counts,
         }
 
     # One position
@@ -403,6 +434,7 @@ class Tracker:
         self, position: Position, newest: dict[Key, int] | None = None, table: Any = None
     ) -> bool:
         """Hold a position back, unless it is late."""
+        self._touch(position.key)
         moving = self.objects.get(position.key)
         last = (newest or {}).get(position.key, None if moving is None else moving.time)
         watermark = self._order.watermark
@@ -412,9 +444,9 @@ class Tracker:
             reason = self._order.pass_on(position.time, last)
         else:
             reason = self._order.add(position.key, position.time, position, last)
-        self._counts["positions"] += 1
+        self.counts["positions"] += 1
         if reason is not None:
-            self._counts["late"] += 1
+            self.counts["late"] += 1
             if self._dead is not None:
                 event = position.event
                 if isinstance(event, int):
@@ -429,7 +461,10 @@ class Tracker:
             return []
         if self._at_once:
             return [] if newest is None else [(newest, watermark)]
-        return [(position, watermark) for _, _, position in self._order.due()]
+        due = [(position, watermark) for _, _, position in self._order.due()]
+        for position, _ in due:
+            self._touch(position.key)
+        return due
 
     def known(self, key: Key, watermark: int) -> Moving | None:
         """What is known of an object, if that is not too long ago."""
@@ -467,9 +502,14 @@ class Tracker:
 
     def _drop(self, key: Key) -> bool:
         self._waiting.discard(key)
+        self._touch(key)
         there = self.objects.pop(key, None) is not None
-        self._counts["forgotten"] += there
+        self.counts["forgotten"] += there
         return there
+
+    def _touch(self, key: Key) -> None:
+        if self.touched is not None:
+            self.touched.add(key)
 
     def _note_waiting(self, moving: Moving) -> None:
         if moving.next_due(self.rules) < stays.NEVER:
@@ -481,7 +521,7 @@ class Tracker:
         if self._dead is None:
             more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
-        self._counts["refused"] += len(bad)
+        self.counts["refused"] += len(bad)
         self._dead.extend(bad)
 
 

@@ -16,6 +16,7 @@ from fencepost.server.handlers.events import event_at
 from fencepost.server.handlers.parameters import position_parameter
 from fencepost.server.operations import Asked, Body, Operation
 from fencepost.server.problems import Refusal, not_found
+from fencepost.server.questions import Questions
 from fencepost.server.schemas import ref
 
 _MOST_EVENTS = 1_000
@@ -53,12 +54,23 @@ async def explain(asked: Asked) -> Response:
     questions = asked.service.questions(asked.caller)
     if asked.id not in questions:
         raise not_found("subscription", asked.id)
-    if questions.kind(asked.id) != "expression":
-        raise Refusal(
-            422, f"{asked.id!r:.60} is a `{questions.kind(asked.id)}`; expressions can be explained"
-        )
-    matcher = questions.expressions.matcher
+    if questions.kind(asked.id) == "composite":
+        return JSONResponse(await asyncio.to_thread(_explained_parts, questions, event, asked.id))
+    tracked = questions.kind(asked.id) == "track"
+    matcher = questions.tracked.matcher(asked.id) if tracked else questions.expressions.matcher
     return JSONResponse(await asyncio.to_thread(explained, matcher, event, asked.id))
+
+
+def _explained_parts(questions: Questions, event: Any, id: str) -> dict[str, Any]:
+    """Which parts of a composite an event can play, and why not the others."""
+    matcher = Matcher(questions.space)
+    matcher.add([matcher.compiled(name, part) for name, part in questions.composites.atoms(id)])
+    found = {name: explained(matcher, event, name) for name in matcher.ids()}
+    return {
+        "matches": any(one["matches"] for one in found.values()),
+        "explanation": {"members": {name: one["explanation"] for name, one in found.items()}},
+        "text": "\n".join(f"{name}:\n{one['text']}" for name, one in found.items()),
+    }
 
 
 def explained(matcher: Matcher, event: Any, id: str) -> dict[str, Any]:

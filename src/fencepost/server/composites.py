@@ -1,0 +1,285 @@
+"""Composites: several events that answer a subscription together.
+
+A tenant has one `Detector`. What it knows is written with the position of the last event that it
+has seen: after composites changed, every so many events, and before events go from the log that it
+has seen since. At a start, the events of the log after that position are pushed again, and what
+they give is thrown away, as it was told already. So it knows what it would know had it never
+stopped, and an event costs no more than joining it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fencepost.composite.detection import Detection
+from fencepost.composite.detector import Detector
+from fencepost.composite.model import Composite
+from fencepost.composite.notation import parse_ops4st
+from fencepost.errors import ModelError
+from fencepost.language.ast import Condition
+from fencepost.match.matcher import DeadLetters
+from fencepost.model.event import Row, attributes
+from fencepost.model.raw_shapes import shown
+from fencepost.model.times import format_instant
+from fencepost.plan.values import is_missing
+from fencepost.server.asking import Arrived, Found, Prepared
+from fencepost.server.definitions import Definition
+from fencepost.server.settings import Limits
+from fencepost.store import log, state
+from fencepost.store.state import Change
+
+DETECTION = "detection"
+_OWNER, _DETECTOR, _POSITION = "composites", "detector", "position"
+_KEY = "\0event"  # the attribute that names an event to a detector
+_TIME = "time"
+_MEMBERS = ("members", "where", "within_s")
+_NOTATION = ("ops4st", "within_s", "same_place_m", "tolerance")
+_LEAST_EVENTS = 1_000  # between two times that a detector is written
+_SHARE = 10  # of what is live, too
+_LEAST_REMOVED = 1_000  # before a detector is made anew
+_PAGE = 1_000
+
+
+class Composites:
+    """The composites of a tenant.
+
+    Parameters
+    ----------
+    space : str
+    limits : Limits
+    lateness_s : float
+        How far behind the newest event another may be.
+    clock : callable
+        The present in nanoseconds since 1970, for composites that end.
+    """
+
+    def __init__(
+        self, space: str, limits: Limits, lateness_s: float, clock: Callable[[], int]
+    ) -> None:
+        self._space = space
+        self._limits = limits
+        self._clock = clock
+        self._settings: dict[str, Any] = {
+            "lateness_s": lateness_s,
+            "most_members": limits.live_members,
+            "most_found": limits.detections_per_event,
+        }
+        self._detector = self._new_detector()
+        self._definitions: dict[str, Definition] = {}
+        self._composites: dict[str, Composite] = {}
+        self._dirty = False
+        self._written = 0  # the position up to which events are in what was written
+        self._since_written = 0
+        self._removed = 0
+        self._counts = {"no_time": 0, "late": 0, "refused": 0}
+
+    def _new_detector(self, composites: Sequence[Composite] = ()) -> Detector:
+        return Detector(composites, id=_KEY, space=self._space, **self._settings)
+
+    def __len__(self) -> int:
+        return len(self._definitions)
+
+    # Subscriptions
+
+    def prepare(self, definition: Definition) -> Composite:
+        """See `Asking`."""
+        most = self._limits.composites
+        if len(self) >= most and definition.id not in self._definitions:
+            raise ModelError(f"a tenant has at most {most:,} composites; remove some first")
+        composite = composite_of(definition)
+        most, count = self._limits.composite_members, sum(1 for _ in composite.atoms())
+        if count > most:
+            raise ModelError(
+                f"the composite has {count} members in all and {most} are the most; leave some out"
+            )
+        self._new_detector([composite])  # refuses what it cannot look for
+        return composite
+
+    def put(self, prepared: Sequence[Prepared]) -> None:
+        """See `Asking`."""
+        for definition, composite in prepared:
+            if self._composites.get(definition.id) != composite:
+                self._take_out(definition.id)
+                self._detector.add(composite)
+                self._composites[definition.id] = composite
+                self._dirty = True
+            self._definitions[definition.id] = definition
+
+    def remove(self, id: str) -> None:
+        """See `Asking`."""
+        del self._definitions[id]
+        self._take_out(id)
+
+    def _take_out(self, id: str) -> None:
+        if self._composites.pop(id, None) is not None:
+            self._detector.remove(id)
+            self._removed += 1
+            self._dirty = True
+
+    def after_changes(self) -> list[Found]:
+        """Nothing: a composite asks about what comes."""
+        return []
+
+    def atoms(self, id: str) -> Iterator[tuple[str, Condition]]:
+        """What a composite asks of single events, by the names of its members."""
+        for path, condition in self._composites[id].atoms():
+            yield ".".join(path), condition
+
+    # Events
+
+    def answer(self, arrived: Sequence[Arrived]) -> list[Found]:
+        """What subscribers are to be told of events, by row."""
+        row_at = {one.position: one.row for one in arrived}
+        now = self._clock()
+        found: list[tuple[int, str, tuple[int, ...], Found]] = []
+        for one in self._pushed(arrived):
+            definition = self._definitions[one.composite]
+            if definition.expires is not None and definition.expires <= now:
+                continue
+            members = _members(one.members)
+            data: dict[str, Any] = {
+                "subscription": one.composite,
+                "members": members,
+                "earliest": format_instant(one.earliest),
+                "latest": format_instant(one.latest),
+                "geometry": one.geometry,
+            }
+            if "payload" in definition.asked:
+                data["payload"] = definition.asked["payload"]
+            positions = tuple(_positions(members))
+            row = row_at[max(positions)]  # the one that made it complete
+            told = Found(row, definition.subscriber, DETECTION, json.dumps(data))
+            found.append((row, one.composite, positions, told))
+        # The order in which a detector finds what one event completes depends on its past.
+        return [told for *_, told in sorted(found)]
+
+    def _pushed(self, arrived: Sequence[Arrived]) -> list[Detection]:
+        """What events complete; those that the detector cannot use are counted only."""
+        events = [
+            Row({**one.values, _KEY: _key(one)})
+            for one in arrived
+            if not is_missing(one.values.get(_TIME))
+        ]
+        self._counts["no_time"] += len(arrived) - len(events)
+        self._since_written += len(events)
+        bad: DeadLetters = []
+        found = self._detector.push_batch(events, dead_letters=bad)
+        late = sum(reason.startswith("too late") for _, reason in bad)
+        self._counts["late"] += late
+        self._counts["refused"] += len(bad) - late
+        return found
+
+    def needs_all(self, values: Mapping[str, object]) -> bool:
+        """No: what plays no part need not be sent."""
+        return False
+
+    # State
+
+    def keep_before(self, position: int) -> None:
+        """Have everything written if events up to a position, which will go, are not in it."""
+        self._dirty |= len(self) > 0 and self._written < position
+
+    def changes(self, position: int) -> list[Change]:
+        """What is to be written: all events up to a position were answered."""
+        detector = self._detector
+        enough = max(_LEAST_EVENTS, detector.live // _SHARE)
+        if not self._dirty and self._since_written < enough:
+            return []
+        self._dirty, self._since_written, self._written = False, 0, position
+        if not len(self):
+            self._detector, self._removed = self._new_detector(), 0
+            return [Change(_OWNER, None, None)]
+        found = detector.to_bytes()
+        if self._removed > max(_LEAST_REMOVED, len(self)):
+            self._detector, self._removed = Detector.from_bytes(found), 0
+        return [Change(_OWNER, _DETECTOR, found), Change(_OWNER, _POSITION, str(position))]
+
+    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+        """Know what was written, and what follows from the log since."""
+        kept = dict(state.values(connection, tenant, _OWNER))
+        if not kept:
+            return
+        written = kept[_DETECTOR]
+        assert isinstance(written, bytes)
+        detector = Detector.from_bytes(written, **self._settings)
+        known = {one.id: one for one in detector.composites()}
+        for id in known.keys() - self._composites.keys():
+            detector.remove(id)
+        for id, composite in self._composites.items():
+            if known.get(id) != composite:
+                detector.remove(id)
+                detector.add(composite)
+        self._detector, self._dirty = detector, False
+        self._written = position = int(kept[_POSITION])
+        while page := log.events_after(connection, tenant, position, _PAGE):
+            self._pushed([_read(at, body) for at, _, body in page])
+            position = page[-1][0]
+
+    def stats(self) -> dict[str, Any]:
+        """Numbers about what is looked for, and what is kept for it."""
+        return {**self._detector.stats(), **self._counts}
+
+
+def composite_of(definition: Definition) -> Composite:
+    """The composite of a definition, in JSON or in the notation of OPS4ST."""
+    given = definition.asked["composite"]
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            '`composite` is an object as in {"members": ..., "within_s": 600}; saw '
+            f"{shown(given)}"
+        )
+    known = _NOTATION if "ops4st" in given else _MEMBERS
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ModelError(
+            f"this `composite` has the members {', '.join(known)}; saw {unknown[0]!r:.60}"
+        )
+    if "ops4st" not in given:
+        return Composite(
+            definition.id,
+            given.get("members", {}),
+            given.get("where", ()),
+            given.get("within_s"),
+            definition.subscriber,
+        )
+    text = given["ops4st"]
+    if not isinstance(text, str):
+        raise ModelError(f"`ops4st` is a text in the notation of OPS4ST; saw {shown(text)}")
+    options = {name: given[name] for name in known[1:] if given.get(name) is not None}
+    found = parse_ops4st(text, id=definition.id, subscriber=definition.subscriber, **options)
+    if not isinstance(found, Composite):
+        raise ModelError("this asks about one event; give it as `expression`, in CQL2")
+    return found
+
+
+def _key(one: Arrived) -> str:
+    """The position and the id of an event."""
+    id = one.values.get("id")
+    return json.dumps([one.position, id if isinstance(id, str | int) else None])
+
+
+def _members(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The events of a detection, by member, for JSON."""
+    found: dict[str, Any] = {}
+    for name, one in given.items():
+        if isinstance(one, str):
+            position, id = json.loads(one)
+            found[name] = {"position": position, "id": id}
+        else:
+            found[name] = {"members": _members(one)}
+    return found
+
+
+def _positions(members: Mapping[str, Any]) -> Iterator[int]:
+    for one in members.values():
+        if "members" in one:
+            yield from _positions(one["members"])
+        else:
+            yield one["position"]
+
+
+def _read(position: int, body: str) -> Arrived:
+    return Arrived(0, position, Row(attributes(json.loads(body))))

@@ -1,0 +1,49 @@
+"""A server in a process of its own, which can be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+_PROGRAM = """
+import sys
+from pathlib import Path
+from fencepost.server.running import serve
+from fencepost.server.settings import Settings
+settings = Settings(Path(sys.argv[1]), space=sys.argv[2], open_access=True)
+serve(settings, "127.0.0.1", 0, lambda address: print(address, flush=True))
+"""
+
+
+class Child:
+    """A server of a folder.
+
+    Attributes
+    ----------
+    url : str
+    http : httpx.Client
+    """
+
+    def __init__(self, folder: Path, space: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(folder), space], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        assert self.url, "the server did not start"
+        self.http = httpx.Client(base_url=self.url, timeout=30)
+
+    def kill(self) -> None:
+        """Kill it, as `kill -9` does."""
+        self._process.kill()
+
+    def gone(self) -> None:
+        """Wait until it is gone."""
+        self.http.close()
+        self._process.kill()
+        self._process.wait(60)
+        assert self._process.stdout is not None
+        self._process.stdout.close()

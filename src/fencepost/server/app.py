@@ -8,17 +8,20 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from fencepost.errors import FencepostError
-from fencepost.server import openapi, streams
-from fencepost.server.handlers import admin, events, subscribers, subscriptions, trying
+from fencepost.server import console, openapi, streams
+from fencepost.server.browser_safety import BrowserSafety
+from fencepost.server.handlers import admin, events, subscribers, subscriptions, trying, watching
 from fencepost.server.operations import Asked, Operation
 from fencepost.server.problems import Refusal, refusal_of, response
 from fencepost.server.service import Caller, Service
 from fencepost.server.sweeping import sweep
+from fencepost.server.watch import live
 
 OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
@@ -27,6 +30,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *subscribers.OPERATIONS,
     *streams.OPERATIONS,
     *admin.OPERATIONS,
+    *watching.OPERATIONS,
 )
 _NOBODY = Caller(0, "", frozenset(), "")
 
@@ -43,14 +47,18 @@ def create_app(service: Service) -> Starlette:
         finally:
             sweeping.cancel()
             service.hub.close_all()
+            service.live.close_all()
             await asyncio.to_thread(service.close)
 
     app = Starlette(
         routes=[
             *_routes(),
             WebSocketRoute("/v1/subscribers/{id:path}/socket", streams.web_socket),
+            WebSocketRoute("/v1/live", live.watch),
             Route("/openapi.json", _description),
+            *console.routes(),
         ],
+        middleware=[Middleware(BrowserSafety, local_only=service.settings.open_access)],
         lifespan=lifespan,
         exception_handlers={
             FencepostError: _refused,  # type: ignore[dict-item]

@@ -89,10 +89,13 @@ class Committed(NamedTuple):
     messages : list of Handed
     events : list of (int, int, str, int)
         Tenant, position, JSON and number of messages of each event.
+    subscriptions : list of (int, str)
+        Tenant and id of each subscription that was put or removed.
     """
 
     messages: list[Handed]
     events: list[tuple[int, int, str, int]]
+    subscriptions: list[tuple[int, str]]
 
 
 class Writing:
@@ -110,7 +113,7 @@ class Writing:
         self.connection = broker.database.writer
         self.now = broker.clock()
         self.last = broker.last
-        self.committed = Committed([], [])
+        self.committed = Committed([], [], [])
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
 
@@ -150,6 +153,7 @@ class Writing:
         ]
         subscriptions.put_subscriptions(self.connection, tenant, rows, self.now, self.last.event)
         questions.put(chosen)
+        self.committed.subscriptions.extend((tenant, one.definition.id) for one in chosen)
         return new
 
     def remove(self, tenant: int, ids: Iterable[str]) -> list[str]:
@@ -159,6 +163,7 @@ class Writing:
         subscriptions.remove_subscriptions(self.connection, tenant, there)
         for id in there:
             questions.remove(id)
+        self.committed.subscriptions.extend((tenant, id) for id in there)
         return there
 
     def subscriber(self, tenant: int, name: str) -> int:
@@ -500,7 +505,7 @@ class Broker:
         self.counts["commits"] += 1
         self.counts["events"] += len(writing.committed.events)
         self.counts["messages"] += len(writing.committed.messages)
-        if writing.committed.messages or writing.committed.events:
+        if any(writing.committed):
             for listener in self._listeners:
                 listener(writing.committed)
 

@@ -1,12 +1,12 @@
 """What a server that needs no key must refuse of browsers.
 
 Whoever reaches such a server may do everything, and a browser on the same machine reaches it on
-behalf of any page that it shows. Two ways lead in: a page of another site sends requests (only reads
-of the answers are stopped by the browser), and a page whose name is made to point at this machine
-(DNS rebinding) is of the same site as far as the browser knows. So the name must be one of this
-machine, and what changes something, or is a WebSocket, must come from a page of this server or from
-no page at all. A key is in no browser unless somebody put it there, so servers with keys need none
-of this.
+behalf of any page that it shows. Two ways lead in: a page of another site sends requests (the
+browser only keeps it from reading the answers), and a page whose name is made to point at this
+machine (DNS rebinding) is of the same site as far as the browser knows. So the name must be one of
+this machine, and what changes something, or is a WebSocket, must come from a page of this server or
+from no page at all. A key is in no browser unless somebody put it there, so servers with keys need
+none of this.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ async def places(asked: Asked) -> Response:
     headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
     if found.is_complete() and asked.request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    total = len(asked.service.questions(asked.caller))
-    blocks = found.blocks(text(asked.request, "since"), asked.service.clock(), total)
+    blocks = found.blocks(text(asked.request, "since"), asked.service.clock())
 
     async def stream() -> AsyncIterator[bytes]:
         while block := await asyncio.to_thread(next, blocks, b""):

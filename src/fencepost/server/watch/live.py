@@ -178,9 +178,7 @@ async def watch(socket: WebSocket) -> None:
         service.live.close(caller.tenant, watcher)
 
 
-async def _send(
-    socket: WebSocket, watcher: Watcher, names: Mapping[int, tuple[int, str]]
-) -> None:
+async def _send(socket: WebSocket, watcher: Watcher, names: Mapping[int, tuple[int, str]]) -> None:
     await socket.send_text('{"events":[]}')  # so that who watches knows from when on
     while (frame := await watcher.next()) is not None:
         frame["events"] = [as_json(one, names) for one in frame["events"]]
@@ -197,15 +195,14 @@ def ids_of(data: Mapping[str, Any]) -> list[str]:
 
 def as_json(seen: Seen, names: Mapping[int, tuple[int, str]]) -> dict[str, Any]:
     """An event as it is shown; without its body where that is long."""
-    matched = []
-    for one in seen.messages:
-        matched.append(
-            {
-                "subscriber": names[one.subscriber][1],
-                "type": one.type,
-                "subscriptions": ids_of(json.loads(one.data))[:_IDS_TOLD],
-            }
-        )
+    matched = [
+        {
+            "subscriber": names[one.subscriber][1],
+            "type": one.type,
+            "subscriptions": ids_of(json.loads(one.data))[:_IDS_TOLD],
+        }
+        for one in seen.messages
+    ]
     return {
         "position": seen.position,
         "event": json.loads(seen.body) if len(seen.body) <= _LONGEST_BODY else None,

@@ -84,7 +84,7 @@ class TenantPlaces:
         """Whether all was read once, so that the version says everything."""
         return self._complete
 
-    def blocks(self, since: str, now: int, total: int) -> Iterator[bytes]:
+    def blocks(self, since: str, now: int) -> Iterator[bytes]:
         """The map in blocks, or what changed since a version.
 
         Parameters
@@ -93,13 +93,13 @@ class TenantPlaces:
             A version that a map got, or anything else for all.
         now : int
             In nanoseconds since 1970: what expired before is left out.
-        total : int
-            How many subscriptions there are.
         """
         self._refresh()
         version = self._version
         known = self._number(since)
         full = known is None or known < self._floor or not self._complete
+        with self._database.reading() as connection:
+            total = subscriptions.count_subscriptions(connection, self._tenant)
         yield _framed({"full": full, "total": total})
         if not self._complete:
             yield from self._first_time(now)
@@ -149,7 +149,9 @@ class TenantPlaces:
                 return
             version = self._version + 1
             with self._database.reading() as connection:
-                found = {id: subscriptions.subscription(connection, self._tenant, id) for id in stale}
+                found = {
+                    id: subscriptions.subscription(connection, self._tenant, id) for id in stale
+                }
             for id, one in found.items():
                 row = None if one is None else self._row(one, version)
                 with self._lock:

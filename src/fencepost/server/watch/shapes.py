@@ -24,7 +24,12 @@ _FINEST = 400  # of the size of a shape: what is smaller is not drawn
 _SUMMARY_CHARS = 160
 _DEEPEST = 8
 _AWAY_FROM = (ast.Spatial.S_DISJOINT, ast.Spatial.EH_DISJOINT)
-_NUMBERS = re.compile(r"\(\s*[-+.\deE,()\s]*\)")
+_ONE = r"[-+.\deE,\s]"
+_COORDINATES = re.compile(
+    r"\b(BBOX|(?:MULTI)?(?:POINT|LINESTRING|POLYGON))\s*Z?\s*"
+    rf"\((?:{_ONE}|\((?:{_ONE}|\((?:{_ONE})*\))*\))*\)",
+    re.IGNORECASE,
+)
 
 
 class Kind(IntEnum):
@@ -66,7 +71,7 @@ def summary_of(asked: Mapping[str, Any], space: Space) -> str:
         members = asked.get("composite", {}).get("members", {})
         return f"{len(members)} events: {', '.join(map(str, members))}"[:_SUMMARY_CHARS]
     text = given if isinstance(given, str) else written(parse(given, space))
-    return _NUMBERS.sub("(…)", " ".join(text.split()))[:_SUMMARY_CHARS]
+    return _COORDINATES.sub(r"\1(…)", " ".join(text.split()))[:_SUMMARY_CHARS]
 
 
 def _conditions(asked: Mapping[str, Any], space: Space) -> Iterator[ast.Condition]:

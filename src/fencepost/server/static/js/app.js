@@ -3,7 +3,7 @@
 import { json, key } from "./api.js";
 import { closeDetail, explainShown, showEvent, showSubscription } from "./detail.js";
 import { byId, h, problem } from "./dom.js";
-import { drawing, setMode } from "./drawing.js";
+import { drawing, drewJustNow, setMode } from "./drawing.js";
 import * as health from "./health-panel.js";
 import * as layer from "./live-layer.js";
 import * as live from "./live-panel.js";
@@ -65,7 +65,7 @@ dark.addEventListener("change", recolour);
 // The map
 
 map.on("click", async (event) => {
-  if (drawing()) return;
+  if (drawing() || drewJustNow()) return;
   const position = layer.eventAt(event.containerPoint);
   if (position !== null) { showEvent(position); return; }
   const { total, rows } = await at(event.latlng);

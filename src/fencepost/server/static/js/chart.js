@@ -2,7 +2,7 @@
 
 import { h, rounded, svg } from "./dom.js";
 
-const KEPT = 150;
+const KEPT = 90;
 const WIDTH = 320;
 const HEIGHT = 56;
 

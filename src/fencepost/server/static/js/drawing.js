@@ -17,6 +17,7 @@ const sketch = L.layerGroup().addTo(map);
 let mode = "";
 let points = []; // of what is being drawn, [x, y]
 let pressed = false;
+let released = -Infinity;
 let follow = () => {};
 let published = () => {};
 export let shape = null;
@@ -24,6 +25,9 @@ export let shape = null;
 export function onShape(listener) { follow = listener; }
 export function onPlace(listener) { published = listener; }
 export const drawing = () => mode;
+
+/** Whether the pointer just let go of what it drew: the click that follows means nothing else. */
+export const drewJustNow = () => performance.now() - released < 300;
 
 export function setMode(next) {
   mode = next;
@@ -73,6 +77,7 @@ function finished(second) {
 }
 
 function closePolygon() {
+  released = performance.now();
   if (points.length >= 3) setShape({ kind: "polygon", corners: points });
 }
 
@@ -101,6 +106,7 @@ container.addEventListener("pointermove", (event) => {
 container.addEventListener("pointerup", (event) => {
   if (!pressed) return;
   pressed = false;
+  released = performance.now();
   finished(position(map.mouseEventToLatLng(event)));
 });
 map.on("click", (event) => {

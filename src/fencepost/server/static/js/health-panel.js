@@ -16,6 +16,7 @@ const charts = {
 byId("charts").append(...Object.values(charts).map((one) => one.element));
 let last = null;
 let timer = null;
+let deepest = new Map(); // the longest queues, by subscriber
 
 export function start() {
   clearTimeout(timer);
@@ -47,8 +48,6 @@ function take(stats) {
   byId("now-unread").textContent = rounded(stats.unread);
   deepest = new Map(stats.queues.map((one) => [one.subscriber, one]));
 }
-
-let deepest = new Map();
 
 async function subscribers() {
   const { subscribers: page, next } = await json("GET", `/v1/subscribers?limit=${LISTED}`);

@@ -132,7 +132,8 @@ def _around(
 def _geometry(
     geometry: BaseGeometry, away: bool
 ) -> Iterator[tuple[Shape, tuple[float, float, float, float]]]:
-    for part in shapely.get_parts(geometry):
+    several = geometry.geom_type.startswith(("Multi", "Geometry"))
+    for part in shapely.get_parts(geometry) if several else (geometry,):
         bounds = part.bounds
         match part.geom_type:
             case "Point":

@@ -7,7 +7,7 @@ import { TilePainter } from "./tile-painter.js";
 
 const LISTED = 200;
 const HITS = 40;
-const SETTLE_MS = 500;
+const SETTLE_MS = 1200; // while blocks come
 const OUTGROWN = 50000; // rows that were replaced, beyond which all is loaded anew
 
 let table = null;

@@ -15,10 +15,16 @@ let ticket = 0;
 let version = "";
 let loading = null;
 
+/** Whether things may move by themselves. */
+export function moves() { return !matchMedia("(prefers-reduced-motion: reduce)").matches; }
+
 export const map = L.map("map", {
   zoomControl: false, attributionControl: false, worldCopyJump: false, doubleClickZoom: false,
   zoomSnap: 0.5, wheelPxPerZoomLevel: 100, boxZoom: false, keyboardPanDelta: 100,
+  zoomAnimation: moves(), fadeAnimation: moves(), inertia: moves(),
 });
+const panBy = map.panBy.bind(map);
+map.panBy = (offset, options) => panBy(offset, moves() ? options : { ...options, animate: false });
 export let space = "wgs84";
 
 /** Have a function told what is listed, each time it changes. */
@@ -182,8 +188,6 @@ function fitWorld([west, north, east, south]) {
   const bounds = L.latLngBounds(toLatLng(west, north), toLatLng(east, south));
   map.fitBounds(bounds, { padding: [40, 40], maxZoom: space === "planar" ? 20 : 15, animate: moves() });
 }
-
-export const moves = () => !matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // What is chosen is drawn above the tiles.
 

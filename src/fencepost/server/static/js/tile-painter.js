@@ -3,7 +3,10 @@
 import { AWAY, BOX, CIRCLE, LINE, POINT } from "./subscriptions-table.js";
 
 const SMALL = 3; // pixels; smaller shapes are counted, not drawn one by one
-const CELL = 4;
+const SMALL_AMONG_MANY = 7;
+const MANY = 1500; // shapes to a tile
+const CELL = 3;
+const FULL = 7; // doublings of the number in a cell up to its full colour
 const TOGETHER = 48; // shapes to a path where there are many
 const FEW = 400;
 const STEPS = [30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
@@ -99,27 +102,27 @@ export class TilePainter {
     if (!found.length) return;
     const side = Math.ceil(pixels / (CELL * this.ratio));
     const cell = CELL * this.ratio;
-    const counts = [null, null, null];
+    const counts = [null, null, null, null]; // by kind; those to stay away from last
     const large = [[], [], []];
     const away = [];
     const boxes = table.boxes.items;
-    const small = (SMALL * this.ratio) / scale;
+    const small = ((found.length > MANY ? SMALL_AMONG_MANY : SMALL) * this.ratio) / scale;
     for (const shape of found) {
       const at = shape * 4;
-      const kind = table.kinds[table.owner[shape]];
+      const kind = table.kind[shape] & AWAY ? 3 : table.kinds[table.owner[shape]];
       if (boxes[at + 2] - boxes[at] < small && boxes[at + 3] - boxes[at + 1] < small) {
         const cx = Math.floor((((boxes[at] + boxes[at + 2]) / 2 - west) * scale) / cell);
         const cy = Math.floor((((boxes[at + 1] + boxes[at + 3]) / 2 - north) * scale) / cell);
         if (cx < 0 || cy < 0 || cx >= side || cy >= side) continue;
         counts[kind] ??= new Uint32Array(side * side);
         counts[kind][cy * side + cx] += 1;
-      } else if (table.kind[shape] & AWAY) {
+      } else if (kind === 3) {
         away.push(shape);
       } else {
         large[kind].push(shape);
       }
     }
-    const colours = this.palette.kinds;
+    const colours = [...this.palette.kinds, this.palette.away];
     large.forEach((shapes, kind) => this.paintLarge(frame, table, shapes, colours[kind]));
     this.paintAway(frame, table, away);
     counts.forEach((cells, kind) => cells && paintCells(ctx, cells, side, cell, colours[kind]));
@@ -172,8 +175,8 @@ function paintCells(ctx, cells, side, cell, colour) {
   ctx.fillStyle = colour;
   for (let at = 0; at < cells.length; at += 1) {
     if (!cells[at]) continue;
-    ctx.globalAlpha = Math.min(0.9, 0.34 + 0.16 * Math.log2(cells[at]));
-    ctx.fillRect((at % side) * cell, Math.floor(at / side) * cell, cell - 0.5, cell - 0.5);
+    ctx.globalAlpha = 0.2 + 0.7 * Math.min(1, Math.log2(1 + cells[at]) / FULL);
+    ctx.fillRect((at % side) * cell, Math.floor(at / side) * cell, cell, cell);
   }
   ctx.globalAlpha = 1;
 }

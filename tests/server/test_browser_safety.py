@@ -8,6 +8,7 @@ import httpx
 import pytest
 import websockets.sync.client as sockets
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from tests.server.serving import Running, running
 
@@ -61,9 +62,9 @@ def test_the_console_and_programs_may(server: Running) -> None:
 @pytest.mark.parametrize("path", ["/v1/live", "/v1/subscribers/a/socket"])
 def test_web_sockets_of_other_sites_are_refused(server: Running, path: str) -> None:
     url = f"ws{server.url.removeprefix('http')}{path}"
-    with pytest.raises(InvalidStatus), sockets.connect(url, origin="https://evil.example"):  # type: ignore[arg-type]
+    with pytest.raises(InvalidStatus), sockets.connect(url, origin=Origin("https://evil.example")):
         pass
-    with sockets.connect(url, origin=server.url):  # type: ignore[arg-type]
+    with sockets.connect(url, origin=Origin(server.url)):
         pass
 
 

@@ -15,6 +15,7 @@ import pytest
 import shapely
 import websockets.sync.client as sockets
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 from fencepost.model.space import Space
 from fencepost.server.broker import Committed, Handed
@@ -69,7 +70,7 @@ class Map:
             nonlocal at
             found = np.frombuffer(arrays, type, size, at)
             at += found.nbytes
-            return found.tolist()
+            return [*found.tolist()]
 
         numbers = take("<f8", told["numbers"])
         starts, owners = take("<u4", shapes + 1), take("<u4", shapes)
@@ -227,7 +228,7 @@ def socket_url(server: Running) -> str:
 
 def test_events_are_seen_as_they_come(server: Running) -> None:
     subscribe(server, "a", "kind = 'taxi'", subscriber="me")
-    with sockets.connect(socket_url(server), subprotocols=["fencepost"]) as socket:  # type: ignore[list-item]
+    with sockets.connect(socket_url(server), subprotocols=[Subprotocol("fencepost")]) as socket:
         assert json.loads(socket.recv(10)) == {"events": []}
         server.http.post("/v1/events", json=feature(1, 2, kind="taxi"))
         [seen] = json.loads(socket.recv(10))["events"]
@@ -293,7 +294,9 @@ def test_tenants_and_scopes_do_not_see_each_other(tmp_path: Path) -> None:
         body = {"expression": "S_INTERSECTS(geometry, POINT(1 2))"}
         assert us.put("/v1/subscriptions/a", json=body).status_code == 201
         protocols = ["fencepost", f"bearer.{other}"]
-        with sockets.connect(socket_url(server), subprotocols=protocols) as socket:  # type: ignore[arg-type]
+        with sockets.connect(
+            socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+        ) as socket:
             assert json.loads(socket.recv(10)) == {"events": []}
             us.post("/v1/events", json=feature(1, 2))
             them.post("/v1/events", json=feature(3, 4))
@@ -307,7 +310,9 @@ def test_tenants_and_scopes_do_not_see_each_other(tmp_path: Path) -> None:
         assert server.client(weak).get("/v1/events/1/matches").status_code == 403
         for protocols in (["fencepost", f"bearer.{weak}"], ["fencepost"]):
             with (
-                sockets.connect(socket_url(server), subprotocols=protocols) as socket,  # type: ignore[arg-type]
+                sockets.connect(
+                    socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+                ) as socket,
                 pytest.raises(ConnectionClosed),
             ):
                 socket.recv(10)

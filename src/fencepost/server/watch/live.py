@@ -36,7 +36,7 @@ class Seen(NamedTuple):
 
     position: int
     body: str
-    count: int
+    number: int
     messages: tuple[NewMessage, ...]
 
 
@@ -88,7 +88,7 @@ class Watcher:
             "events": [*seen],
             "left_out": {
                 "events": events - len(seen),
-                "messages": messages - sum(one.count for one in seen),
+                "messages": messages - sum(one.number for one in seen),
             },
             "subscriptions_changed": changed,
         }
@@ -206,6 +206,6 @@ def as_json(seen: Seen, names: Mapping[int, tuple[int, str]]) -> dict[str, Any]:
     return {
         "position": seen.position,
         "event": json.loads(seen.body) if len(seen.body) <= _LONGEST_BODY else None,
-        "messages": seen.count,
+        "messages": seen.number,
         "matched": matched,
     }

@@ -165,7 +165,8 @@ def _vertices(line: BaseGeometry) -> np.ndarray[Any, Any]:
     line = _simpler(line) if shapely.get_num_coordinates(line) > _MOST_VERTICES else line
     if line.geom_type == "Polygon":
         line = line.exterior
-    return shapely.get_coordinates(line).ravel()
+    found: np.ndarray[Any, Any] = shapely.get_coordinates(line).ravel()
+    return found
 
 
 def _rings(polygon: BaseGeometry) -> np.ndarray[Any, Any]:

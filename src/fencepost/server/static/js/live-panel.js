@@ -21,15 +21,22 @@ let telling = null;
 let reloading = null;
 let wait = 500;
 let closed = false;
+let missed = false;
 
 export function start() {
   closed = false;
   const open = socket("/v1/live");
-  open.onopen = () => { wait = 500; state("on", "live"); };
+  open.onopen = () => {
+    wait = 500;
+    state("on", "live");
+    if (missed) load(); // what changed in between was told to nobody here
+    missed = false;
+  };
   open.onmessage = ({ data }) => take(JSON.parse(data));
   open.onclose = ({ code, reason }) => {
     if (closed) return;
     if (code === REFUSED) { state("off", reason || "not allowed"); return; }
+    missed = true;
     state("off", "offline, trying again");
     setTimeout(start, wait + Math.random() * wait);
     wait = Math.min(wait * 2, 15000);

@@ -4,6 +4,7 @@ import { AWAY, BOX, CIRCLE, LINE, POINT } from "./subscriptions-table.js";
 
 const SMALL = 3; // pixels; smaller shapes are counted, not drawn one by one
 const SMALL_AMONG_MANY = 7;
+const SMALL_DASHED = 12;
 const MANY = 1500; // shapes to a tile
 const CELL = 3;
 const FULL = 7; // doublings of the number in a cell up to its full colour
@@ -106,11 +107,14 @@ export class TilePainter {
     const large = [[], [], []];
     const away = [];
     const boxes = table.boxes.items;
-    const small = ((found.length > MANY ? SMALL_AMONG_MANY : SMALL) * this.ratio) / scale;
+    const limit = (length) => (length * this.ratio) / scale;
+    const small = limit(found.length > MANY ? SMALL_AMONG_MANY : SMALL);
+    const smallAway = limit(SMALL_DASHED);
     for (const shape of found) {
       const at = shape * 4;
       const kind = table.kind[shape] & AWAY ? 3 : table.kinds[table.owner[shape]];
-      if (boxes[at + 2] - boxes[at] < small && boxes[at + 3] - boxes[at + 1] < small) {
+      const least = kind === 3 ? smallAway : small;
+      if (boxes[at + 2] - boxes[at] < least && boxes[at + 3] - boxes[at + 1] < least) {
         const cx = Math.floor((((boxes[at] + boxes[at + 2]) / 2 - west) * scale) / cell);
         const cy = Math.floor((((boxes[at + 1] + boxes[at + 3]) / 2 - north) * scale) / cell);
         if (cx < 0 || cy < 0 || cx >= side || cy >= side) continue;
@@ -125,7 +129,7 @@ export class TilePainter {
     const colours = [...this.palette.kinds, this.palette.away];
     large.forEach((shapes, kind) => this.paintLarge(frame, table, shapes, colours[kind]));
     this.paintAway(frame, table, away);
-    counts.forEach((cells, kind) => cells && paintCells(ctx, cells, side, cell, colours[kind]));
+    [3, 0, 1, 2].forEach((kind) => counts[kind] && paintCells(ctx, counts[kind], side, cell, colours[kind]));
   }
 
   paintLarge(frame, table, shapes, colour) {

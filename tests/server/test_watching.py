@@ -161,6 +161,23 @@ def test_a_map_that_follows_random_changes_is_as_a_fresh_one(server: Running) ->
         assert seen.rows == fresh.rows
 
 
+def test_a_map_that_nobody_looks_at_is_forgotten_and_made_anew(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencepost.server.watch.places._MOST_STALE", 5)
+    subscribe(server, "a")
+    seen = Map()
+    seen.load(server)
+    for n in range(9):
+        subscribe(server, f"s{n}")
+        server.http.delete(f"/v1/subscriptions/s{n}")
+    server.http.delete("/v1/subscriptions/a")
+    subscribe(server, "b")
+    assert seen.load(server, **{"if-none-match": f'"{seen.version}"'}) == 200
+    assert seen.full
+    assert [*seen.rows] == ["b"]
+
+
 def test_places_of_composites_and_of_json() -> None:
     area = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]]]}
     asked = {"op": "s_within", "args": [{"property": "geometry"}, area]}

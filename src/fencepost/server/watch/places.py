@@ -38,6 +38,7 @@ KINDS = ("expression", "track", "composite")
 MOST_SHOWN = 250_000
 _PAGE = 2_000
 _MOST_REMOVED = 10_000
+_MOST_STALE = 50_000
 
 
 class Row(NamedTuple):
@@ -53,32 +54,41 @@ class Row(NamedTuple):
 class TenantPlaces:
     """The rows of a tenant; for any thread.
 
-    Rows are made from the database. `note` says which may have changed since.
+    Rows are made from the database, by one thread at a time: so what was committed after they were
+    read is noted after, too. `note` says which may have changed since. Where nobody looks at it
+    any more and too many change, it is forgotten, and made anew when somebody does.
     """
 
     def __init__(self, database: Database, tenant: int, space: Space) -> None:
         self._database = database
         self._tenant = tenant
         self._space = space
+        self._lock = threading.Lock()  # of what follows; held for a moment only
+        self._making = threading.Lock()  # while rows are read and made
+        self._stale: dict[str, None] = {}
+        self._too_stale = False
+        self._begin()
+
+    def _begin(self) -> None:
         self._epoch = secrets.token_hex(4)
         self._version = 0
         self._floor = 0  # what was removed before this version is forgotten
         self._rows: dict[str, Row] = {}
         self._removed: dict[str, int] = {}
-        self._stale: dict[str, None] = {}
         self._complete = False
-        self._lock = threading.Lock()
-        self._refreshing = threading.Lock()
 
-    def note(self, ids: Iterable[str]) -> None:
-        """Let subscriptions be read again: a change of them was committed."""
+    def note(self, id: str) -> None:
+        """Let a subscription be read again: a change of it was committed."""
         with self._lock:
-            self._stale.update(dict.fromkeys(ids))
+            self._stale[id] = None
+            if len(self._stale) > _MOST_STALE:
+                self._stale.clear()
+                self._too_stale = True
 
     def current(self) -> str:
         """The version of the map, after what is stale was read again."""
         self._refresh()
-        return self._named(self._version)
+        return self._named()
 
     def is_complete(self) -> bool:
         """Whether all was read once, so that the version says everything."""
@@ -95,7 +105,7 @@ class TenantPlaces:
             In nanoseconds since 1970: what expired before is left out.
         """
         self._refresh()
-        version = self._version
+        version = self._named()
         known = self._number(since)
         full = known is None or known < self._floor or not self._complete
         with self._database.reading() as connection:
@@ -117,7 +127,7 @@ class TenantPlaces:
         yield _framed(
             {
                 "end": True,
-                "version": self._named(version),
+                "version": version,
                 "removed": [] if full else removed,
                 "left_out": max(0, total - shown),
             }
@@ -126,14 +136,15 @@ class TenantPlaces:
     def _first_time(self, now: int) -> Iterator[bytes]:
         after = ""
         while len(self._rows) < MOST_SHOWN:
-            with self._database.reading() as connection:
-                page = subscriptions.subscriptions(
-                    connection, self._tenant, after=after, limit=_PAGE
-                )
-            living = [one for one in page if one.expires is None or one.expires > now]
-            rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
-            with self._lock:
-                self._rows.update(rows)
+            with self._making:
+                with self._database.reading() as connection:
+                    page = subscriptions.subscriptions(
+                        connection, self._tenant, after=after, limit=_PAGE
+                    )
+                living = [one for one in page if one.expires is None or one.expires > now]
+                rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
+                with self._lock:
+                    self._rows.update(rows)
             yield _block(rows)
             if len(page) < _PAGE:
                 break
@@ -142,9 +153,13 @@ class TenantPlaces:
 
     def _refresh(self) -> None:
         """Read again what is stale."""
-        with self._refreshing:
+        with self._making:
             with self._lock:
                 stale, self._stale = self._stale, {}
+                if self._too_stale:
+                    self._too_stale = False
+                    self._begin()
+                    return
             if not stale:
                 return
             version = self._version + 1
@@ -181,8 +196,8 @@ class TenantPlaces:
             shapes,
         )
 
-    def _named(self, version: int) -> str:
-        return f"{self._epoch}-{version}"
+    def _named(self) -> str:
+        return f"{self._epoch}-{self._version}"
 
     def _number(self, given: str) -> int | None:
         epoch, _, number = given.partition("-")
@@ -212,7 +227,7 @@ class Places:
             return
         for tenant, id in changed:
             if tenant in self._tenants:
-                self._tenants[tenant].note((id,))
+                self._tenants[tenant].note(id)
 
 
 def _block(rows: list[tuple[str, Row]]) -> bytes:

@@ -134,7 +134,7 @@ container.addEventListener("keydown", (event) => {
 
 function paint(pointer) {
   sketch.clearLayers();
-  const style = { color: palette().chosen, weight: 2, fillOpacity: 0.1, interactive: false };
+  const style = { color: palette().chosen, weight: 2, smoothFactor: 0.3, fillOpacity: 0.1, interactive: false };
   const latlngs = (all) => all.map(([x, y]) => [y, x]);
   if (mode && points.length) {
     if (mode === "polygon") {

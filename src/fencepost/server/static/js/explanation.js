@@ -21,7 +21,7 @@ function node({ condition, outcome, compared, found, parts }) {
     h("div", { class: "condition" },
       h("span", { class: "sign", title: WORDS[outcome], role: "img", "aria-label": WORDS[outcome] }, SIGNS[outcome]),
       parts.length ? h("span", { class: "joint" }, text) : h("code", {}, text)),
-    compared ? h("p", { class: "compared" }, compared) : null,
+    compared ? h("p", { class: "compared" }, plainer(compared)) : null,
     facts(found),
     inner.length ? h("ul", {}, inner) : null);
 }
@@ -53,6 +53,9 @@ function unusable({ attribute, seen, asked, problem }) {
   if (seen === "missing") return `${attribute} is missing`;
   return problem ? `${attribute}: ${problem}` : `${attribute} is of type ${seen}, and ${asked} is asked`;
 }
+
+/** GeoJSON points among what was compared, as people write them. */
+const plainer = (compared) => compared.replace(/\{'type': 'Point', 'coordinates': [[(]([^\])]*)[\])]\}/g, "the point $1");
 
 /** A long condition without the middle of its coordinates. */
 export function shortened(text) {

@@ -212,7 +212,7 @@ export async function choose(id, go) {
 }
 
 function vector(kind, c, color) {
-  const style = { color, weight: 2.5, fillOpacity: 0.14, interactive: false, dashArray: kind & AWAY ? "6 5" : null };
+  const style = { color, weight: 2.5, smoothFactor: 0.3, fillOpacity: 0.14, interactive: false, dashArray: kind & AWAY ? "6 5" : null };
   const plain = kind & ~AWAY;
   if (plain === BOX) return L.rectangle([toLatLng(c[0], c[1]), toLatLng(c[2], c[3])], style);
   if (plain === POINT) return L.circleMarker(toLatLng(c[0], c[1]), { ...style, radius: 7 });

@@ -86,6 +86,7 @@ def console(
 def ready(page: Page) -> None:
     page.wait_for_selector("body[data-ready]")
     expect(page.locator("#status-text")).to_have_text("live")
+    page.wait_for_selector("canvas.leaflet-tile-loaded")
 
 
 def centre_of_map(page: Page) -> tuple[float, float]:

@@ -55,7 +55,7 @@ function unusable({ attribute, seen, asked, problem }) {
 }
 
 /** GeoJSON points among what was compared, as people write them. */
-const plainer = (compared) => compared.replace(/\{'type': 'Point', 'coordinates': [[(]([^\])]*)[\])]\}/g, "the point $1");
+const plainer = (compared) => compared.replace(/\{'type': 'Point', 'coordinates': [[(]([^\])]*)(?:[\])]\})?/g, "the point $1");
 
 /** A long condition without the middle of its coordinates. */
 export function shortened(text) {

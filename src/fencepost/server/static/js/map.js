@@ -30,6 +30,7 @@ export let space = "wgs84";
 /** Have a function told what is listed, each time it changes. */
 export const onSettled = (follow) => followers.push(follow);
 
+worker.onerror = (error) => { throw new Error(`the map's worker failed: ${error.message}`); };
 worker.onmessage = ({ data }) => {
   if (data.type === "answer") {
     answers.get(data.ticket)(data.answer);
@@ -95,8 +96,9 @@ export async function begin(of) {
   space = of;
   const planar = of === "planar";
   map.options.crs = planar ? L.CRS.Simple : L.CRS.EPSG3857;
-  map.setMinZoom(planar ? -24 : 1);
-  map.setMaxZoom(planar ? 24 : 19);
+  const zooms = planar ? { minZoom: -24, maxZoom: 24 } : { minZoom: 1, maxZoom: 19 };
+  map.setMinZoom(zooms.minZoom);
+  map.setMaxZoom(zooms.maxZoom);
   if (!planar) {
     map.setMaxBounds([[-89, -200], [89, 200]]);
     map.options.maxBoundsViscosity = 0.7;
@@ -105,7 +107,10 @@ export async function begin(of) {
   worker.postMessage({ type: "begin", space: of });
   const land = planar ? null : await landRings();
   worker.postMessage({ type: "look", palette: palette(), ratio: ratio(), land });
-  const layer = new Tiles({ noWrap: true, keepBuffer: 2, updateWhenZooming: false, updateWhenIdle: false, bounds: planar ? null : [[-90, -180], [90, 180]] });
+  const layer = new Tiles({
+    ...zooms, noWrap: true, keepBuffer: 2, updateWhenZooming: false, updateWhenIdle: false,
+    bounds: planar ? null : [[-90, -180], [90, 180]],
+  });
   layer.on("tileunload", ({ tile }) => {
     tiles.delete(tile.ticket);
     worker.postMessage({ type: "drop", ticket: tile.ticket });

@@ -8,11 +8,15 @@ BIN   := .venv/bin
 READY := .venv/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-# Some tests need a broker of MQTT, one a server of PostGIS: installed where that can be, else they are skipped and say so.
+# Some tests need a broker of MQTT, some a browser, one a server of PostGIS: installed where that can be, else they are skipped and say so.
 MOSQUITTO := [ -x /usr/sbin/mosquitto ] || command -v mosquitto >/dev/null \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends mosquitto' >/dev/null 2>&1; } \
   || echo "mosquitto is not there and cannot be installed: its tests will be skipped"
+CHROMIUM := command -v chromium >/dev/null \
+  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+       && timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium' >/dev/null 2>&1; } \
+  || echo "chromium is not there and cannot be installed: the tests of the console will be skipped"
 POSTGIS := dpkg -s postgresql-15-postgis-3 >/dev/null 2>&1 \
   || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
        && timeout 180 sh -c 'apt-get -qq update && apt-get -qq install -y postgresql-15-postgis-3' >/dev/null 2>&1; } \
@@ -35,6 +39,7 @@ demo: $(READY)  ## Run the demonstration; writes demo-out/
 
 test: $(READY)  ## Compile the kernels, then run the tests
 	@$(MOSQUITTO)
+	@$(CHROMIUM)
 	@$(POSTGIS)
 	@$(BIN)/fencepost warmup
 	@$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup

@@ -16,7 +16,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
-from fencepost.server import asyncapi, openapi, publishing, streams
+from fencepost.server import asyncapi, console, openapi, publishing, streams
+from fencepost.server.browser_safety import BrowserSafety
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers import (
     admin,
@@ -25,11 +26,13 @@ from fencepost.server.handlers import (
     subscribers,
     subscriptions,
     trying,
+    watching,
 )
 from fencepost.server.operations import Asked, Operation
 from fencepost.server.problems import Refusal, refusal_of, response
 from fencepost.server.service import Caller, Service
 from fencepost.server.sweeping import sweep
+from fencepost.server.watch import live
 
 OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
@@ -40,6 +43,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *endpoints.OPERATIONS,
     *publishing.OPERATIONS,
     *admin.OPERATIONS,
+    *watching.OPERATIONS,
 )
 _CLIENT = Path(__file__).parent / "static" / "client.js"
 _NOBODY = Caller(0, "", frozenset(), "")
@@ -60,6 +64,7 @@ def create_app(service: Service) -> Starlette:
             sweeping.cancel()
             service.hub.close_all()
             app.state.publishers.close_all()
+            service.live.close_all()
             await delivering.stop()
             if service.broker.has_read:
                 await service.done(service.broker.keep_read())
@@ -70,12 +75,17 @@ def create_app(service: Service) -> Starlette:
             *_routes(),
             WebSocketRoute("/v1/subscribers/{id}/socket", streams.web_socket),
             WebSocketRoute("/v1/publish/socket", publishing.publish_socket),
+            WebSocketRoute("/v1/live", live.watch),
             Route("/openapi.json", _description),
             Route("/asyncapi.json", _channels),
             Route("/client.js", _javascript),
+            *console.routes(),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(AsSent)],
+        middleware=[
+            Middleware(BrowserSafety, local_only=service.settings.open_access),
+            Middleware(AsSent),
+        ],
         exception_handlers={
             FencepostError: _refused,  # type: ignore[dict-item]
             HTTPException: _not_served,  # type: ignore[dict-item]

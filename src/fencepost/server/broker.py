@@ -92,10 +92,13 @@ class Committed(NamedTuple):
     messages : list of Handed
     events : list of (int, int, str, int)
         Tenant, position, JSON and number of messages of each event.
+    subscriptions : list of (int, str)
+        Tenant and id of each subscription that was put or removed.
     """
 
     messages: list[Handed]
     events: list[tuple[int, int, str, int]]
+    subscriptions: list[tuple[int, str]]
 
 
 class Writing:
@@ -113,7 +116,7 @@ class Writing:
         self.connection = broker.database.writer
         self.now = broker.clock()
         self.last = broker.last
-        self.committed = Committed([], [])
+        self.committed = Committed([], [], [])
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
         self.asked: set[int] = set()  # tenants whose questions were answered, or are others
@@ -158,6 +161,7 @@ class Writing:
         subscriptions.put_subscriptions(self.connection, tenant, rows, self.now, self.last.event)
         questions.put(chosen)
         self._tell_after_changes(tenant)
+        self.committed.subscriptions.extend((tenant, one.definition.id) for one in chosen)
         return new
 
     def remove(self, tenant: int, ids: Iterable[str]) -> list[str]:
@@ -168,6 +172,7 @@ class Writing:
         for id in there:
             questions.remove(id)
         self._tell_after_changes(tenant)
+        self.committed.subscriptions.extend((tenant, id) for id in there)
         return there
 
     def _tell_after_changes(self, tenant: int) -> None:
@@ -606,7 +611,7 @@ class Broker:
         if writing.changed:
             for changed in self._change_listeners:
                 changed(writing.changed)
-        if writing.committed.messages or writing.committed.events:
+        if any(writing.committed):
             for listener in self._listeners:
                 listener(writing.committed)
 

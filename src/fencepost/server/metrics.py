@@ -10,14 +10,21 @@ from fencepost.server.service import Caller, Service
 from fencepost.store import endpoints, log
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
+_DEEPEST_SHOWN = 12
 
 
 def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str, Any]:
     """Numbers about a tenant, its index and its queues."""
     questions = service.questions(caller)
     depths = _depths(service, caller)
+    deepest = sorted(depths, key=lambda one: -one[1])[:_DEEPEST_SHOWN]
+    queues = []
     with service.database.reading() as connection:
         letters = endpoints.count_dead_letters(connection, caller.tenant)
+        for name, depth in deepest:
+            oldest = log.oldest_unread(connection, questions.subscribers[name])
+            lag = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / 1e9)
+            queues.append({"subscriber": name, "depth": depth, "lag_s": lag})
     return {
         "tenant": caller.tenant_name,
         "uptime_s": (service.clock() - service.started) / 1e9,
@@ -26,6 +33,7 @@ def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str,
         "connections": len(service.hub),
         "unread": sum(depth for _, depth in depths),
         "dead_letters": letters,
+        "queues": queues,
         "server": {**service.broker.counts, **delivering.counts()},
         "index": questions.expressions.matcher.stats(),
         "tracking": questions.tracked.stats(),

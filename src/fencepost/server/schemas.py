@@ -243,4 +243,25 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Health": an_object(("status", "version"), status={"const": "ok"}, version=TEXT),
     "Stats": ANY_OBJECT,
+    "Me": an_object(
+        ("tenant", "scopes", "space", "needs_key"),
+        tenant=TEXT,
+        scopes=a_list(TEXT),
+        space={"enum": ["wgs84", "planar"]},
+        needs_key={"type": "boolean"},
+    ),
+    "Matches": an_object(
+        ("matches", "left_out"),
+        matches=a_list(
+            an_object(
+                ("subscriber", "at", "event", "type", "data"),
+                subscriber=TEXT,
+                at=TIME,
+                event={"oneOf": [COUNT, {"type": "null"}]},
+                type=TEXT,
+                data=ANY_OBJECT,
+            )
+        ),
+        left_out={**COUNT, "description": "How many more there are, or 1 where it is not known."},
+    ),
 }

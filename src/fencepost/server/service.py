@@ -20,6 +20,8 @@ from fencepost.server.problems import Refusal, not_found
 from fencepost.server.questions import Questions
 from fencepost.server.rates import Rates
 from fencepost.server.settings import Settings
+from fencepost.server.watch.live import Watching
+from fencepost.server.watch.places import Places
 from fencepost.store import keys, log
 from fencepost.store.database import Database
 from fencepost.store.keys import DEFAULT_TENANT, SCOPES
@@ -63,6 +65,8 @@ class Service:
     database : Database
     broker : Broker
     hub : Hub
+    live : Watching
+    places : Places
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], int] = time.time_ns) -> None:
@@ -80,6 +84,8 @@ class Service:
             self.database.close()
             raise
         self.hub = Hub()
+        self.live = Watching()
+        self.places = Places(self.database, self.space)
         self.rates = Rates(settings.limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._envelopes: dict[int, Envelopes] = {}
@@ -188,6 +194,8 @@ class Service:
 
     def _committed(self, committed: Committed) -> None:
         """In the broker's thread: put what was committed into envelopes for who is connected."""
+        self.places.note(committed.subscriptions)
+        self.live.committed(committed)
         found: dict[int, list[Envelope]] = {}
         for (number, position, at, event, type, data), body in committed.messages:
             if self.hub.is_connected(number):

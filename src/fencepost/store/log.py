@@ -137,6 +137,39 @@ def messages_after(
     return found
 
 
+def messages_about(
+    connection: sqlite3.Connection, tenant: int, position: int, limit: int
+) -> list[tuple[str, int, str, str]]:
+    """Of the messages about an event: whose, when, type and data.
+
+    Messages have the order of their events, so those of each subscriber lie between two positions.
+    """
+    bounds = connection.execute(
+        "SELECT last_message FROM event WHERE position <= ? ORDER BY position DESC LIMIT 2",
+        (position,),
+    ).fetchall()
+    if not bounds:
+        return []
+    low = bounds[1][0] if len(bounds) > 1 else 0
+    return connection.execute(
+        "SELECT r.name, m.at, m.type, m.data FROM subscriber r CROSS JOIN message m "
+        "ON m.subscriber = r.number AND m.position > ? AND m.position <= ? "
+        "WHERE r.tenant = ? AND m.event = ? ORDER BY m.position LIMIT ?",
+        (low, bounds[0][0], tenant, position, limit),
+    ).fetchall()
+
+
+def newest_messages(
+    connection: sqlite3.Connection, subscriber: int, limit: int
+) -> list[tuple[int, int | None, str, str]]:
+    """When, event, type and data of the last messages of a subscriber, newest first."""
+    return connection.execute(
+        "SELECT at, event, type, data FROM message WHERE subscriber = ? "
+        "ORDER BY position DESC LIMIT ?",
+        (subscriber, limit),
+    ).fetchall()
+
+
 def event(connection: sqlite3.Connection, tenant: int, position: int) -> tuple[int, str] | None:
     """When an event came, and its body; None where it is not there, or another tenant's."""
     row = connection.execute(

@@ -1,0 +1,37 @@
+// Small line charts.
+
+import { h, rounded, svg } from "./dom.js";
+
+const KEPT = 90;
+const WIDTH = 320;
+const HEIGHT = 56;
+
+export class Chart {
+  constructor(title, unit, kind) {
+    this.title = title;
+    this.unit = unit;
+    this.values = [];
+    this.now = h("b", {}, "–");
+    this.most = h("span", { class: "quiet-text" });
+    this.area = svg("path", { class: "area" });
+    this.line = svg("path", { class: "line", "vector-effect": "non-scaling-stroke" });
+    this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" }, this.area, this.line);
+    this.element = h("figure", { class: `chart ${kind}` },
+      h("figcaption", {}, h("span", {}, title), this.now, this.most), this.picture);
+  }
+
+  add(value) {
+    this.values.push(value);
+    if (this.values.length > KEPT) this.values.shift();
+    const most = Math.max(...this.values);
+    const top = most || 1;
+    const step = WIDTH / (KEPT - 1);
+    const left = WIDTH - (this.values.length - 1) * step;
+    const points = this.values.map((v, n) => `${(left + n * step).toFixed(1)} ${(HEIGHT - 2 - (v / top) * (HEIGHT - 6)).toFixed(1)}`);
+    this.line.setAttribute("d", `M${points.join("L")}`);
+    this.area.setAttribute("d", `M${left.toFixed(1)} ${HEIGHT}L${points.join("L")}L${WIDTH} ${HEIGHT}Z`);
+    this.now.textContent = `${rounded(value)}${this.unit}`;
+    this.most.textContent = `peak ${rounded(most)}`;
+    this.picture.setAttribute("aria-label", `${this.title}: now ${rounded(value)}${this.unit}, at most ${rounded(most)} in the last minutes`);
+  }
+}

@@ -1,0 +1,43 @@
+// The list of subscriptions, and what narrows it and the map down.
+
+import { byId, count, h, plural } from "./dom.js";
+import { showSubscription } from "./detail.js";
+import { onSettled, setFilter } from "./map.js";
+
+const given = () => ({
+  text: byId("filter-text").value,
+  subscriber: byId("filter-subscriber").value.trim(),
+  kind: byId("filter-kind").value,
+});
+
+let waiting = null;
+function changed() {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => setFilter(given()), 120);
+}
+["filter-text", "filter-subscriber", "filter-kind"].forEach((id) => byId(id).addEventListener("input", changed));
+
+onSettled(({ total, shown, placeless, listed, subscribers }) => {
+  byId("map").dataset.total = total;
+  byId("map").dataset.shown = shown;
+  const all = shown === total ? plural(total, "subscription") : `${count(shown)} of ${plural(total, "subscription")}`;
+  const leftOut = Number(byId("map").dataset.leftOut ?? 0);
+  byId("listed-count").textContent = [
+    all, placeless ? `${count(placeless)} without a place` : "", leftOut ? `${count(leftOut)} not loaded` : "",
+  ].filter(Boolean).join(" · ");
+  byId("listed").replaceChildren(
+    ...(total ? listed.map(row) : [empty()]),
+    ...(shown > listed.length ? [h("li", { class: "quiet-text more" }, `and ${count(shown - listed.length)} more; narrow them down above, or click on the map`)] : []));
+  byId("subscriber-names").replaceChildren(...subscribers.map((name) => h("option", { value: name })));
+});
+
+const row = ({ id, subscriber, summary, kind }) => h("li", {},
+  h("button", { type: "button", class: `row two-lines kind-${kind}`, onclick: () => showSubscription(id, true) },
+    h("span", { class: "row-main" }, id, subscriber === id ? null : h("span", { class: "owner" }, subscriber)),
+    h("span", { class: "row-more" }, summary)));
+
+const empty = () => h("li", { class: "empty" },
+  h("p", {}, h("b", {}, "No subscriptions yet.")),
+  h("p", {}, "Draw a region under ", h("b", {}, "Subscribe"), " (press 3), or send some to the server."));
+
+export function focusSearch() { byId("filter-text").focus(); }

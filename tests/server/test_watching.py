@@ -1,0 +1,336 @@
+"""Where subscriptions are, events as they come, and what matched: what the console asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+import websockets.sync.client as sockets
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+from fencepost.model.space import Space
+from fencepost.server.broker import Committed, Handed
+from fencepost.server.watch.live import MOST_WAITING, Watching
+from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of
+from fencepost.store.log import NewMessage
+from tests.server.serving import Running, running
+from tests.server.test_api import feature, subscribe
+
+
+class Map:
+    """A map as somebody reads it who knows its layout from the documentation only."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.version = ""
+        self.full = False
+
+    def load(self, server: Running, **headers: str) -> int:
+        """Get what changed; the status of the answer."""
+        query = {"since": self.version} if self.version else {}
+        answer = server.http.get("/v1/map", params=query, headers=headers)
+        if answer.status_code != 200:
+            return answer.status_code
+        at, body = 0, answer.content
+        while at < len(body):
+            size, length = struct.unpack_from("<II", body, at)
+            self._take(
+                json.loads(body[at + 8 : at + 8 + length]), body[at + 8 + length : at + 8 + size]
+            )
+            assert size % 8 == length % 8 == 0
+            at += 8 + size
+        return answer.status_code
+
+    def _take(self, told: dict[str, Any], arrays: bytes) -> None:
+        if "full" in told:
+            self.full = told["full"]
+            if self.full:
+                self.rows.clear()
+        elif "end" in told:
+            self.version = told["version"]
+            for id in told["removed"]:
+                del self.rows[id]
+        else:
+            self._add(told, arrays)
+
+    def _add(self, told: dict[str, Any], arrays: bytes) -> None:
+        n, shapes = len(told["ids"]), told["shapes"]
+        at = 0
+
+        def take(type: str, size: int) -> list[Any]:
+            nonlocal at
+            found = np.frombuffer(arrays, type, size, at)
+            at += found.nbytes
+            return [*found.tolist()]
+
+        numbers = take("<f8", told["numbers"])
+        starts, owners = take("<u4", shapes + 1), take("<u4", shapes)
+        whose, what = take("<u4", n), take("<u4", n)
+        kinds, own = take("u1", shapes), take("u1", n)
+        for row, id in enumerate(told["ids"]):
+            self.rows[id] = {
+                "subscriber": told["subscribers"][whose[row]],
+                "summary": told["summaries"][what[row]],
+                "kind": own[row],
+                "shapes": [
+                    (kinds[shape], numbers[starts[shape] : starts[shape + 1]])
+                    for shape in range(shapes)
+                    if owners[shape] == row
+                ],
+            }
+
+
+def test_a_map_has_every_subscription_and_its_places(server: Running) -> None:
+    subscribe(server, "box", "S_INTERSECTS(geometry, BBOX(1, 2, 3, 4)) AND kind = 'taxi'")
+    subscribe(server, "circle", "S_DWITHIN(geometry, POINT(5 6), 700)", subscriber="me")
+    subscribe(
+        server,
+        "two",
+        "S_WITHIN(geometry, POLYGON((0 0, 4 0, 2 3, 0 0))) OR S_CROSSES(way, LINESTRING(0 0, 1 1))",
+    )
+    subscribe(server, "nowhere", "kind = 'taxi'")
+    subscribe(
+        server,
+        "away",
+        "NOT S_INTERSECTS(geometry, POINT(1 2)) AND S_DISJOINT(geometry, POINT(3 4))",
+    )
+    seen = Map()
+    seen.load(server)
+    assert seen.full
+    assert seen.rows["box"] == {
+        "subscriber": "box",
+        "summary": "S_INTERSECTS(geometry, BBOX(…)) AND kind = 'taxi'",
+        "kind": 0,
+        "shapes": [(Kind.BOX, [1, 2, 3, 4])],
+    }
+    assert seen.rows["circle"]["shapes"] == [(Kind.CIRCLE, [5, 6, 700])]
+    assert seen.rows["circle"]["subscriber"] == "me"
+    assert seen.rows["two"]["shapes"] == [
+        (Kind.POLYGON, [0, 0, 4, 0, 2, 3, 0, 0]),
+        (Kind.LINE, [0, 0, 1, 1]),
+    ]
+    assert seen.rows["nowhere"]["shapes"] == []
+    assert seen.rows["away"]["shapes"] == [(Kind.POINT | AWAY, [1, 2]), (Kind.POINT | AWAY, [3, 4])]
+
+
+def test_a_map_gets_what_changed(server: Running) -> None:
+    for n in range(5):
+        subscribe(server, f"s{n}", f"S_INTERSECTS(geometry, BBOX({n}, 0, {n + 1}, 1))")
+    seen = Map()
+    seen.load(server)
+    assert seen.load(server, **{"if-none-match": f'"{seen.version}"'}) == 304
+    server.http.delete("/v1/subscriptions/s1")
+    server.http.put("/v1/subscriptions/s2", json={"expression": "a = 1"})
+    subscribe(server, "s9", "S_INTERSECTS(geometry, POINT(7 8))")
+    assert seen.load(server, **{"if-none-match": f'"{seen.version}"'}) == 200
+    assert not seen.full
+    fresh = Map()
+    fresh.load(server)
+    assert fresh.full
+    assert seen.rows == fresh.rows
+    assert sorted(seen.rows) == ["s0", "s2", "s3", "s4", "s9"]
+    seen.version = "another-1"
+    seen.load(server)
+    assert seen.full
+
+
+def test_a_map_that_follows_random_changes_is_as_a_fresh_one(server: Running) -> None:
+    rng = random.Random(9)
+    seen = Map()
+    for _ in range(12):
+        for _ in range(rng.randrange(6)):
+            id = f"s{rng.randrange(8)}"
+            if rng.random() < 0.4:
+                server.http.delete(f"/v1/subscriptions/{id}")
+            else:
+                where = f"BBOX({rng.randrange(90)}, 0, 95, 1)"
+                body = {"expression": f"S_INTERSECTS(geometry, {where})"}
+                server.http.put(f"/v1/subscriptions/{id}", json=body)
+        seen.load(server)
+        fresh = Map()
+        fresh.load(server)
+        assert seen.rows == fresh.rows
+
+
+def test_a_map_that_nobody_looks_at_is_forgotten_and_made_anew(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencepost.server.watch.places._MOST_STALE", 5)
+    subscribe(server, "a")
+    seen = Map()
+    seen.load(server)
+    for n in range(9):
+        subscribe(server, f"s{n}")
+        server.http.delete(f"/v1/subscriptions/s{n}")
+    server.http.delete("/v1/subscriptions/a")
+    subscribe(server, "b")
+    assert seen.load(server, **{"if-none-match": f'"{seen.version}"'}) == 200
+    assert seen.full
+    assert [*seen.rows] == ["b"]
+
+
+def test_places_of_composites_and_of_json() -> None:
+    area = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]]]}
+    asked = {"op": "s_within", "args": [{"property": "geometry"}, area]}
+    [(kind, numbers)] = shapes_of({"expression": asked}, Space.WGS84)
+    assert (kind, np.frombuffer(numbers).tolist()) == (Kind.BOX, [0, 0, 9, 9])
+    assert "S_WITHIN" in summary_of({"expression": asked}, Space.WGS84)
+    inner = {"members": {"x": "S_INTERSECTS(geometry, POINT(3 4))"}, "within_s": 5}
+    members = {"a": "S_DWITHIN(geometry, POINT(1 2), 5)", "b": inner, "c": 7}
+    composite = {"composite": {"members": members, "within_s": 60}}
+    assert [shape.kind for shape in shapes_of(composite, Space.WGS84)] == [Kind.CIRCLE, Kind.POINT]
+    assert summary_of(composite, Space.WGS84) == "3 events: a, b, c"
+
+
+def test_large_shapes_are_simplified_and_stay_where_they_are() -> None:
+    rng = random.Random(3)
+    for _ in range(20):
+        n = rng.randrange(70, 900)
+        x, y, size = rng.uniform(-90, 90), rng.uniform(-40, 40), rng.uniform(0.01, 20)
+        corners = []
+        for k in range(n):
+            turn, far = 2 * math.pi * k / n, size * (1 + 0.2 * math.sin(7 * k / n * math.pi * 2))
+            corners.append((x + far * math.cos(turn), y + far * math.sin(turn)))
+        exact = shapely.Polygon(corners, [[(x, y), (x + size / 9, y), (x, y + size / 9)]])
+        [(kind, numbers)] = shapes_of(
+            {"expression": f"S_WITHIN(geometry, {exact.wkt})"}, Space.PLANAR
+        )
+        assert kind == Kind.POLYGON
+        positions = np.frombuffer(numbers).reshape(-1, 2)
+        assert len(positions) <= 66
+        gap = int(np.flatnonzero(np.isnan(positions[:, 0]))[0])
+        drawn = shapely.Polygon(positions[:gap], [positions[gap + 1 :]])
+        assert shapely.symmetric_difference(drawn, exact).area < 0.03 * exact.area
+
+
+def test_many_places_of_one_subscription_become_one_box() -> None:
+    parts = " OR ".join(f"S_INTERSECTS(geometry, POINT({n} {n % 7}))" for n in range(40))
+    [(kind, numbers)] = shapes_of({"expression": parts}, Space.PLANAR)
+    assert (kind, np.frombuffer(numbers).tolist()) == (Kind.BOX, [0, 0, 39, 6])
+
+
+def test_who_matched_an_event_and_what_a_subscription_matched(server: Running) -> None:
+    subscribe(server, "a/1", "n > 0", subscriber="me")
+    subscribe(server, "b", "n > 1", subscriber="me")
+    subscribe(server, "c", "n > 2")
+    for n in range(1, 4):
+        server.http.post("/v1/events", json={"n": n})
+    found = server.http.get("/v1/events/2/matches").json()
+    assert [(one["subscriber"], one["data"]["subscriptions"]) for one in found["matches"]] == [
+        ("me", ["a/1", "b"])
+    ]
+    assert found["left_out"] == 0
+    found = server.http.get("/v1/events/3/matches", params={"limit": 1}).json()
+    assert (len(found["matches"]), found["left_out"]) == (1, 1)
+    assert server.http.get("/v1/events/1/matches").json()["matches"][0]["event"] == 1
+    found = server.http.get("/v1/subscriptions/b/matches").json()
+    assert [one["event"] for one in found["matches"]] == [3, 2]
+    assert server.http.get("/v1/subscriptions/a/1/matches").json()["matches"][-1]["event"] == 1
+    for missing in ("/v1/events/9/matches", "/v1/events/x/matches", "/v1/subscriptions/z/matches"):
+        assert server.http.get(missing).status_code == 404
+
+
+def socket_url(server: Running) -> str:
+    return f"ws{server.url.removeprefix('http')}/v1/live"
+
+
+def test_events_are_seen_as_they_come(server: Running) -> None:
+    subscribe(server, "a", "kind = 'taxi'", subscriber="me")
+    with sockets.connect(socket_url(server), subprotocols=[Subprotocol("fencepost")]) as socket:
+        assert json.loads(socket.recv(10)) == {"events": []}
+        server.http.post("/v1/events", json=feature(1, 2, kind="taxi"))
+        [seen] = json.loads(socket.recv(10))["events"]
+        assert seen == {
+            "position": 1,
+            "event": feature(1, 2, kind="taxi"),
+            "messages": 1,
+            "matched": [{"subscriber": "me", "type": "match", "subscriptions": ["a"]}],
+        }
+        subscribe(server, "b")
+        frame = json.loads(socket.recv(10))
+        assert frame["subscriptions_changed"]
+        server.http.post("/v1/events", json={"text": "x" * 20_000})
+        [large] = json.loads(socket.recv(10))["events"]
+        assert large["event"] is None
+        many = "\n".join(
+            json.dumps({"kind": "taxi" if n % 10 == 0 else "bus"}) for n in range(3000)
+        )
+        server.http.post(
+            "/v1/events", content=many, headers={"content-type": "application/x-ndjson"}
+        )
+        frame = json.loads(socket.recv(10))
+        assert all(one["messages"] for one in frame["events"])
+        assert len(frame["events"]) + frame["left_out"]["events"] == 3000
+        assert len(frame["events"]) + frame["left_out"]["messages"] == 300
+
+
+def test_a_watcher_who_does_not_read_costs_a_bounded_memory() -> None:
+    async def run() -> None:
+        watching = Watching()
+        watcher = watching.open(1)
+        for position in range(1, 5_001):
+            message = NewMessage(3, position, 0, position, "match", '{"subscriptions": ["a"]}')
+            events = [(1, position, "{}", 1), (2, position, '{"secret": 1}', 0)]
+            watching.committed(Committed([Handed(message, "{}")], events, [(1, "a")]))
+        frame = await watcher.next()
+        assert frame is not None
+        assert [one.position for one in frame["events"]] == [*range(5_001 - MOST_WAITING, 5_001)]
+        assert frame["left_out"] == {
+            "events": 5_000 - MOST_WAITING,
+            "messages": 5_000 - MOST_WAITING,
+        }
+        watching.close(1, watcher)
+        assert len(watching) == 0
+        watching.close_all()
+
+    asyncio.run(run())
+
+
+def test_tenants_and_scopes_do_not_see_each_other(tmp_path: Path) -> None:
+    with running(tmp_path, open_access=False) as server:
+        scopes = ("admin", "publish", "subscribe")
+        acme, other = server.key(*scopes, tenant="acme"), server.key(*scopes, tenant="other")
+        weak = server.key("subscribe", tenant="acme")
+        us, them = server.client(acme), server.client(other)
+        assert us.get("/v1/me").json() == {
+            "tenant": "acme",
+            "scopes": ["admin", "publish", "subscribe"],
+            "space": "wgs84",
+            "needs_key": True,
+        }
+        assert server.http.get("/v1/me").status_code == 401
+        body = {"expression": "S_INTERSECTS(geometry, POINT(1 2))"}
+        assert us.put("/v1/subscriptions/a", json=body).status_code == 201
+        protocols = ["fencepost", f"bearer.{other}"]
+        with sockets.connect(
+            socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+        ) as socket:
+            assert json.loads(socket.recv(10)) == {"events": []}
+            us.post("/v1/events", json=feature(1, 2))
+            them.post("/v1/events", json=feature(3, 4))
+            [seen] = json.loads(socket.recv(10))["events"]
+            assert seen["event"]["geometry"]["coordinates"] == [3, 4]
+        assert b'"a"' in us.get("/v1/map").content
+        assert b'"a"' not in them.get("/v1/map").content
+        assert them.get("/v1/events/1/matches").status_code == 404
+        assert them.get("/v1/subscriptions/a/matches").status_code == 404
+        assert server.http.get("/v1/map").status_code == 401
+        assert server.client(weak).get("/v1/events/1/matches").status_code == 403
+        for protocols in (["fencepost", f"bearer.{weak}"], ["fencepost"]):
+            with (
+                sockets.connect(
+                    socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+                ) as socket,
+                pytest.raises(ConnectionClosed),
+            ):
+                socket.recv(10)
+            assert socket.close_code == 4400

@@ -6,8 +6,8 @@ import { showEvent } from "./detail.js";
 import * as layer from "./live-layer.js";
 import { load } from "./map.js";
 
-const KEPT = 120;
-const LISTED_EVERY_MS = 250;
+const KEPT = 80;
+const LISTED_EVERY_MS = 400;
 const TOLD_EVERY_MS = 5000;
 const RELOAD_AFTER_MS = 400;
 const REFUSED = 4400;

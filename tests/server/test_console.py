@@ -116,7 +116,7 @@ def test_draw_subscribe_publish_and_see_why(browser: Browser, server: Running) -
         page.locator("#new-subscriber").fill("me")
         page.get_by_role("button", name="Subscribe", exact=True).click()
         expect(page.locator("#detail-title")).to_have_text("drawn/by hand")
-        kept = server.http.get("/v1/subscriptions/drawn/by hand").json()
+        kept = server.http.get("/v1/subscriptions/drawn%2Fby hand").json()
         assert kept["subscriber"] == "me"
         page.wait_for_selector("#map[data-total='1']")
 

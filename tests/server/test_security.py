@@ -131,11 +131,11 @@ def test_another_tenant_gets_no_socket(
     _, evil = tenants
     url = locked.url.replace("http", "ws") + "/v1/subscribers/me/socket?since=0"
     headers = {"authorization": evil.headers["authorization"]}
-    for given in ({}, headers):
+    for given, code in (({}, 4401), (headers, 4404)):
         with connect(url, additional_headers=given) as sock, pytest.raises(ConnectionClosed) as no:
             sock.recv(timeout=30)
         assert no.value.rcvd is not None
-        assert no.value.rcvd.code == 4400
+        assert no.value.rcvd.code == code
 
 
 def test_idempotency_keys_are_those_of_a_tenant(

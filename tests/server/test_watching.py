@@ -219,7 +219,7 @@ def test_many_places_of_one_subscription_become_one_box() -> None:
 
 
 def test_who_matched_an_event_and_what_a_subscription_matched(server: Running) -> None:
-    subscribe(server, "a/1", "n > 0", subscriber="me")
+    subscribe(server, "a%2F1", "n > 0", subscriber="me")
     subscribe(server, "b", "n > 1", subscriber="me")
     subscribe(server, "c", "n > 2")
     for n in range(1, 4):
@@ -234,7 +234,7 @@ def test_who_matched_an_event_and_what_a_subscription_matched(server: Running) -
     assert server.http.get("/v1/events/1/matches").json()["matches"][0]["event"] == 1
     found = server.http.get("/v1/subscriptions/b/matches").json()
     assert [one["event"] for one in found["matches"]] == [3, 2]
-    assert server.http.get("/v1/subscriptions/a/1/matches").json()["matches"][-1]["event"] == 1
+    assert server.http.get("/v1/subscriptions/a%2F1/matches").json()["matches"][-1]["event"] == 1
     for missing in ("/v1/events/9/matches", "/v1/events/x/matches", "/v1/subscriptions/z/matches"):
         assert server.http.get(missing).status_code == 404
 

@@ -53,6 +53,10 @@ def serve(
     mqtt: Annotated[
         str | None, typer.Option(help="Broker to take events from and give messages to: HOST:PORT.")
     ] = None,
+    lateness: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds that an event may be late to be part of a composite."),
+    ] = 60.0,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second of each key; 0 for no limit.")
     ] = 0.0,
@@ -76,6 +80,7 @@ def serve(
         open_access=open_access,
         allow_private_webhooks=allow_private_webhooks,
         mqtt=mqtt,
+        lateness_s=lateness,
         limits=Limits(requests_per_s=rate),
     )
     console = Console(stderr=True, highlight=False)

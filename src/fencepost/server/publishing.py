@@ -107,7 +107,7 @@ class Publisher:
     Attributes
     ----------
     keys : set of str
-        Of the objects that may have regions.
+        Of the objects that have regions.
     """
 
     def __init__(
@@ -138,6 +138,7 @@ class Publisher:
 
     def withdraw(self, key: str, version: int) -> None:
         """Have an object told that its region is void."""
+        self.keys.discard(key)
         self._withdrawn[key] = max(version, self._withdrawn.get(key, 0))
         self._wake.set()
 
@@ -205,8 +206,10 @@ class Publisher:
         about |= {"position": published.first, "messages": published.messages}
         if key is None or self._void:
             return json.dumps(about)
-        self.keys.add(key)
+        self.keys.add(key)  # before, as the socket may be closed in the meantime
         found = await asyncio.to_thread(self.regions.answer, values, self.name(key))
+        if not found.is_held:
+            self.keys.discard(key)
         self._publishers.withdraw(found.withdrawn)
         return f'{json.dumps(about)[:-1]}, "region": {found.region}}}'
 

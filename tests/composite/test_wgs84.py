@@ -108,7 +108,7 @@ _planar = brute_force._holds
         (_round_a_pole, FLAT, False),
     ],
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_detections_are_those_of_brute_force(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -120,7 +120,7 @@ def test_detections_are_those_of_brute_force(
     monkeypatch.setattr(brute_force, "_holds", _in_metres)
     rng = random.Random(seed)
     events = []
-    for one in stream(rng, 26, spread=2):
+    for one in stream(rng, 24, spread=2):
         points = [place(*point) for point in one["points"][: None if extent else 1]]
         events.append(event(one["id"], "".join(one["kinds"]), one["at"], *points))
     expected = brute_force.detections(composites, events, 3)

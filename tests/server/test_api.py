@@ -219,6 +219,8 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         ("POST", "/v1/subscriptions", b'{"id": "a"}', 422),
         ("POST", "/v1/subscriptions", b'{"id": "", "expression": "a=1"}', 422),
         ("POST", "/v1/subscriptions", b'{"id": "a", "expression": "a=1", "x": 1}', 422),
+        ("PUT", "/v1/subscriptions/b", b'{"expression": "a=1", "payload": "\\ud800"}', 400),
+        ("POST", "/v1/events", b'{"name": "\\udfff"}', 422),
         ("PUT", "/v1/subscriptions/b", b'{"id": "a", "expression": "a=1"}', 422),
         ("POST", "/v1/subscriptions", b'{"id": "..", "expression": "a=1"}', 422),
         ("GET", "/v1/subscriptions/%FF", None, 400),

@@ -93,7 +93,7 @@ def _told(http: httpx.Client) -> dict[str, list[tuple[str, dict[str, Any]]]]:
 
 def test_nothing_that_is_known_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     chance = random.Random(9)
-    batches = _batches(chance, 60)
+    batches = _batches(chance, 50)
     with running(tmp_path / "whole", space="planar") as server:
         for one in SUBSCRIPTIONS:
             server.http.post("/v1/subscriptions", json=one)
@@ -126,4 +126,4 @@ def test_nothing_that_is_known_is_lost_when_the_server_is_killed(tmp_path: Path)
         name: len(own) for name, own in wanted.items()
     }
     assert found == wanted
-    assert all(len(found[name]) > 5 for name in ("depot", "stay", "meet", "plain"))
+    assert all(len(found[name]) > 3 for name in ("depot", "stay", "meet", "plain"))

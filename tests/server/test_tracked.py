@@ -175,7 +175,7 @@ def _walks(random: random.Random, count: int) -> Iterator[dict[str, Any]]:
             yield random.choice([{"kind": "other"}, at(0, 0, vehicle=[1]), at(0, 0, vehicle=1.5)])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_it_is_what_trackers_tell_over_restarts_too(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     fences: dict[tuple[str, int], str] = {}

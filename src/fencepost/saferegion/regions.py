@@ -179,6 +179,10 @@ class SafeRegions:
             self._void.pop(key, None)
             return self._handed_out.drop(key)
 
+    def remembers(self, key: str) -> bool:
+        """Whether an object has a region that can be withdrawn."""
+        return self._handed_out.get(key) is not None
+
     def want(self, name: str, members: Iterable[Condition]) -> None:
         """Let every event be sent that one of some conditions could want.
 

@@ -56,6 +56,10 @@ def serve(
             "mqtt://USER:PASSWORD@HOST:PORT, or mqtts:// for TLS.",
         ),
     ] = None,
+    lateness: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds that an event may be late to be part of a composite."),
+    ] = 60.0,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second of each key; 0 for no limit.")
     ] = 0.0,
@@ -79,6 +83,7 @@ def serve(
         open_access=open_access,
         allow_private_webhooks=allow_private_webhooks,
         mqtt=mqtt,
+        lateness_s=lateness,
         limits=Limits(requests_per_s=rate),
     )
     console = Console(stderr=True, highlight=False)

@@ -27,9 +27,9 @@ from fencepost.server.problems import Refusal, problem, refusal_of
 from fencepost.server.regions import Regions
 from fencepost.server.schemas import ref
 from fencepost.server.service import Caller, Service
-from fencepost.server.streams import PROTOCOL
+from fencepost.server.sockets import BAD_FRAME, accept, refuse
 
-_REFUSED, _GOING_AWAY, _BAD_FRAME, _AGAIN = 4400, 1001, 4422, 1012
+_AGAIN = 1012
 _WAITING = 64  # frames that are not answered yet; who sends more has to wait
 _LONGEST_KEY = 256
 _VALID_S = 30.0
@@ -107,7 +107,7 @@ class Publisher:
     Attributes
     ----------
     keys : set of str
-        Of the objects that may have regions.
+        Of the objects that have regions.
     """
 
     def __init__(
@@ -138,6 +138,7 @@ class Publisher:
 
     def withdraw(self, key: str, version: int) -> None:
         """Have an object told that its region is void."""
+        self.keys.discard(key)
         self._withdrawn[key] = max(version, self._withdrawn.get(key, 0))
         self._wake.set()
 
@@ -170,7 +171,7 @@ class Publisher:
             try:
                 answer = self._taken(frame.get("text"))
             except FencepostError as error:
-                await self._close(_BAD_FRAME, str(error))
+                await self._close(BAD_FRAME, str(error))
                 return
             if answer is not None:
                 await self._answers.put(asyncio.create_task(answer))
@@ -205,8 +206,10 @@ class Publisher:
         about |= {"position": published.first, "messages": published.messages}
         if key is None or self._void:
             return json.dumps(about)
-        self.keys.add(key)
+        self.keys.add(key)  # before, as the socket may be closed in the meantime
         found = await asyncio.to_thread(self.regions.answer, values, self.name(key))
+        if not found.is_held:
+            self.keys.discard(key)
         self._publishers.withdraw(found.withdrawn)
         return f'{json.dumps(about)[:-1]}, "region": {found.region}}}'
 
@@ -265,17 +268,14 @@ async def publish_socket(socket: WebSocket) -> None:
     """Events as frames; an answer to each, with the region in which its object may be silent."""
     service: Service = socket.app.state.service
     publishers: Publishers = socket.app.state.publishers
-    offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
-    protocol = PROTOCOL if PROTOCOL in offered else None
     try:
         caller = service.caller(socket)
         caller.need("publish")
         publisher = publishers.open(socket, caller, await publishers.regions(caller.tenant))
     except FencepostError as error:
-        await socket.accept(protocol)
-        await socket.close(_REFUSED, str(error)[:120])
+        await refuse(socket, error)
         return
-    await socket.accept(protocol)
+    await accept(socket)
     await publisher.run()
 
 

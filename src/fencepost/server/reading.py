@@ -99,6 +99,7 @@ def json_of(body: bytes) -> Any:
         text = body.decode("utf-8-sig")
         value = json.loads(text, parse_constant=_no_constant)
         checked_object({"": None}, text)  # how deep it nests
+        _check_surrogates(value, text)
     except UnicodeDecodeError as error:
         raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
     except (RecursionError, NotUsable):
@@ -184,6 +185,7 @@ def _take(found: Events, row: int, text: str, value: object) -> None:
         if "NaN" in text or "Infinity" in text:
             event = object_of_text(json.dumps(event, allow_nan=False))
         text.encode()
+        _check_surrogates(event, text)
         if "\n" in text or "\r" in text:  # between values, where a space says the same
             text = text.replace("\r", " ").replace("\n", " ")
     except NotUsable as error:
@@ -224,6 +226,12 @@ def _without_unusable_places(found: Events, limits: Limits, space: Space) -> Eve
         [found.rows[place] for place in good],
         [*found.rejected, *((found.rows[place], reason) for place, reason in bad.items())],
     )
+
+
+def _check_surrogates(value: object, text: str) -> None:
+    """A ValueError where half a character is escaped: such strings cannot be kept nor sent."""
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
 
 
 def _no_constant(name: str) -> None:

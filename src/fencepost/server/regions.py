@@ -23,9 +23,10 @@ _MOST_HOLES = 64  # a region is up to 4 kB
 
 
 class Answer(NamedTuple):
-    """The region for an event, as JSON, and the objects whose regions are void since."""
+    """The region for an event, as JSON; whether its object has one; whose are void since."""
 
     region: str
+    is_held: bool
     withdrawn: list[Withdrawal]
 
 
@@ -72,7 +73,7 @@ class Regions:
             region = self._nowhere(attributes(event))
         else:
             region = self._regions.answer(event, key)
-        return Answer(region, self._regions.changed())
+        return Answer(region, self._regions.remembers(key), self._regions.changed())
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""

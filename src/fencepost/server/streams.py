@@ -16,14 +16,12 @@ from fencepost.errors import FencepostError
 from fencepost.server.handlers.parameters import MOST, position_parameter
 from fencepost.server.handlers.subscribers import checked_position
 from fencepost.server.operations import Asked, Operation, named
-from fencepost.server.problems import Refusal, refusal_of
+from fencepost.server.problems import Refusal
 from fencepost.server.schemas import TEXT
 from fencepost.server.service import Service
+from fencepost.server.sockets import BAD_FRAME, GOING_AWAY, accept, reason, refuse
 
-PROTOCOL = "fencepost"
 _HEARTBEAT_S = 15.0
-_REFUSED = 4000  # and the status that a request would have got
-_GOING_AWAY, _BAD_FRAME = 1001, _REFUSED + 422
 _LONGEST_FRAME = 4_096
 
 
@@ -81,7 +79,6 @@ async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIt
 async def web_socket(socket: WebSocket) -> None:
     """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
     service: Service = socket.app.state.service
-    offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
     try:
         caller = service.caller(socket)
         caller.need("subscribe")
@@ -89,10 +86,9 @@ async def web_socket(socket: WebSocket) -> None:
         since = _since(socket, service, subscriber)
         _check_connections(service)
     except FencepostError as error:
-        await socket.accept(PROTOCOL if PROTOCOL in offered else None)
-        await socket.close(_REFUSED + refusal_of(error).status, _reason(error))
+        await refuse(socket, error)
         return
-    await socket.accept(PROTOCOL if PROTOCOL in offered else None)
+    await accept(socket)
     connection = service.hub.open(subscriber, since)
     sending = asyncio.create_task(_send(socket, service, connection))
     try:
@@ -101,7 +97,7 @@ async def web_socket(socket: WebSocket) -> None:
         pass
     except FencepostError as error:
         with suppress(RuntimeError):
-            await socket.close(_BAD_FRAME, _reason(error))
+            await socket.close(BAD_FRAME, reason(error))
     finally:
         service.hub.close(connection)
         sending.cancel()
@@ -109,15 +105,10 @@ async def web_socket(socket: WebSocket) -> None:
             await sending
 
 
-def _reason(error: FencepostError) -> str:
-    """What a frame that closes can hold of an error: 123 bytes."""
-    return str(error).encode()[:120].decode(errors="ignore")
-
-
 async def _send(socket: WebSocket, service: Service, connection: Connection) -> None:
     while found := await connection.next(service.messages_after):
         await socket.send_text(f"[{','.join(one.text for one in found)}]")
-    await socket.close(_GOING_AWAY, "the server is shutting down")
+    await socket.close(GOING_AWAY, "the server is shutting down")
 
 
 async def _receive(socket: WebSocket, service: Service, subscriber: int) -> None:

@@ -330,7 +330,7 @@ def _rules(given: object) -> str:
         raise ModelError(f"`on` of `track` is a list of kinds; saw {shown(on)}")
     rules["on"] = sorted(set(on))
     rules = {name: _plain(value) for name, value in rules.items()}
-    return json.dumps(rules, sort_keys=True, ensure_ascii=False)
+    return json.dumps(rules, sort_keys=True)
 
 
 def _plain(value: object) -> object:

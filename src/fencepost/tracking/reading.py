@@ -134,7 +134,11 @@ def time_of(value: object, names: Names) -> int:
 
 def duration(name: str, seconds: object) -> int:
     """Seconds as nanoseconds; raises ModelError where a value is none."""
-    return round(_amount(seconds, f"{name} must be a number of seconds from 0 on") * SECOND)
+    rule = f"{name} must be a number of seconds from 0 on"
+    found = _amount(seconds, rule) * SECOND
+    if not isfinite(found):
+        raise ModelError(f"{rule}, and less than 1e299; saw {shown(seconds)}")
+    return round(found)
 
 
 def distance(name: str, value: object) -> float:
@@ -145,9 +149,13 @@ def distance(name: str, value: object) -> float:
 def _amount(value: object, rule: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ModelError(f"{rule}; saw {shown(value)}")
-    if not isfinite(value) or value < 0:
+    try:
+        found = float(value)
+    except OverflowError:
+        found = -1.0
+    if not isfinite(found) or found < 0:
         raise ModelError(f"{rule}; saw {shown(value)}")
-    return float(value)
+    return found
 
 
 def instant(value: object) -> int:

@@ -54,11 +54,18 @@ async def explain(asked: Asked) -> Response:
     questions = asked.service.questions(asked.caller)
     if asked.id not in questions:
         raise not_found("subscription", asked.id)
-    if questions.kind(asked.id) == "composite":
-        return JSONResponse(await asyncio.to_thread(_explained_parts, questions, event, asked.id))
-    tracked = questions.kind(asked.id) == "track"
-    matcher = questions.tracked.matcher(asked.id) if tracked else questions.expressions.matcher
-    return JSONResponse(await asyncio.to_thread(explained, matcher, event, asked.id))
+    return JSONResponse(await asyncio.to_thread(_explained, questions, event, asked.id))
+
+
+def _explained(questions: Questions, event: Any, id: str) -> dict[str, Any]:
+    try:
+        kind = questions.kind(id)
+        if kind == "composite":
+            return _explained_parts(questions, event, id)
+        matcher = questions.tracked.matcher(id) if kind == "track" else None
+    except KeyError:  # removed since it was looked for
+        raise not_found("subscription", id) from None
+    return explained(matcher or questions.expressions.matcher, event, id)
 
 
 def _explained_parts(questions: Questions, event: Any, id: str) -> dict[str, Any]:

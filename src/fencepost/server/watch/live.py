@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket
 from fencepost.errors import FencepostError
 from fencepost.server.broker import Committed
 from fencepost.server.problems import Refusal
+from fencepost.server.sockets import GOING_AWAY, accept, refuse
 from fencepost.store.log import NewMessage
 
 MOST_WAITING = 200
@@ -27,8 +28,6 @@ _PER_COMMIT = 60
 _IDS_TOLD = 20
 _LONGEST_BODY = 16_384
 _EVERY_S = 0.2
-_REFUSED, _GOING_AWAY = 4400, 1001
-_PROTOCOL = "fencepost"
 
 
 class Seen(NamedTuple):
@@ -154,18 +153,15 @@ class Watching:
 async def watch(socket: WebSocket) -> None:
     """Events and what they matched as frames, several times a second at most."""
     service = socket.app.state.service
-    offered = [one.strip() for one in socket.headers.get("sec-websocket-protocol", "").split(",")]
-    protocol = _PROTOCOL if _PROTOCOL in offered else None
     try:
         caller = service.caller(socket)
         caller.need("admin")
         watcher = service.live.open(caller.tenant)
     except FencepostError as error:
-        await socket.accept(protocol)
-        await socket.close(_REFUSED, str(error)[:120])
+        await refuse(socket, error)
         return
     try:
-        await socket.accept(protocol)
+        await accept(socket)
         sending = asyncio.create_task(_send(socket, watcher, service.broker.names))
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
@@ -184,7 +180,7 @@ async def _send(socket: WebSocket, watcher: Watcher, names: Mapping[int, tuple[i
         frame["events"] = [as_json(one, names) for one in frame["events"]]
         await socket.send_text(json.dumps(frame, ensure_ascii=False))
         await asyncio.sleep(_EVERY_S)
-    await socket.close(_GOING_AWAY, "the server is shutting down")
+    await socket.close(GOING_AWAY, "the server is shutting down")
 
 
 def ids_of(data: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ const KEPT = 80;
 const LISTED_EVERY_MS = 400;
 const TOLD_EVERY_MS = 5000;
 const RELOAD_AFTER_MS = 400;
-const REFUSED = 4400;
+const REFUSED = [4401, 4403];
 
 let seen = []; // newest first
 let paused = false;
@@ -35,7 +35,7 @@ export function start() {
   open.onmessage = ({ data }) => take(JSON.parse(data));
   open.onclose = ({ code, reason }) => {
     if (closed) return;
-    if (code === REFUSED) { state("off", reason || "not allowed"); return; }
+    if (REFUSED.includes(code)) { state("off", reason || "not allowed"); return; }
     missed = true;
     state("off", "offline, trying again");
     setTimeout(start, wait + Math.random() * wait);

@@ -19,7 +19,7 @@ from tests.server.serving import Running, running
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
-STEPS = 260
+STEPS = 220
 FRAMES = ["{", "[1]", "{}", '{"event": {}, "x": 1}', '{"forget": 7}', b"a"]
 
 
@@ -132,7 +132,7 @@ def _subscription(chance: random.Random, kind: str, unit: float) -> dict[str, An
     return {"expression": state, "track": rules}
 
 
-@pytest.mark.parametrize(("seed", "space"), [(1, "planar"), (2, "wgs84"), (3, "planar")])
+@pytest.mark.parametrize(("seed", "space"), [(1, "planar"), (2, "wgs84")])
 def test_who_filters_is_heard_like_who_does_not(tmp_path: Path, seed: int, space: str) -> None:
     chance = random.Random(seed)
     unit = 1.0 if space == "planar" else 111_000.0

@@ -21,8 +21,8 @@ KILLS = 3
 SUBSCRIPTIONS: list[dict[str, Any]] = [
     {
         "id": "depot",
-        "expression": "S_INTERSECTS(geometry, BBOX(2, 2, 6, 6))",
-        "track": {"key": "vehicle", "on": ["enter", "exit"], "debounce_s": 2, "lateness_s": 3},
+        "expression": "S_INTERSECTS(geometry, BBOX(2, 2, 8, 8))",
+        "track": {"key": "vehicle", "on": ["enter", "exit"], "debounce_s": 0.5, "lateness_s": 3},
     },
     {
         "id": "stay",

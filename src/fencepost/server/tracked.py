@@ -17,6 +17,7 @@ from fencepost.language.ast import And, Condition, IsNull, Not, Property
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
+from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space, space_of
 from fencepost.model.times import format_instant
@@ -28,7 +29,7 @@ from fencepost.store import state
 from fencepost.store.state import Change
 from fencepost.tracking import keeping
 from fencepost.tracking.notification import Notification
-from fencepost.tracking.reading import read_event
+from fencepost.tracking.reading import Position, read_event
 from fencepost.tracking.tracker import Tracker
 
 NOTIFICATION = "notification"
@@ -96,21 +97,41 @@ class Group:
         ordered = tracker.ways is not None or tracker.forgets or tracker.holds_back
         return ordered or self.refresh or tracker.rules.debounce > 0
 
-    def push(self, values: Mapping[str, object]) -> list[Notification]:
-        """What is to be told of an event; what is no position is counted only."""
-        names, tracker = self.tracker.names, self.tracker
+    def push(self, arrived: Sequence[Arrived]) -> Iterator[tuple[int, Notification]]:
+        """Rows of events, and what is to be told of each; what is no position is counted only."""
+        positions = [(one.row, own) for one in arrived for own in self._read(one.values)]
+        if not self.tracker.holds_back:
+            try:
+                told = self.tracker.push_positions(own for _, own in positions)
+            except FencepostError:  # one cannot be matched: the others can, one by one
+                pass
+            else:
+                row_at = {one.position: one.row for one in arrived}
+                by_row = [(row_at[_logged(one)], one) for one in told]
+                yield from sorted(by_row, key=lambda one: one[0])
+                return
+        for row, position in positions:
+            try:
+                for one in self.tracker.push_position(position):
+                    yield row, one
+            except FencepostError:
+                self.counts["refused"] += 1
+
+    def _read(self, values: Row) -> Iterator[Position]:
+        """The position that an event is, if it is one of an object that can be tracked."""
+        names, objects = self.tracker.names, self.tracker.objects
         if is_missing(values.get(names.key)) or is_missing(values.get(names.time)):
             self.counts["not_positions"] += 1
-            return []
+            return
         try:
             position = read_event(values, names, self._space)
-            if len(tracker) >= self._most_objects and position.key not in tracker.objects:
-                self.counts["too_many_objects"] += 1
-                return []
-            return tracker.push_position(position)
         except FencepostError:
             self.counts["refused"] += 1
-            return []
+            return
+        if len(objects) >= self._most_objects and position.key not in objects:
+            self.counts["too_many_objects"] += 1
+            return
+        yield position
 
     def changes(self) -> Iterator[Change]:
         """What is to be written since the last time."""
@@ -224,11 +245,9 @@ class Tracked:
     def answer(self, arrived: Sequence[Arrived]) -> list[Found]:
         """What subscribers are to be told of events, by row."""
         found: list[Found] = []
-        for one in arrived:
-            for group in self._groups.values():
-                told = group.push(one.values)
-                if told:
-                    found += self._found(one.row, told)
+        for group in self._groups.values():
+            for row, one in group.push(arrived):
+                found += self._found(row, [one])
         return found
 
     def has_clocks(self) -> bool:
@@ -261,10 +280,8 @@ class Tracked:
             }
             if one.subscription in self._payloads:
                 data["payload"] = self._payloads[one.subscription]
-            about = NO_EVENT if one.event is None else one.event[LOGGED]
-            assert isinstance(about, int)
-            text = json.dumps(data)
-            yield Found(row, one.subscriber, NOTIFICATION, text, about)
+            about = NO_EVENT if one.event is None else _logged(one)
+            yield Found(row, one.subscriber, NOTIFICATION, json.dumps(data), about)
 
     # State
 
@@ -331,6 +348,14 @@ def _rules(given: object) -> str:
     rules["on"] = sorted(set(on))
     rules = {name: _plain(value) for name, value in rules.items()}
     return json.dumps(rules, sort_keys=True)
+
+
+def _logged(one: Notification) -> int:
+    """The position in the log of the event by which something became known."""
+    assert one.event is not None
+    position = one.event[LOGGED]
+    assert isinstance(position, int)
+    return position
 
 
 def _plain(value: object) -> object:

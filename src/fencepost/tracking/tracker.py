@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import shapely
 
 from fencepost.errors import FencepostError, ModelError
@@ -193,14 +194,20 @@ class Tracker:
                 one._replace(event=events[one.event])  # type: ignore[index]
                 for one in positions
             ]
+        return self.push_positions(positions, arrow)
+
+    def push_positions(
+        self, positions: Iterable[Position], table: pa.Table | None = None
+    ) -> list[Notification]:
+        """The same for events that were read already; table : what they are rows of, if any."""
         due: list[tuple[Position, int]] = []
         newest: dict[Key, int] = {}
         for position in positions:
-            if self._accepted(position, newest, arrow):
+            if self._accepted(position, newest, table):
                 for one, watermark in self._due(position):
                     newest[one.key] = one.time
                     due.append((one, watermark))
-        found = bulk.advance(self, due, arrow if self._at_once else None)
+        found = bulk.advance(self, due, table if self._at_once else None)
         self._sweep()
         return in_order(found)
 

@@ -19,6 +19,7 @@ from bench.server.town import closed
 _SENT = re.compile(r'"sent":(\d+)')
 _POSITION = re.compile(r'"position":(\d+),"data"')
 _LINES = {"content-type": "application/x-ndjson"}
+_ACKNOWLEDGED = 50  # messages at a time
 _AT_ONCE = 2  # requests under way where as many as possible are sent
 
 
@@ -64,14 +65,18 @@ class Listeners:
             self._tasks.append(asyncio.create_task(self._listen(socket)))
 
     async def _listen(self, socket: ClientConnection) -> None:
+        unacknowledged = 0
         async for frame in socket:
             now = time.time_ns()
             assert isinstance(frame, str)
             found = _SENT.findall(frame)
             self.count += len(found)
             self.delays += [(now - int(sent)) / 1e6 for sent in found]
-            last = _POSITION.findall(frame)[-1]
-            await socket.send(json.dumps({"position": int(last)}))
+            unacknowledged += len(found)
+            if unacknowledged >= _ACKNOWLEDGED:
+                unacknowledged = 0
+                last = _POSITION.findall(frame)[-1]
+                await socket.send(json.dumps({"position": int(last)}))
 
     async def wait_for(self, count: int, seconds: float) -> None:
         """Wait until so many messages came."""

@@ -96,9 +96,7 @@ def _places(rng: np.random.Generator, count: int, spots: _Spots | None) -> Float
     return rng.random((count, 2)) if spots is None else spots.places(rng, count)
 
 
-def _fences(
-    rng: np.random.Generator, count: int, spots: _Spots | None, cover: float
-) -> _Fences:
+def _fences(rng: np.random.Generator, count: int, spots: _Spots | None, cover: float) -> _Fences:
     middles = _places(rng, count, spots)
     areas = spread(rng, count, cover)
     if spots is not None:

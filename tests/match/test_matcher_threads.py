@@ -321,3 +321,15 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
         assert out.splitlines() == ["['a', 'b']", "['b']"]
     # What a process removes, it removes for itself.
     assert Matcher.open(tmp_path / "index").ids() == ["a", "b"]
+
+
+def test_what_was_added_in_parts_is_one_segment_in_the_end() -> None:
+    matcher = Matcher()
+    for part in range(30):
+        rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
+        matcher.subscribe_many(rows)
+    merger = matcher._shelves._merger  # nobody asked for it
+    assert merger is not None
+    merger.join(60)
+    assert len(matcher.snapshot()) == 1
+    assert len(matcher.match({"n": 7})) == 30

@@ -107,15 +107,16 @@ class Shelves:
                     raise ModelError(in_use(id))
                 places.append(place)
             version = self._next_version()
-            if len(given) > _MANY:
+            filed = len(given) > _MANY
+            if filed:
                 self._file_recent()
                 self._filed.append(self._numbered(self._filed_at_once(list(given.values()))))
             else:
                 self._recent.add(given.values(), version)
             for shelf, row in places:
                 shelf.remove(row, version)
-            filed = len(self._recent) >= self.most_recent
-            if filed:
+            if len(self._recent) >= self.most_recent:
+                filed = True
                 self._file_recent()
             self._publish(version)
             if filed:

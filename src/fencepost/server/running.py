@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
 
 from fencepost.errors import FencepostError
+from fencepost.match.matcher import Matcher
 from fencepost.server.app import create_app
 from fencepost.server.patience import PatientProtocol
 from fencepost.server.service import Service
@@ -17,6 +20,7 @@ from fencepost.server.settings import Settings
 from fencepost.store import keys
 
 _SHUTDOWN_S = 10
+_SWITCH_S = 0.0005
 
 
 def is_loopback(host: str) -> bool:
@@ -53,6 +57,8 @@ def serve(
     ready : callable, optional
         Called with the address once requests are taken.
     """
+    # The thread that writes gives Python's lock away at every statement and wants it back soon.
+    sys.setswitchinterval(_SWITCH_S)
     service = Service(settings)
     try:
         check_access(service, host)
@@ -61,7 +67,22 @@ def serve(
     except BaseException:
         service.close()
         raise
+    _prepare(service)
     server.run(sockets=[listening])
+
+
+def _prepare(service: Service) -> None:
+    """Load what the first event would load, and look at none of it when looking for garbage.
+
+    Modules and kernels are 200,000 objects, and Python stops for a tenth of a second to look at
+    them, again and again.
+    """
+    matcher = Matcher(service.settings.space)
+    matcher.subscribe("a", "S_INTERSECTS(geometry, BBOX(0, 0, 1, 1)) AND kind = 'a'")
+    event = {"geometry": {"type": "Point", "coordinates": [0.5, 0.5]}, "kind": "a"}
+    matcher.match_batch([event])
+    gc.collect()
+    gc.freeze()
 
 
 class Server(uvicorn.Server):

@@ -98,10 +98,14 @@ def _check_sizes(asked: Mapping[str, Any], limits: Limits) -> None:
         ("payload", _PAYLOAD_CHARS),
     ):
         value = asked.get(name)
-        length = len(value) if isinstance(value, str) else len(json.dumps(value))
-        if length > most:
+        text = value if isinstance(value, str) else json.dumps(value)
+        if len(text) > most:
             raise ModelError(
-                f"`{name}` has {length:,} characters and {most:,} are the most; simplify it"
+                f"`{name}` has {len(text):,} characters and {most:,} are the most; simplify it"
+            )
+        if text.count(",") > 2 * limits.vertices:  # a vertex has one before it, or two in JSON
+            raise ModelError(
+                f"`{name}` has more than {limits.vertices:,} vertices; simplify its geometries"
             )
 
 

@@ -18,7 +18,6 @@ from fencepost.server.handlers.parameters import after_parameter, limit, limit_p
 from fencepost.server.operations import Asked, Body, Operation, Parameter
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.schemas import ref
-from fencepost.server.vertices import check_vertices
 from fencepost.store import subscriptions as stored
 from fencepost.store.subscriptions import StoredSubscription
 
@@ -54,7 +53,6 @@ async def replace(asked: Asked) -> Response:
 
 async def _prepared(asked: Asked, definition: Definition) -> Prepared:
     """Check and compile; beside other requests, as it may take a while."""
-    check_vertices(definition, asked.service.settings.limits)
     return await asyncio.to_thread(asked.service.questions(asked.caller).prepare, definition)
 
 
@@ -90,7 +88,6 @@ async def _put_many(asked: Asked, body: bytes) -> Response:
         for row, one in some:
             try:
                 definition = definition_of(one, limits)
-                check_vertices(definition, limits)
                 good.append(questions.prepare(definition))
             except FencepostError as error:
                 rejected.append((row, str(error)))

@@ -51,8 +51,7 @@ class Database:
         try:
             if exclusive:
                 self._claim()
-            self.writer = self._connect()
-            self._prepare()
+            self.writer = self._opened()
         except BaseException:
             os.close(self._lock)
             raise
@@ -65,22 +64,26 @@ class Database:
                 f"another process has {self.folder} open; stop it, or name another folder"
             ) from None
 
-    def _prepare(self) -> None:
+    def _opened(self) -> sqlite3.Connection:
+        """A connection for the writer, to a database that is up to date."""
+        connection = None
         try:
-            self.writer.execute("PRAGMA journal_mode = WAL")
-            self.writer.execute("PRAGMA synchronous = FULL")
-            self.writer.execute("PRAGMA foreign_keys = ON")
-            self.writer.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-            migrate(self.writer)
-        except sqlite3.Error as error:
-            self.writer.close()
+            connection = self._connect()
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+            migrate(connection)
+        except (sqlite3.Error, StoreError) as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(
                 f"{self.folder / FILE} cannot be used: {error}; restore it from a backup, or name "
                 "another folder"
             ) from error
-        except StoreError:
-            self.writer.close()
-            raise
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

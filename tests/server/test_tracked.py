@@ -11,7 +11,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.model.times import format_instant
-from fencepost.server.broker import Writing
+from fencepost.server.writing import Writing
 from tests.server.serving import Running, running
 
 SECOND = 10**9

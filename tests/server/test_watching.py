@@ -18,9 +18,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from fencepost.model.space import Space
-from fencepost.server.broker import Committed, Handed
 from fencepost.server.watch.live import MOST_WAITING, Watching
 from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of
+from fencepost.server.writing import Committed, Handed
 from fencepost.store.log import NewMessage
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe

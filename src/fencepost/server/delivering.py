@@ -10,9 +10,9 @@ from fencepost.deliver.addresses import Gate
 from fencepost.deliver.mqtt import Link, broker_address
 from fencepost.deliver.posting import Carrier, Posting, Waiting
 from fencepost.deliver.webhook import Webhooks
-from fencepost.server.broker import Committed, Writing
 from fencepost.server.mqtt_events import MqttEvents
 from fencepost.server.service import Service
+from fencepost.server.writing import Committed, Writing
 from fencepost.store import endpoints, log
 from fencepost.store.endpoints import Endpoint
 

@@ -19,11 +19,13 @@ from fencepost.errors import FencepostError, StoreError
 from fencepost.files.json_values import elements
 from fencepost.model.space import Space
 from fencepost.server import reading
-from fencepost.server.broker import Busy, Published, Writing
+from fencepost.server.broker import Busy
 from fencepost.server.problems import Refusal
+from fencepost.server.publications import Published
 from fencepost.server.reading import Events
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
+from fencepost.server.writing import Writing
 from fencepost.store import endpoints, keys
 
 _BUSY_PAUSE_S = 0.1

@@ -20,10 +20,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from fencepost.errors import FencepostError
 from fencepost.saferegion.regions import Withdrawal
 from fencepost.server import reading
-from fencepost.server.broker import Published
 from fencepost.server.operations import Asked, Body, Operation
 from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal, problem, refusal_of
+from fencepost.server.publications import Published
 from fencepost.server.regions import Regions
 from fencepost.server.schemas import ref
 from fencepost.server.service import Caller, Service

@@ -15,13 +15,14 @@ from fencepost.deliver.envelope import Envelopes
 from fencepost.deliver.hub import Envelope, Hub
 from fencepost.errors import StoreError
 from fencepost.model.space import space_of
-from fencepost.server.broker import Broker, Committed, Writing
+from fencepost.server.broker import Broker
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.questions import Questions
 from fencepost.server.rates import Rates
 from fencepost.server.settings import Settings
 from fencepost.server.watch.live import Watching
 from fencepost.server.watch.places import Places
+from fencepost.server.writing import Committed, Writing
 from fencepost.store import keys, log
 from fencepost.store.database import Database
 from fencepost.store.keys import DEFAULT_TENANT, SCOPES

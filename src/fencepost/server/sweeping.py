@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from fencepost.errors import FencepostError
-from fencepost.server.broker import Writing
 from fencepost.server.service import Service
+from fencepost.server.writing import Writing
 from fencepost.store import endpoints, log, subscriptions
 
 _EVERY_S = 0.5

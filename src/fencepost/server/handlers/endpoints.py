@@ -17,7 +17,6 @@ from fencepost.deliver.webhook import MOST_AT_ONCE
 from fencepost.errors import DeliveryError, ModelError
 from fencepost.match.catalogue import checked_id
 from fencepost.server import reading
-from fencepost.server.broker import Writing
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers.parameters import MOST
 from fencepost.server.handlers.subscribers import endpoint_json
@@ -25,6 +24,7 @@ from fencepost.server.mqtt_events import events_of_payload
 from fencepost.server.operations import Asked, Body, Operation
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.schemas import ref
+from fencepost.server.writing import Writing
 from fencepost.store import endpoints
 from fencepost.store.endpoints import DeadLetter
 

@@ -9,11 +9,11 @@ from starlette.responses import JSONResponse, Response
 
 from fencepost.model.times import format_instant
 from fencepost.server import reading
-from fencepost.server.broker import Published
 from fencepost.server.handlers.parameters import MOST, limit, limit_parameter, number
 from fencepost.server.handlers.parameters import position_parameter as position
 from fencepost.server.operations import Asked, Body, Operation, Parameter
 from fencepost.server.problems import Refusal, not_found
+from fencepost.server.publications import Published
 from fencepost.server.schemas import a_list, ref
 from fencepost.store import log
 

@@ -12,12 +12,12 @@ from fencepost.errors import FencepostError
 from fencepost.model.times import format_instant
 from fencepost.server import reading
 from fencepost.server.asking import Prepared
-from fencepost.server.broker import Writing
 from fencepost.server.definitions import Definition, definition_of
 from fencepost.server.handlers.parameters import after_parameter, limit, limit_parameter, text
 from fencepost.server.operations import Asked, Body, Operation, Parameter
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.schemas import ref
+from fencepost.server.writing import Writing
 from fencepost.store import subscriptions as stored
 from fencepost.store.subscriptions import StoredSubscription
 

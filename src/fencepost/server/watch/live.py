@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from starlette.websockets import WebSocket
 
 from fencepost.errors import FencepostError
-from fencepost.server.broker import Committed
 from fencepost.server.problems import Refusal
 from fencepost.server.sockets import GOING_AWAY, accept, refuse
+from fencepost.server.writing import Committed
 from fencepost.store.log import NewMessage
 
 MOST_WAITING = 200

@@ -1,0 +1,173 @@
+"""Publications: events that are matched and logged together, and what each publisher is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.match.matcher import DeadLetters
+from fencepost.server.asking import ITS_OWN, NO_EVENT
+from fencepost.server.writing import Handed, Writing
+from fencepost.store import endpoints, log
+from fencepost.store.log import Counters, NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of events.
+
+    Attributes
+    ----------
+    accepted : int
+        How many are in the log.
+    first, last : int or None
+        The positions of the first and the last of them.
+    messages : int
+        How many messages they gave.
+    rejected : tuple of (int, str)
+        Row and reason of those that are not.
+    """
+
+    accepted: int
+    first: int | None
+    last: int | None
+    messages: int
+    rejected: tuple[tuple[int, str], ...]
+
+
+@dataclass(slots=True)
+class Publication:
+    """Events of a publisher who waits; see `Broker.publish`."""
+
+    tenant: int
+    events: Sequence[dict[str, Any]]
+    bodies: Sequence[str]
+    name: str | None
+    source: str | None
+    done: Future[Published] = field(default_factory=Future)
+
+
+def answered_before(entry: Publication, writing: Writing) -> Published | None:
+    """The answer that a publication of its name got, if there was one."""
+    if entry.name is None:
+        return None
+    found = endpoints.publication(writing.connection, entry.tenant, entry.name)
+    if found is None:
+        return None
+    answer = json.loads(found)
+    return Published(**{**answer, "rejected": tuple(map(tuple, answer["rejected"]))})
+
+
+def log_together(
+    together: Sequence[Publication], writing: Writing
+) -> list[tuple[Future[Any], Any, None]]:
+    """Match and write publications of one tenant; the answer to each."""
+    tenant = together[0].tenant
+    questions = writing.broker.questions(tenant)
+    events = [event for one in together for event in one.events]
+    bodies = [body for one in together for body in one.bodies]
+    bad: DeadLetters = []
+    first = writing.last.event + 1
+    found = questions.answer(events, bad, first)
+    writing.asked.add(tenant)
+    reasons = dict(bad)
+    position, message = writing.last
+    rows: list[tuple[str, int]] = []
+    new: list[NewMessage] = []
+    counts: list[int] = []
+    at = 0
+    for row, body in enumerate(bodies):
+        before = message
+        good = row not in reasons
+        position += good
+        while at < len(found) and found[at].row == row:
+            one = found[at]
+            at += 1
+            if good:
+                message += 1
+                number = questions.subscribers[one.subscriber]
+                about = position if one.about == ITS_OWN else one.about
+                event = None if about == NO_EVENT else about
+                new.append(NewMessage(number, message, writing.now, event, one.type, one.data))
+        counts.append(message - before)
+        if good:
+            rows.append((body, message))
+    if rows:
+        log.append_events(writing.connection, tenant, writing.now, first, rows)
+    if new:
+        log.append_messages(writing.connection, new)
+    writing.last = Counters(position, message)
+    texts = [body for body, _ in rows]
+    writing.committed.messages.extend(
+        Handed(one, _body(writing, tenant, one.event, first, texts)) for one in new
+    )
+    kept = [count for row, count in enumerate(counts) if row not in reasons]
+    writing.committed.events.extend(
+        (tenant, first + offset, text, count)
+        for offset, (text, count) in enumerate(zip(texts, kept, strict=True))
+    )
+    return _answers(together, writing, first, counts, reasons)
+
+
+def _answers(
+    together: Sequence[Publication],
+    writing: Writing,
+    first: int,
+    counts: Sequence[int],
+    reasons: dict[int, str],
+) -> list[tuple[Future[Any], Any, None]]:
+    answers: list[tuple[Future[Any], Any, None]] = []
+    start = 0
+    for one in together:
+        stop = start + len(one.events)
+        rejected = tuple((r - start, reasons[r]) for r in range(start, stop) if r in reasons)
+        accepted = len(one.events) - len(rejected)
+        published = Published(
+            accepted,
+            first if accepted else None,
+            first + accepted - 1 if accepted else None,
+            sum(counts[start:stop]),
+            rejected,
+        )
+        writing.broker.counts["rejected"] += len(rejected)
+        if one.source is not None:
+            for row, reason in rejected:
+                body = one.bodies[row]
+                endpoints.add_dead_letter(
+                    writing.connection, one.tenant, writing.now, one.source, reason, body
+                )
+        if one.name is not None:
+            endpoints.note_publication(
+                writing.connection, one.tenant, one.name, writing.now, _as_json(published)
+            )
+        answers.append((one.done, published, None))
+        first += accepted
+        start = stop
+    return answers
+
+
+def _body(
+    writing: Writing, tenant: int, event: int | None, first: int, texts: Sequence[str]
+) -> str | None:
+    """The event that a message is about: one of those that just came, or an earlier one."""
+    if event is None:
+        return None
+    if event >= first:
+        return texts[event - first]
+    row = log.event(writing.connection, tenant, event)
+    return None if row is None else row[1]
+
+
+def _as_json(published: Published) -> str:
+    return json.dumps(
+        {
+            "accepted": published.accepted,
+            "first": published.first,
+            "last": published.last,
+            "messages": published.messages,
+            "rejected": published.rejected,
+        }
+    )

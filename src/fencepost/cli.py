@@ -121,6 +121,7 @@ class EventsFigure(StrEnum):
     TAXI = "taxi"
     SHOP = "shop"
     BUSES = "buses"
+    MEMBERS = "members"
 
 
 class PeersFigure(StrEnum):
@@ -381,7 +382,8 @@ def bench_events(
     Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
     figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
     and their optimised version and of ours, at ten sizes up to the scale.
-    `buses`, our own, is what buses among a thousand fences need not send. Each
+    `buses`, our own, is what buses among a thousand fences need not send, and
+    `members` what an event costs while a million others wait for partners. Each
     is written as JSON, Markdown, PNG and SVG. Real positions are looked for in
     the folder that FENCEPOST_DATA names.
 

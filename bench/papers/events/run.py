@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench.papers.events.figures import buses, shop, taxi
+from bench.papers.events.figures import buses, members, shop, taxi
 from bench.progress import Progress
 from bench.report import Report
 
@@ -13,6 +13,7 @@ FIGURES: dict[str, Any] = {
     "taxi": taxi,
     "shop": shop,
     "buses": buses,
+    "members": members,
 }
 
 

@@ -1,0 +1,184 @@
+"""What an event costs a `Detector` while many others are live.
+
+Taxis and riders, uniformly spread so that an event finds about one partner within reach however
+many are live: what grows with the number of members, then, is the index and not the answers. Times
+are of the thread; of `push` it is the median of blocks, and the search is of the index alone.
+Beside it, what one would write: a scan of all live members by NumPy.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from matplotlib.figure import Figure
+
+from bench.peers.showing import at_most
+from bench.progress import Progress
+from bench.report import Report, Table
+from bench.timing import figure
+from fencepost.composite.detector import Detector
+from fencepost.composite.model import Composite
+from fencepost.kernels.members import Asked
+
+REACH = 100.0
+MEASURED = 2_000
+SCANNED = 50
+BLOCK = 50  # events timed together, as the clock of a thread is coarse
+GROWS = 3.0  # the cost of an event, from the fewest members to the most
+_START = 1_700_000_000_000_000_000
+_STEP = 1_000_000  # one event a millisecond
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many members are live."""
+
+    live: tuple[int, ...]
+
+
+FULL = Sizes((1_000, 10_000, 100_000, 1_000_000))
+QUICK = Sizes((1_000, 5_000))
+
+
+def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> Report:
+    """Measure at each number of live members; there is no other data than made-up."""
+    progress.expect(len(sizes.live))
+    found = []
+    for size in sizes.live:
+        progress.step(f"{size:,} live members")
+        found.append(_measured(size, np.random.default_rng(seed)))
+    return _report(found, seed)
+
+
+def _measured(size: int, rng: np.random.Generator) -> dict[str, Any]:
+    # One rider for each taxi, and one of either in a disc of the reach on average.
+    side = float(np.sqrt(size / 2 * np.pi * REACH**2))
+    within_s = size * _STEP / 1e9
+    detector = Detector(
+        [
+            Composite(
+                "pick-up",
+                {"taxi": "kind = 'taxi'", "rider": "kind = 'rider'"},
+                [f"DIST(taxi, rider) < {REACH}"],
+                within_s,
+            )
+        ]
+    )
+    began = time.thread_time()
+    found = 0
+    for first in range(0, size, 50_000):
+        found += len(detector.push_batch(_events(rng, first, min(50_000, size - first), side)))
+    filling = time.thread_time() - began
+    events = _events(rng, size, MEASURED, side).to_pylist()
+    costs, answers = [], 0
+    for first in range(0, MEASURED, BLOCK):
+        began = time.thread_time()
+        for event in events[first : first + BLOCK]:
+            answers += len(detector.push(event))
+        costs.append((time.thread_time() - began) / BLOCK)
+    stats = detector.stats()
+    live = detector._live
+    rows = rng.integers(0, len(live.keys), MEASURED)
+    times = live.arrays.items["latest"][rows]
+    asked = Asked(0, False, REACH, int(within_s * 1e9), 0)
+    live.find(asked, rows, times, times)
+    began = time.thread_time()
+    live.find(asked, rows, times, times)
+    search = time.thread_time() - began
+    return {
+        "scan_us": _scanned(rng, size, side) * 1e6,
+        "search_us": search / MEASURED * 1e6,
+        "live": stats["live"],
+        "batch_us": filling / size * 1e6,
+        "push_us": float(np.median(costs)) * 1e6,
+        "slowest_us": max(costs) * 1e6,
+        "found": answers / MEASURED,
+        "bytes": stats["bytes"] / max(stats["live"], 1),
+    }
+
+
+def _events(rng: np.random.Generator, first: int, count: int, side: float) -> pa.Table:
+    numbers = np.arange(first, first + count)
+    places = rng.uniform(0, side, (count, 2))
+    return pa.table(
+        {
+            "id": numbers,
+            "kind": np.where(numbers % 2, "taxi", "rider"),
+            "time": (_START + numbers * _STEP).astype("datetime64[ns]"),
+            "geometry": [f"POINT ({x!r} {y!r})" for x, y in places.tolist()],
+        }
+    )
+
+
+def _scanned(rng: np.random.Generator, size: int, side: float) -> float:
+    """Seconds of a scan of all live members, each with a place and a time."""
+    x, y = rng.uniform(0, side, (2, size))
+    times = _START + np.arange(size) * _STEP
+    places = rng.uniform(0, side, (SCANNED, 2)).tolist()
+    began = time.thread_time()
+    for px, py in places:
+        np.flatnonzero((times >= _START) & ((x - px) ** 2 + (y - py) ** 2 < REACH**2))
+    return (time.thread_time() - began) / SCANNED
+
+
+def _report(found: list[dict[str, Any]], seed: int) -> Report:
+    fewest, most = found[0], found[-1]
+    goal = at_most(
+        f"push with {most['live']:,} live members / with {fewest['live']:,}",
+        GROWS,
+        most["push_us"] / fewest["push_us"],
+        "x",
+    )
+    met = {True: "yes", False: "NO", None: "-"}[goal.met]
+    rows = [
+        [
+            f"{row['live']:,}",
+            *(figure(row[name]) for name in ("search_us", "push_us", "slowest_us", "batch_us")),
+            figure(row["scan_us"]),
+            f"{row['found']:.2f}",
+            f"{row['bytes']:.0f}",
+        ]
+        for row in found
+    ]
+    columns = ["live members", "search", "push", "slowest block", "batch", "scan by NumPy"]
+    return Report(
+        "members",
+        "What an event costs while many others are live",
+        {"seed": seed, "sizes": found, "goals": [goal.plain()]},
+        [
+            Table(
+                "What was asked for",
+                ["goal", "asked", "measured", "met"],
+                [[goal.what, goal.asked, goal.measured, met]],
+            ),
+            Table("Microseconds an event", [*columns, "found", "bytes a member"], rows),
+        ],
+        lambda picture: _draw(picture, found),
+        notes=[
+            "Pairs of a taxi and a rider within a distance and a window, about one for each event "
+            "at every size. Search: the index of live members alone, as `push` asks it. Push: one "
+            "event in Python, read, matched, joined and kept; batch: `push_batch` of a table, "
+            "which also fills the window.",
+            f"Scan: distances to all live members in NumPy, mean of {SCANNED}.",
+        ],
+    )
+
+
+def _draw(picture: Figure, found: list[dict[str, Any]]) -> None:
+    axes = picture.subplots()
+    live = [row["live"] for row in found]
+    for name, label, colour in (
+        ("search_us", "search of the index", "#6bbf8a"),
+        ("push_us", "push, one event", "#0b6e4f"),
+        ("scan_us", "scan by NumPy", "#e0a100"),
+    ):
+        axes.plot(live, [row[name] for row in found], "o-", color=colour, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("live members")
+    axes.set_ylabel("microseconds an event")
+    axes.legend()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
+from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND, instant_of, parse_instant
@@ -21,6 +22,7 @@ from fencepost.plan.values import is_missing
 MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
 LONGEST = 2**63 - 1
 
+_ONE = np.array([0, 1])
 _ADVICE = "give ISO 8601 or a datetime, from 1824 to 2115"
 
 
@@ -68,6 +70,10 @@ def id_of(value: object, number: int) -> str | int:
 
 def location_of(value: object, name: str) -> Hulls:
     """The hull of one location."""
+    point = point_of(value)
+    if point is not None and isfinite(point[0]) and isfinite(point[1]):
+        # Adding 0.0 makes a 0.0 of -0.0, as readers do.
+        return Hulls(np.array([point[0] + 0.0]), np.array([point[1] + 0.0]), _ONE)
     if is_missing(value):
         raise ModelError(
             f"the event has no location: its attribute {name!r:.40} is null; give it a geometry"
@@ -76,7 +82,7 @@ def location_of(value: object, name: str) -> Hulls:
     if raw.problems:
         raise GeometryError(raw.problems, single=True)
     if len(raw.x) == 1:
-        return Hulls(raw.x, raw.y, np.array([0, 1]))
+        return Hulls(raw.x, raw.y, _ONE)
     return _hulls_of(raw)
 
 

@@ -13,7 +13,12 @@ from hypothesis import HealthCheck, settings
 _SLOW_IS_FINE = [HealthCheck.too_slow]
 
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=_SLOW_IS_FINE
+    "ci",
+    max_examples=60,
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW_IS_FINE,
 )
 settings.register_profile(
     "explore", max_examples=2000, deadline=None, suppress_health_check=_SLOW_IS_FINE

@@ -25,7 +25,7 @@ import pytest
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-KILLS = int(os.environ.get("FENCEPOST_KILLS", "6"))
+KILLS = int(os.environ.get("FENCEPOST_KILLS", "4"))
 BATCH = 20
 _SERVE = """
 import sys

@@ -102,7 +102,8 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert (found["name"], found["scale"], found["wrong_ids"]) == ("peer", 1000, 0)
-    assert list(found["runs"]) == [peer.OURS, strtree.ONE_TREE, strtree.BY_KIND]
+    ways = [peer.OURS, strtree.ONE_TREE, strtree.BY_KIND, peer.OURS_SPARSE, peer.TREE_SPARSE]
+    assert list(found["runs"]) == ways
     assert all(own["pairs"] > 1000 for own in found["runs"].values())
     assert len(list(tmp_path.glob("peer.*"))) == 4
 
@@ -143,13 +144,12 @@ def test_what_differs_is_counted() -> None:
     assert judging.differing(other, right) == 2
 
 
-def test_a_skewed_city_is_crowded_and_covered_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(city, "COVER", 2.0)  # as few fences are as small as many are otherwise
+def test_a_skewed_city_is_crowded_and_covered_alike(tmp_path: Path) -> None:
     crowd, cover = {}, {}
     for skewed in (False, True):
-        made = city.write(tmp_path / str(skewed), 20_000, 500, skewed=skewed, seed=2)
+        # A point is in few, as few fences are then as small as many are otherwise.
+        folder = tmp_path / str(skewed)
+        made = city.write(folder, 20_000, 500, skewed=skewed, seed=2, cover=2.0)
         polygons = shapely.from_wkb(pq.read_table(made.subscriptions)["area"].to_numpy())
         assert shapely.is_valid(polygons).all()
         points = shapely.from_wkb(pq.read_table(made.events)["geometry"].to_numpy())

@@ -1,4 +1,4 @@
-"""Hypothesis profiles. No deadline in any: the first call of a kernel may compile it.
+"""Hypothesis profiles, and which tests come first. No deadline: a first call may compile a kernel.
 
 `ci` (the default) always draws the same examples, so that the gate does not depend on luck;
 `explore` draws new ones, many more; choose with HYPOTHESIS_PROFILE=explore.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _SLOW_IS_FINE = [HealthCheck.too_slow]
@@ -24,3 +25,8 @@ settings.register_profile(
     "explore", max_examples=2000, deadline=None, suppress_health_check=_SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with tests that must share a process: nobody then waits for them in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)

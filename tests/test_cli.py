@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -41,7 +42,10 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     stand_in(monkeypatch, "fencepost.kernels.warmup", steps=lambda: todo[:1])
     stand_in(monkeypatch, "fencepost.papers.warmup", steps=lambda: todo[1:], begin=lambda: None)
     stand_in(
-        monkeypatch, "fencepost.kernels.compiling", cache_folder=lambda: tmp_path / "kernels-1"
+        monkeypatch,
+        "fencepost.kernels.compiling",
+        cache_folder=lambda: tmp_path / "kernels-1",
+        fewer_collections=nullcontext,
     )
     return compiled
 

@@ -240,14 +240,15 @@ def warmup(as_json: AsJson = False) -> None:
     """
     started = time.perf_counter()
     from fencepost.kernels import warmup as kernels
-    from fencepost.kernels.compiling import cache_folder
+    from fencepost.kernels.compiling import cache_folder, fewer_collections
     from fencepost.papers import warmup as papers
 
     beside = papers.begin()
     todo = [*kernels.steps(), *papers.steps()]
     if beside is not None:  # what is compiled there is found by the steps after this, or they fail
         todo.insert(len(kernels.steps()), ("the rest, begun beside", beside.join))
-    _run_steps("Compiling", todo)
+    with fewer_collections():
+        _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started
     if as_json:
         result = {"kernels": len(todo), "seconds": round(seconds, 3), "cache": str(cache_folder())}

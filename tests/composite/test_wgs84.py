@@ -37,6 +37,7 @@ FLAT = [
         8,
     ),
 ]
+PAIRS = [one for one in FLAT if one.id != "three"]
 WHOLE = [
     *FLAT,
     pair("IN(b, a)"),
@@ -106,6 +107,9 @@ _planar = brute_force._holds
         (_beside_a_city, WHOLE, True),
         (_at_the_antimeridian, FLAT, False),
         (_round_a_pole, FLAT, False),
+        (_beside_a_city, PAIRS, True),
+        (_at_the_antimeridian, PAIRS, False),
+        (_round_a_pole, PAIRS, False),
     ],
 )
 @pytest.mark.parametrize("seed", [1])

@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from fencepost.index import posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.kernels.contact import rectangle
+from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import ITEMS, TEXT, EventArrays
-from fencepost.kernels.posts import find, search
+from fencepost.kernels.posted import find_posted
+from fencepost.kernels.posts import FEW, NEAR_BY, search
 from fencepost.kernels.posts_arrays import PIECES, image
-from fencepost.kernels.rooms import post_scratch
+from fencepost.kernels.rooms import grow, needs, no_room
 from fencepost.kernels.trees import scratch
+from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels.warmup import _segment
 from fencepost.model.geometry import Shapes
 
 BOTH = 1 << ITEMS | 1 << TEXT
@@ -77,28 +81,44 @@ def events_of(
 
 
 def found_by(
-    built: Any, words: int, events: EventArrays, items: NDArray[np.int64], e: int
-) -> tuple[list[int], list[int]]:
-    rows = len(built.owner)
-    own = post_scratch(words // 64 + 1, len(items) + 1, 8 * (len(items) + 1), rows)
-    results, candidates = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
-    nothing = np.empty((0, len(items) + events.geometry.shape[1]), np.int64)
-    direct, others = find(
-        built,
-        events,
-        items,
-        nothing,
-        e,
-        scratch(4),
-        own,
-        results,
-        np.int64(0),
-        candidates,
-        np.int64(0),
-    )
-    assert not own.bits.any()
-    assert not own.filter.any()
-    return sorted(results[:direct].tolist()), sorted(candidates[:others].tolist())
+    built: Any,
+    events: EventArrays,
+    items: NDArray[np.int64],
+    *,
+    alone: bool = True,
+    tight: bool = False,
+) -> list[tuple[list[int], list[int]]]:
+    """What each event finds: subscriptions, and filters.
+
+    alone : one looks after the other. tight : there is room for one of them only.
+    """
+    segment, given = handle(_segment()._replace(posts=built)), handle(events)
+    held = handle(no_room())
+    grow(held, needs(segment, given))
+    room = arrays_of(held)
+    own = room.posts
+    own.limits[NEAR_BY] = FEW if alone else -1
+    if tight:
+        least = len(built.owner) + WIDTH
+        own = own._replace(near=own.near[:least], queue=own.queue[: 8 * least])
+    count = events.geometry.shape[1]
+    with_string = np.empty((0, len(items) + count), np.int64)
+    combined = np.empty((0, count), np.int64)
+    found: list[tuple[list[int], list[int]]] = []
+    while len(found) < count:
+        begin = len(found)
+        stop = find_posted(
+            segment, given, items, with_string, combined, begin, room.pairs, own, room.ahead
+        )
+        assert begin < stop <= count
+        assert not own.bits.any()
+        assert not own.filter.any()
+        ends = room.ahead.stops
+        for k in range(stop - begin):
+            direct = room.ahead.matches[ends[k, 0] : ends[k + 1, 0]]
+            others = room.ahead.candidates[ends[k, 1] : ends[k + 1, 1]]
+            found.append((sorted(direct.tolist()), sorted(others.tolist())))
+    return found
 
 
 def expected(
@@ -151,16 +171,25 @@ def test_what_is_found_is_what_every_row_says(
     words = 100
     rows = random_rows(rng, count, words, side)
     built = posts.build(rows, words)
-    for _ in range(12):
-        geometry = random_geometry(rng, side)
-        kinds = rng.integers(0, 3, (2, 1)).astype(np.uint8)
-        lists = [
-            [np.unique(rng.integers(0, words if length > 10 else 12, length)).tolist()]
-            for _ in range(2)
+    count = 12
+    geometries = [random_geometry(rng, side) for _ in range(count)]
+    kinds = rng.integers(0, 3, (2, count)).astype(np.uint8)
+    lists = [
+        [
+            np.unique(rng.integers(0, words if length > 10 else 12, length)).tolist()
+            for _ in range(count)
         ]
-        events, items = events_of([geometry], kinds, lists)
-        seen = found_by(built, words, events, items, 0)
-        direct, others, at_most = expected(rows, geometry, kinds[:, 0], [own[0] for own in lists])
+        for _ in range(2)
+    ]
+    events, items = events_of(geometries, kinds, lists)
+    together = found_by(built, events, items, alone=False)
+    assert found_by(built, events, items, alone=False, tight=True) == together
+    assert found_by(built, events, items) == together
+    assert found_by(built, events, items, tight=True) == together
+    for e, seen in enumerate(together):
+        direct, others, at_most = expected(
+            rows, geometries[e], kinds[:, e], [column[e] for column in lists]
+        )
         assert seen[0] == direct
         # Of filters with more checks, boxes only rule some out.
         assert set(others) <= set(seen[1]) <= set(at_most)
@@ -206,7 +235,7 @@ def test_the_entry_of_a_row_names_its_group_and_word() -> None:
 def test_no_rows_at_all() -> None:
     built = posts.build(posts.rows([]), 0)
     events, items = events_of([shapely.Point(0, 0)], np.full((2, 1), TEXT, np.uint8), [[[]], [[]]])
-    assert found_by(built, 0, events, items, 0) == ([], [])
+    assert found_by(built, events, items) == [([], [])]
 
 
 @given(

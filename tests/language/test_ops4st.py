@@ -65,7 +65,7 @@ SAME = {
     f"OVLP({CORNERS})()": f"S_INTERSECTS(geometry, {BOX})",
     "OVLP((1,2))()": "S_INTERSECTS(geometry, POINT(1 2))",
     "OVLP(Circle(1,2,3))()": "S_DWITHIN(geometry, POINT(1 2), 3)",
-    "@(Circle(-1,+2,.5e1))()": "S_DWITHIN(geometry, POINT(-1 2), 5)",
+    "@(Circle(-1,+2,.5e1))()": "S_ALLWITHIN(geometry, POINT(-1 2), 5)",
     "@((1,2))()": "S_WITHIN(geometry, POINT(1 2))",
     "@((0,0),(10,5))()": (
         "S_WITHIN(geometry, LINESTRING(0 0, 10 5)) OR S_WITHIN(geometry, MULTIPOINT(0 0, 10 5))"

@@ -23,7 +23,7 @@ PLACES = [
     *("POLYGON((0 0, 4 0, 0 4, 0 0))", "POLYGON((0 0, 4 0, 4 1, 1 1, 1 4, 0 4, 0 0))"),
     *("POLYGON((0 0, 2 0, 4 0, 4 4, 0 4, 0 0))", "MULTIPOINT((0 0), (4 0))"),
 ]
-NEAR = ["S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE"]
+NEAR = ["S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE", "S_ALLWITHIN"]
 RELATED = ["S_INTERSECTS", "S_WITHIN", "EH_MEET", "EH_INSIDE", "S_DISJOINT", "EH_DISJOINT"]
 REGIONS = ["(2,2)", "(0,3),(4,3)", "(0,0),(4,0),(0,4)", "(1,1),(5,1),(5,4),(1,4)", "Circle(2,2,2)"]
 NOT = st.sampled_from(["", "NOT "])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from itertools import product
+from math import hypot, inf, nextafter
 
 import numpy as np
 import pyarrow as pa
@@ -32,14 +34,19 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
                     matcher.subscribe_columns([id], regions={"g": ([given], function.name)})
                 wanted[id] = [are_related(function, one, given) for one in scene]
             distance = _distance(rng, given, rng.choice(scene))
+            farthest = _farthest(rng, given, rng.choice(scene))
             for matcher in matchers:
                 matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
-                matcher.subscribe(f"closer {number}", _closer(given, distance))
+                matcher.subscribe(f"closer {number}", _near(ast.Near.S_CLOSER, given, distance))
+                matcher.subscribe(f"all {number}", _near(ast.Near.S_ALLWITHIN, given, farthest))
             wanted[f"near {number}"] = [
                 are_near(ast.Near.S_DWITHIN, one, given, distance) for one in scene
             ]
             wanted[f"closer {number}"] = [
                 are_near(ast.Near.S_CLOSER, one, given, distance) for one in scene
+            ]
+            wanted[f"all {number}"] = [
+                are_near(ast.Near.S_ALLWITHIN, one, given, farthest) for one in scene
             ]
         table = pa.table({"g": [one.wkb for one in scene]})
         for matcher in matchers:
@@ -50,9 +57,9 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             ), matcher.index
 
 
-def _closer(given: shapely.Geometry, distance: float) -> ast.Condition:
+def _near(function: ast.Near, given: shapely.Geometry, distance: float) -> ast.Condition:
     place = ast.Geometry(shapely.from_wkb(given.wkb))  # a linear ring as the line that it is
-    return ast.NearCondition(ast.Near.S_CLOSER, ast.Property("g"), place, float(distance))
+    return ast.NearCondition(function, ast.Property("g"), place, float(distance))
 
 
 def _distance(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> float:
@@ -62,3 +69,12 @@ def _distance(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> f
     if not 0 < apart < 1e150:
         return rng.choice((0.0, 1.0))
     return rng.choice((apart, apart, 0.0, apart / 2, apart * 1.5))
+
+
+def _farthest(rng: random.Random, a: shapely.Geometry, b: shapely.Geometry) -> float:
+    """About the distance of the farthest vertices of two geometries."""
+    pairs = product(shapely.get_coordinates(a).tolist(), shapely.get_coordinates(b).tolist())
+    apart = max(hypot(p[0] - q[0], p[1] - q[1]) for p, q in pairs)
+    if not 0 < apart < 1e150:
+        return rng.choice((0.0, 1.0))
+    return rng.choice((apart, nextafter(apart, 0.0), nextafter(apart, inf), apart * 1.5))

@@ -68,11 +68,13 @@ class Sequences(RuleBasedStateMachine):
             ["auto", "auto", "auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"]
         ),
         most_recent=st.sampled_from([1, 2, 1000]),
+        most_small=st.sampled_from([0, 4, 1000]),
     )
-    def begin(self, index: str, most_recent: int) -> None:
+    def begin(self, index: str, most_recent: int, most_small: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
         self.matcher._shelves.most_recent = most_recent
+        self.matcher._shelves.most_small = most_small
         self.model: dict[str, Kept] = {}
         self.folder = Path(tempfile.mkdtemp())
 

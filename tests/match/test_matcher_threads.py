@@ -95,20 +95,27 @@ def test_a_replacement_is_never_absent(index: str) -> None:
     together(change, read, read)
 
 
+def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., Any]:
+    """A merge that says when it begins, and waits; but for what the main thread files."""
+
+    def merge(*args: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            merging.set()
+            assert go_on.wait(20)
+        return merge_module.merge(*args)
+
+    return merge
+
+
 def test_changes_are_seen_and_kept_while_segments_are_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     merging, go_on = threading.Event(), threading.Event()
-
-    def slow(*args: Any) -> Any:
-        merging.set()
-        assert go_on.wait(20)
-        return merge_module.merge(*args)
-
-    monkeypatch.setattr(shelves_module, "merge", slow)
+    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
     matcher._shelves.most_recent = 1
+    matcher._shelves.most_small = 0
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
@@ -132,6 +139,7 @@ def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(shelves_module, "_MOST_UNMERGED", 3)
     matcher = Matcher()
     matcher._shelves.most_recent = 1
+    matcher._shelves.most_small = 0
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
         assert len(matcher.snapshot()) <= 4
@@ -157,6 +165,7 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(shelves_module, "LAST_VERSION", 5)
     matcher = Matcher()
     matcher._shelves.most_recent = 3
+    matcher._shelves.most_small = 0
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
         if k % 3:
@@ -169,15 +178,10 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     merging, go_on = threading.Event(), threading.Event()
-
-    def slow(*args: Any) -> Any:
-        merging.set()
-        assert go_on.wait(20)
-        return merge_module.merge(*args)
-
-    monkeypatch.setattr(shelves_module, "merge", slow)
+    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
     matcher._shelves.most_recent = 1
+    matcher._shelves.most_small = 0
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
@@ -201,7 +205,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
     """Between counting the columns and filling them, another thread asks about a new attribute."""
     matcher = Matcher()
     matcher.subscribe("s", "n > 0 AND s = 'a' AND S_INTERSECTS(g, POINT(0 0)) AND l IS NULL")
-    event = {"n": 1, "s": "a", "g": "POINT (0 0)"}
+    event = {"n": 1, "s": "a", "g": "LINESTRING (0 0, 1 0)"}  # no point: those are read otherwise
     assert matcher.match(event) == ["s"]
     serial = iter(range(1000))
 
@@ -323,13 +327,37 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
     assert Matcher.open(tmp_path / "index").ids() == ["a", "b"]
 
 
-def test_what_was_added_in_parts_is_one_segment_in_the_end() -> None:
+def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     matcher = Matcher()
+    matcher._shelves.most_small = 0
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)
     merger = matcher._shelves._merger  # nobody asked for it
     assert merger is not None
     merger.join(60)
-    assert len(matcher.snapshot()) == 1
+    sizes = [len(shelf) for shelf in matcher.snapshot()]
+    assert all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
     assert len(matcher.match({"n": 7})) == 30
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = Matcher()
+    for part in range(3):
+        rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
+        matcher.subscribe_many(rows)
+
+    def failing(*_: object) -> object:
+        raise MemoryError("no memory for this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shelves_module, "merged", failing)
+        with pytest.raises(MemoryError, match="no memory"):
+            matcher.plan_anew()
+        assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]
+    matcher.plan_anew()
+    assert len(matcher.snapshot()) == 1
+    assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]

@@ -124,3 +124,31 @@ def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
     assert any(len(posts.string_columns) for posts in posts_of(opened.snapshot()))
     event = {"words": ["hail"], "kind": "taxi", "place": "POINT (2.5 2.5)"}
     assert opened.match(event) == ["2", "with"]
+
+
+def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> None:
+    matcher = Matcher()
+    matcher.subscribe_many(
+        [
+            {
+                "id": f"w{k}",
+                "expression": f"A_CONTAINS(words, ('w{k % 7}'))"
+                f" AND S_INTERSECTS(g, BBOX({k}, 0, {k + 2}, 2))",
+            }
+            for k in range(100)
+        ]
+    )
+    matcher.subscribe_many(
+        [
+            {"id": f"d{k}", "expression": f"kind = 'k{k % 3}' AND S_DWITHIN(g, POINT({k} 0), 2)"}
+            for k in range(100)
+        ]
+    )
+    matcher.settle()
+    event = {"words": ["w1"], "kind": "k1", "g": "POINT(8.5 1)"}
+    assert matcher.match(event) == ["d10", "d7", "w8"]
+    for k in range(100):
+        matcher.unsubscribe(f"d{k}")
+    matcher.plan_anew()
+    assert matcher.stats()["filters_by_path"]["combined"] == 0
+    assert matcher.match(event) == ["w8"]

@@ -144,7 +144,7 @@ POOLS["points and lines"] = (
 POOLS["distances"] = (
     [
         f"{function}(v, {place}, {distance})"
-        for function in ("S_DWITHIN", "S_BEYOND", "S_SAMEPLACE", "S_CLOSER")
+        for function in ("S_DWITHIN", "S_BEYOND", "S_SAMEPLACE", "S_CLOSER", "S_ALLWITHIN")
         for place in ("POINT(1 1)", A)
         for distance in (0, 1, 2, 1e308)
         if function != "S_CLOSER" or distance  # to be closer than 0 is no single term

@@ -16,7 +16,7 @@ RELATIONS = [
     *(f"S_{name}" for name in _OGC.split()),
     *(f"EH_{name}" for name in _EXCLUSIVE.split()),
 ]
-DISTANCES = ("S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE")
+DISTANCES = ("S_DWITHIN", "S_CLOSER", "S_BEYOND", "S_SAMEPLACE", "S_ALLWITHIN")
 AREAS = ("box", "triangle", "corner", "ring", "two")
 KINDS = ("a", "b")
 

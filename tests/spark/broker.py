@@ -81,12 +81,17 @@ class Mosquitto:
         client = Client(CallbackAPIVersion.VERSION2)
         ready = threading.Event()
         client.on_subscribe = lambda *_: ready.set()
+
+        def subscribe(*_: object) -> None:
+            client.subscribe(topic, qos=1)
+
+        if topic:  # once the broker has answered: what is sent before may be lost
+            client.on_connect = subscribe
         if on_message is not None:
             client.on_message = lambda _, __, message: on_message(message)
         client.connect("127.0.0.1", self.port)
         client.loop_start()
         if topic:
-            client.subscribe(topic, qos=1)
             assert ready.wait(WAIT_S)
         try:
             yield client

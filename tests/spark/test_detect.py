@@ -91,6 +91,73 @@ def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -
     assert both == wanted(events)
 
 
+def with_bad(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The same events, and five that cannot be used among them."""
+    given = rows(events)
+    id, kinds, time, place = "bad", ["a"], given[-1][2], given[-1][3]
+    given[3:3] = [(id, kinds, None, place), (id, kinds, time, None), (None, kinds, time, place)]
+    given[9:9] = [(id, kinds, time, "POINT (1"), (id, kinds, given[0][2], "POLYGON EMPTY")]
+    return given
+
+
+REASONS = ["no id", "no geometry", "no time", "POINT (1", "is empty"]
+
+
+def letters(result: DataFrame) -> list[tuple[str, str | None]]:
+    """Of which reason each is, and the id that it says."""
+    found = result.where("composite is null").collect()
+    return sorted(
+        (next(one for one in REASONS if one in row["reason"]), json.loads(row["event"])["id"])
+        for row in found
+    )
+
+
+TOLD: list[tuple[str, str | None]] = [
+    ("POINT (1", "bad"),
+    ("is empty", "bad"),
+    ("no geometry", "bad"),
+    ("no id", None),
+    ("no time", "bad"),
+]
+
+
+def test_events_that_cannot_be_used_are_rows_with_a_reason(spark: SparkSession) -> None:
+    events = stream(random.Random(1), 60, spread=3)
+    frame = spark.createDataFrame(with_bad(events), SCHEMA).repartition(3)
+    result = fps.detect(frame, COMPOSITES, LATENESS, cell=2.0, dead_letters=True)
+    assert result.columns[-2:] == ["event", "reason"]
+    assert found(result.where("reason is null")) == wanted(events)
+    assert letters(result) == TOLD
+    [row] = result.where("reason like '%no geometry%'").collect()
+    one = json.loads(row["event"])
+    assert one["geometry"] is None
+    assert one["time"].startswith("2024-05-01")
+    skipped = fps.detect(frame, COMPOSITES, LATENESS, cell=2.0, skip_unusable=True)
+    assert found(skipped) == wanted(events)
+
+
+def test_a_stream_has_them_too(spark: SparkSession, tmp_path: Path) -> None:
+    events = stream(random.Random(2), 60, spread=3)
+    bad = [row for row in with_bad(events) if row[0] in ("bad", None)]
+    for part in (rows(events)[:30] + bad[:2], bad[2:], rows(events)[30:]):
+        frame = spark.createDataFrame(part, SCHEMA).coalesce(1)
+        frame.write.mode("append").parquet(str(tmp_path / "events"))
+    read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    result = fps.detect(
+        read.parquet(str(tmp_path / "events")), COMPOSITES, LATENESS, dead_letters=True
+    )
+    query = (
+        result.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .format("parquet")
+        .start(str(tmp_path / "found"))
+    )
+    query.awaitTermination()
+    result = spark.read.parquet(str(tmp_path / "found"))
+    assert letters(result) == TOLD
+    assert found(result.where("reason is null")) == wanted(events)
+
+
 def test_what_cannot_be_detected(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows([event("e", "a", 0, (1.0, 1.0))]), SCHEMA)
     with pytest.raises(ModelError, match="no column 'when'; they have: id"):

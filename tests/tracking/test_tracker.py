@@ -194,6 +194,22 @@ def test_the_antimeridian_is_crossed_the_shorter_way() -> None:
     assert kinds(tracker.push(at(3, 2, 0))) == [("cross", "v", "greenwich")]
 
 
+def test_hysteresis_follows_a_subscription_that_changes_or_ends() -> None:
+    now = [0]
+    matcher = fp.Matcher(clock=lambda: now[0])
+    ends = "1970-01-01T00:00:01Z"
+    matcher.subscribe("depot", DEPOT, expires=ends)
+    tracker = fp.Tracker(matcher, key="vehicle", hysteresis=5)
+    assert kinds(tracker.push(at(0, 5, 5))) == [("enter", "v", "depot")]
+    assert tracker.push(at(1, 14, 5)) == []
+    wider = "S_INTERSECTS(geometry, BBOX(0, 0, 20, 20))"
+    matcher.subscribe("depot", wider, replace=True, expires=ends)
+    assert tracker.push(at(2, 15, 5)) == []
+    assert tracker.push(at(3, 24, 5)) == []
+    now[0] = 2 * 10**9
+    assert kinds(tracker.push(at(4, 24, 5))) == [("exit", "v", "depot")]
+
+
 def test_hysteresis_in_metres() -> None:
     matcher = fp.Matcher("wgs84")
     matcher.subscribe("depot", "S_INTERSECTS(geometry, BBOX(10, 50, 10.01, 50.01))")

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
-from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND, instant_of, parse_instant
@@ -70,10 +69,6 @@ def id_of(value: object, number: int) -> str | int:
 
 def location_of(value: object, name: str) -> Hulls:
     """The hull of one location."""
-    point = point_of(value)
-    if point is not None and isfinite(point[0]) and isfinite(point[1]):
-        # Adding 0.0 makes a 0.0 of -0.0, as readers do.
-        return Hulls(np.array([point[0] + 0.0]), np.array([point[1] + 0.0]), _ONE)
     if is_missing(value):
         raise ModelError(
             f"the event has no location: its attribute {name!r:.40} is null; give it a geometry"

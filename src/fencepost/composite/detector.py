@@ -22,6 +22,7 @@ from fencepost.composite.arrivals import (
     nanoseconds,
     time_of,
 )
+from fencepost.composite.casting import Cast, cast_of
 from fencepost.composite.conditions import MemberCondition
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import EVERYWHERE, Join, Put, in_degrees, reach
@@ -33,10 +34,12 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.event import attributes
+from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space, space_of
 
 _COUNTED = ("events", "late", "detections", "expired", "crowded_out", "cut_short", "too_wide")
+_MOST_CASTS = 10_000  # kept, of what events play together
 LATE = "too late: {:,.3f} s behind the newest event, and the lateness is {:,.3f} s"
 
 
@@ -153,6 +156,8 @@ class Detector:
         self._pools: dict[tuple[str, tuple[MemberCondition, ...]], _Pool] = {}
         self._by_atom: dict[str, list[_Pool]] = {}
         self._by_number: dict[int, _Pool] = {}
+        self._casts: dict[tuple[int, ...], Cast | None] = {}
+        self._x, self._y = np.empty(1), np.empty(1)  # of an event at a time, where it is a point
         self._newest = -MOST_TIME
         self._next = 0
         self._counts = dict.fromkeys(_COUNTED, 0)
@@ -179,6 +184,7 @@ class Detector:
     def _add(self, composite: Composite, since: int) -> None:
         joins: list[Join] = []
         self._joins[composite.id] = joins
+        self._casts.clear()
         within = nanoseconds(composite.within_s, "within_s")
         self._plan(composite, within, since, None, joins)
 
@@ -245,6 +251,7 @@ class Detector:
             joins = self._joins.pop(id, None)
             if joins is None:
                 return False
+            self._casts.clear()
             for join in joins:
                 for number in join.pools:
                     pool = self._by_number[number]
@@ -292,17 +299,27 @@ class Detector:
                     self._count_late(at, 0, dead_letters)
                     return []
                 pools = [p for a in self._matcher.match(given) for p in self._by_atom[a]]
-                x = y = np.empty(0)
+                x, y = self._x, self._y
                 if pools:
-                    hull = location_of(given.get(self._names.geometry), self._names.geometry)
-                    x, y = hull.x, hull.y
-                    check_location(self._space, x, y)
+                    x, y = self._corners(given.get(self._names.geometry))
             except FencepostError as error:
                 if dead_letters is None:
                     raise
                 dead_letters.append((0, str(error)))
                 return []
             return self._arrived(at, key, pools, x, y)
+
+    def _corners(self, place: object) -> tuple[Floats, Floats]:
+        """Those of the hull of a location; a point's are there until the next."""
+        point = point_of(place)
+        far, high = self._space.limits
+        if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
+            # Adding 0.0 makes a 0.0 of -0.0, as readers do.
+            self._x[0], self._y[0] = point[0] + 0.0, point[1] + 0.0
+            return self._x, self._y
+        hull = location_of(place, self._names.geometry)
+        check_location(self._space, hull.x, hull.y)
+        return hull.x, hull.y
 
     def push_batch(self, table: object, dead_letters: DeadLetters | None = None) -> list[Detection]:
         """The detections that the events of a table make complete, in the order of its rows.
@@ -376,14 +393,22 @@ class Detector:
         """Join an event that is not too late with what is live, and keep it."""
         self._counts["events"] += 1
         number, self._next = self._next, self._next + 1
-        self._newest = max(self._newest, at)
+        is_newer = at > self._newest
+        if is_newer:
+            self._newest = at
+        pools = [pool for pool in pools if not pool.tests or pool.takes(x, y)]
+        if not pools:
+            if is_newer or self._most is not None:  # otherwise nothing goes
+                self._evict()
+            return []
+        played = tuple(pool.number for pool in pools)
+        if played not in self._casts:
+            self._casts[played] = self._cast(pools)
+        cast = self._casts[played]
+        if cast is not None:
+            return self._paired(cast, at, key, number, (x, y))
         self._evict()
-        if not pools:
-            return []
         live = self._live
-        pools = [pool for pool in pools if pool.takes(x, y)]
-        if not pools:
-            return []
         item = live.put(x, y, at, at, key, (number,))
         found: list[Detection] = []
         waiting: list[tuple[int, Sequence[_Pool]]] = [(item, pools)]
@@ -405,6 +430,33 @@ class Detector:
         if self._most is not None:
             self._evict()
         self._counts["detections"] += len(found)
+        return found
+
+    def _cast(self, pools: Sequence[_Pool]) -> Cast | None:
+        if len(self._casts) >= _MOST_CASTS:
+            self._casts.clear()
+        horizons = [(pool.number, pool.horizon) for pool in pools]
+        kept = [(number, self._lateness + span) for number, span in horizons if span >= 0]
+        return cast_of((user for pool in pools for user in pool.users), kept, self._space)
+
+    def _paired(
+        self, cast: Cast, at: int, key: Key, number: int, corners: tuple[Floats, Floats]
+    ) -> list[Detection]:
+        """The same as `_arrived`, of an event that can complete pairs only."""
+        counts = self._counts
+        most = LONGEST if self._most is None else self._most
+        rows, expired, crowded = self._live.arrive(
+            cast, corners, at, number, key, self._newest, most
+        )
+        counts["expired"] += expired
+        counts["crowded_out"] += crowded
+        found: list[Detection] = []
+        if rows:
+            found, cut_short = cast.detections(self._live, rows, key, corners, self._most_found)
+            counts["cut_short"] += cut_short
+            counts["detections"] += len(found)
+        if self._most is not None:
+            self._evict()
         return found
 
     def _evict(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,13 @@ from fencepost.kernels.members import (
     NODES,
     POOL,
     ROW,
-    ROWS,
     Asked,
     MemberArrays,
 )
+from fencepost.kernels.partners import FIELDS, arrive, play
+
+if TYPE_CHECKING:
+    from fencepost.composite.casting import Cast
 
 Items = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -68,10 +71,16 @@ class LiveMembers:
         self.keys: list[Key] = []
         self.events: list[tuple[int, ...]] = []  # a set takes five times the memory
         self._numbers, self._found = np.empty(64, np.int64), np.empty(64, np.int64)
+        self._rows = np.empty((64, FIELDS), np.int64)
 
     def _use(self, arrays: MemberArrays) -> None:
         self.arrays = arrays
         self.handle = handle(arrays)
+        # An item of a view is read in a tenth of the time that one of an array takes.
+        self._counts: Any = arrays.counts.data
+        self._bounds: Any = arrays.bounds.data
+        self._x: Any = arrays.x.data
+        self._y: Any = arrays.y.data
 
     def __len__(self) -> int:
         """How many times an item is in a pool."""
@@ -96,19 +105,59 @@ class LiveMembers:
         self, x: Floats, y: Floats, earliest: int, latest: int, key: Key, events: tuple[int, ...]
     ) -> int:
         """The number of a new item, in no pool yet, whose hull has these corners."""
-        arrays = self.arrays
-        counts = arrays.counts
-        if counts[FREE_ITEM] < 0 and counts[ITEMS] == len(arrays.items):
-            self._grow_items()
-        if counts[CORNERS] + len(x) > len(self.arrays.x):
-            self._pack_corners(len(x))
+        self._make_room(len(x))
         item: int = kernels.put_item(self.handle, x, y, earliest, latest, min(events))
+        self._name(item, key, events)
+        return item
+
+    def arrive(
+        self,
+        cast: Cast,
+        corners: tuple[Floats, Floats],
+        at: int,
+        number: int,
+        key: Key,
+        newest: int,
+        most: int,
+    ) -> tuple[list[list[int]], int, int]:
+        """What an event makes pairs with, now that it is `newest`; it is kept for others.
+
+        Rows of: which of its parts, the item, the earliest and the latest time, and whether that is
+        sure (1) or to be verified (2). And the counts of `evict`, which comes first.
+        """
+        x, y = corners
+        self._make_room(len(x))
+        while self._counts[LIVE] + cast.pools > len(self.arrays.rows):
+            self._grow_rows()
+        self._make_nodes(len(cast.playing) + cast.pools)
+        item, count, expired, crowded = arrive(
+            self.handle, cast.handle, x, y, at, number, newest, most, self._rows
+        )
+        while count > len(self._rows):
+            self._rows = np.empty((2 * count, FIELDS), np.int64)
+            count = play(self.handle, cast.handle, item, newest, self._rows)
+        self._name(item, key, (number,))
+        return self._rows[:count].tolist() if count else [], expired, crowded
+
+    def _make_room(self, corners: int) -> None:
+        """Make room for an item."""
+        counts = self._counts
+        if counts[FREE_ITEM] < 0 and counts[ITEMS] == len(self.arrays.items):
+            self._grow_items()
+        if counts[CORNERS] + corners > len(self._x):
+            self._pack_corners(corners)
+
+    def _make_nodes(self, levels: int) -> None:
+        """Make room for levels."""
+        while self._counts[NODES] + levels + _SPARE_NODES > len(self.arrays.nodes):
+            self._use(self.arrays._replace(nodes=_longer(self.arrays.nodes)))
+
+    def _name(self, item: int, key: Key, events: tuple[int, ...]) -> None:
         if item == len(self.keys):
             self.keys.append(key)
             self.events.append(events)
         else:
             self.keys[item], self.events[item] = key, events
-        return item
 
     def drop(self, item: int) -> None:
         """Give back an item that is in no pool."""
@@ -116,12 +165,9 @@ class LiveMembers:
 
     def file(self, item: int, pool: int, expiry: int) -> None:
         """Put an item into a pool, until `evict` is told a time after its expiry."""
-        arrays = self.arrays
-        counts = arrays.counts
-        if counts[FREE_ROW] < 0 and counts[ROWS] == len(arrays.rows):
+        if self._counts[LIVE] == len(self.arrays.rows):
             self._grow_rows()
-        if counts[NODES] + _SPARE_NODES > len(self.arrays.nodes):
-            self._use(self.arrays._replace(nodes=_longer(self.arrays.nodes)))
+        self._make_nodes(0)
         kernels.file_item(self.handle, item, pool, expiry)
 
     def evict(self, watermark: int, most: int) -> tuple[int, int]:
@@ -141,9 +187,11 @@ class LiveMembers:
 
     def points(self, item: int) -> tuple[tuple[float, float], ...]:
         """The same as plain values."""
-        first, stop = self.arrays.bounds[2 * item : 2 * item + 2].tolist()
-        x, y = self.arrays.x[first:stop].tolist(), self.arrays.y[first:stop].tolist()
-        return tuple(zip(x, y, strict=True))
+        first, stop = self._bounds[2 * item], self._bounds[2 * item + 1]
+        x, y = self._x, self._y
+        if stop - first == 1:
+            return ((x[first], y[first]),)
+        return tuple((x[k], y[k]) for k in range(first, stop))
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""

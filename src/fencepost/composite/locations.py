@@ -68,10 +68,7 @@ Operand: TypeAlias = Location | Region
 
 
 def holds(asked: Asked, left: Operand, right: Operand, space: Space = Space.PLANAR) -> bool:
-    """Whether what is asked of two locations, or of a location and a region, is so.
-
-    On the ellipsoid a hull is in a circle if its corners are.
-    """
+    """Whether what is asked of two locations, or of a location and a region, is so."""
     if asked.place is Place.IN:
         return _is_in(left, right, space)
     if asked.place is Place.OVLP:
@@ -124,9 +121,7 @@ def _is_in(left: Operand, right: Operand, space: Space) -> bool:
         return bool(is_in_hull(Location.of(_shape(left)).hull, 0, right.hull, 0))
     assert isinstance(left, Location)  # not two constants
     if right.radius:
-        corners = (Shapes.read_one(shapely.Point(corner)) for corner in left.corners)
-        centre = _shape(right)
-        return all(near_in(space, Near.S_DWITHIN, one, centre, right.radius) for one in corners)
+        return near_in(space, Near.S_ALLWITHIN, left.shape, _shape(right), right.radius)
     # S_WITHIN needs a point of the interior; what has none lies in the boundary.
     edge = _region_boundary(right)
     return related(Spatial.S_WITHIN, left.shape, _shape(right)) or (

@@ -35,7 +35,7 @@ def related(
     else:
         low, high = np.empty(len(left)), np.empty(len(left))
         distances_of(live.handle, left, right, low, high)
-    least, most = _bounds(asked)
+    least, most = bounds_of(asked)
     yes: Mask = (low > least) & (high < most)
     if not yes.all():
         unsure = ~(yes | (high < least) | (low > most))
@@ -47,7 +47,7 @@ def related(
 
 def _related_in_metres(live: LiveMembers, asked: Asked, left: Items, right: Items) -> Mask:
     """The same for distances on the ellipsoid; of two points, most often their distance decides."""
-    least, most = _bounds(asked)
+    least, most = bounds_of(asked)
     found = np.empty(len(left), bool)
     for k, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         one, other = live.corners(a), live.corners(b)
@@ -72,7 +72,7 @@ def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bo
     return np.maximum(distance - error, 0.0), distance + error
 
 
-def _bounds(asked: Asked) -> tuple[float, float]:
+def bounds_of(asked: Asked) -> tuple[float, float]:
     """Between which distances the condition surely holds, but for a rounding at the ends."""
     assert asked.distance is not None
     d = asked.distance

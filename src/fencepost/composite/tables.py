@@ -65,9 +65,9 @@ def arrivals(
                 reasons[row] = str(error)
     playing = [row for row in sorted(atoms) if row in known]
     hull, problems = locations_of(columns.locations(playing))
-    bounds = {row: slice(*hull.start[k : k + 2]) for k, row in enumerate(playing)}
+    bounds = dict(zip(playing, map(slice, *_ends(hull.start)), strict=True))
     nowhere = slice(0, 0)
-    for k, row in enumerate(playing):
+    for k, row in enumerate(playing if space is Space.WGS84 else ()):
         if k not in problems:
             try:
                 check_location(space, hull.x[bounds[row]], hull.y[bounds[row]])
@@ -88,6 +88,12 @@ def arrivals(
         for row in known
     ]
     return good, [*columns.bad, *((numbers[row], why) for row, why in reasons.items())]
+
+
+def _ends(start: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    """Where runs begin and end."""
+    ends = start.tolist()
+    return ends[:-1], ends[1:]
 
 
 class _Columns(NamedTuple):

@@ -67,6 +67,10 @@ class Columns:
             self.size += 1  # last: who sees it sees the column
         return number
 
+    def number_of(self, column: Column) -> int | None:
+        """The row of a column in its array, if it was asked for."""
+        return self._numbers.get(column)
+
     def of(self, storage: Storage) -> list[Column]:
         """The columns kept in one array, in order."""
         return self.by_storage[storage]

@@ -8,19 +8,21 @@ the room is used up, larger arrays take the place of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
+from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
 from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
-from fencepost.index.table import FilterTable
+from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import CHECK, SegmentArrays
@@ -30,10 +32,12 @@ from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain
+from fencepost.model.outlines import Outline, plain_arrays
 from fencepost.model.space import Space
-from fencepost.plan.checks import Filter
+from fencepost.plan.checks import Filter, ListCheck
+from fencepost.plan.forms import Filled
 
-_FIRST_ROOM = 64
+FIRST_ROOM = 64
 
 
 @cache
@@ -85,29 +89,51 @@ class _Given:
         self._take(16)
 
     def _take(self, room: int) -> None:
-        checks, text = np.empty(room, CHECK), np.empty(room, np.uint8)
-        a, b, c, d = (np.empty(room, np.int64) for _ in range(4))
-        self._arrays = growing.Given(self._sizes, np.zeros(6, np.int64), checks, a, b, c, d, text)
-        self.handle = handle(self._arrays)
+        checks, numbers = np.empty(room, CHECK), np.empty(8 * room, np.int64)
+        text, points = np.empty(room, np.uint8), np.empty((room, 2))
+        counts = np.zeros(11, np.int64)
+        self._room = room
+        # Views of the arrays, which are written to sooner than these.
+        self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
+        self._checks, self._text = checks.view(np.uint8).data, text.data
+        self._points = points.reshape(-1).data
+        self.handle = handle(growing.Given(self._sizes, counts, checks, numbers, text, points))
 
-    def write(self, table: FilterTable) -> None:
-        """Write the only subscription of a table."""
-        text = b"".join(table.strings)
-        parts: tuple[Any, ...] = (
-            table.checks,
-            table.filter_check,
-            [0, *accumulate(map(len, table.sets))],
-            [item for one in table.sets for item in one],
-            [0, *accumulate(map(len, table.strings))],
-            np.frombuffer(text, np.uint8),
+    def write(
+        self,
+        checks: bytes | bytearray,
+        filter_check: list[int],
+        set_start: list[int],
+        set_items: list[int],
+        strings: Collection[bytes],
+        shapes: Sequence[Outline] = (),
+    ) -> None:
+        """Write a subscription: rows of checks, the sets they refer to, and the keys in these.
+
+        The shapes are for `append_plain`, and of one chain each.
+        """
+        text = b"".join(strings)
+        points = [number for xy, _, _ in shapes for number in xy]
+        chains = len(shapes)
+        parts = (
+            filter_check,
+            set_start,
+            set_items,
+            [0, *accumulate(map(len, strings))],
+            [0, *accumulate(size for _, (size,), _ in shapes)],
+            [0] * chains,
+            range(chains + 1),
+            [dimension for *_, dimension in shapes],
         )
-        counts = [len(part) for part in parts]
-        if max(counts) > len(self._arrays.checks):
+        sizes = [*map(len, parts)]
+        counts = [len(checks) // ROW.size, *sizes, len(text), len(points) // 2]
+        if max(counts) > self._room:
             self._take(2 * max(counts))
-        self._arrays.counts[:] = counts
-        arrays: tuple[Any, ...] = self._arrays[2:]
-        for array, part, count in zip(arrays, parts, counts, strict=True):
-            array[:count] = part
+        self._counts[:] = array("q", counts)
+        self._checks[: len(checks)] = checks
+        self._text[: len(text)] = text
+        self._numbers[: sum(sizes)] = array("q", chain.from_iterable(parts))
+        self._points[: len(points)] = array("d", points)
 
 
 class Delta:
@@ -119,48 +145,85 @@ class Delta:
         Of all arrays, with the room behind; an older one stays good for older versions.
     gone, expires : array
         Of each row, as in `SegmentArrays`.
+    may_be_posted : bool
+        Whether one of them may ask for words and a place only, which take less room otherwise.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, room: int = FIRST_ROOM) -> None:
         self._columns = columns
+        self.may_be_posted = False
         self._sizes = np.zeros(growing.SIZES, np.int64)
         self._given = _Given(self._sizes)
-        self._use(_empty(_FIRST_ROOM))
+        self._use(_empty(room))
 
     def _use(self, arrays: SegmentArrays) -> None:
         self._arrays = arrays
         self.gone, self.expires = arrays.gone, arrays.expires
         self.handle = handle(arrays)
 
+    @property
+    def room(self) -> int:
+        """For how many subscriptions there is room, if they ask for little."""
+        return len(self._arrays.scan)
+
     def __len__(self) -> int:
         return int(self._sizes[growing.SUBSCRIPTIONS])
 
-    def add(self, subscriptions: Iterable[tuple[Sequence[Filter], int]], version: int) -> None:
-        """Add the filters and expiry of subscriptions, which are there from a version on.
+    def add(self, subscriptions: Sequence[tuple[Asked, int]], version: int) -> None:
+        """Add what subscriptions ask and when they expire; they are there from a version on.
 
         Where one cannot be added, none is.
         """
+        if len(subscriptions) == 1:
+            self._add(*subscriptions[0], version)
+            return
         sizes = self._sizes.copy()
         try:
-            for filters, expires in subscriptions:
-                self._add(filters, expires, version)
+            for asked, expires in subscriptions:
+                self._add(asked, expires, version)
         except BaseException:
             self._sizes[:] = sizes
             self._arrays.born[len(self) :] = NEVER_GONE
             raise
 
-    def _add(self, filters: Sequence[Filter], expires: int, version: int) -> None:
-        table = FilterTable(self._columns, compact=False)
-        table.add(0, filters)
-        self._given.write(table)
-        shapes = _laid_out(table.geometries)
+    def _add(self, asked: Asked, expires: int, version: int) -> None:
+        shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
         first = int(self._sizes[growing.FILTERS])
-        while not growing.append(
-            self.handle, self._given.handle, shapes, expires, np.uint32(version)
-        ):
-            self._grow()
+        since = np.uint32(version)
+        given = self._given.handle
+        if shapes is None:
+            while not growing.append_plain(self.handle, given, expires, since):
+                self._grow()
+        else:
+            while not growing.append(self.handle, given, shapes, expires, since):
+                self._grow()
         if self._columns.space is Space.WGS84:
             self._widen(first)
+
+    def _write(self, filters: Sequence[Filter]) -> Any:
+        """Write filters to be added; the handle of their shapes comes back."""
+        table = FilterTable(self._columns, compact=False)
+        table.add(0, filters)
+        self.may_be_posted |= any(len(t) < 3 and _has_list(t) for t in filters)
+        self._given.write(
+            table.checks, table.filter_check, table.set_start, table.set_items, table.strings
+        )
+        return _laid_out(table.geometries)
+
+    def _write_filled(self, asked: Filled) -> Any:
+        """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
+        rows = form_rows(asked.form, self._columns)
+        self.may_be_posted |= rows.posted is not None
+        numbers: dict[bytes, int] = {}
+        start, items = [0], []
+        for keys in keys_of(rows, asked, self._columns.tokeniser):
+            items += [numbers.setdefault(key, len(numbers)) for key in keys]
+            start.append(len(items))
+        shapes = asked.shapes if asked.form.is_plain else ()
+        self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
+        if asked.form.is_plain:
+            return None
+        return asked.laid_out or growing.laid_out(*plain_arrays(asked.shapes))[0]
 
     def _widen(self, first: int) -> None:
         """Let filters from one on have the boxes that distances on the ellipsoid reach."""
@@ -232,6 +295,10 @@ class Delta:
                 ),
             )
         )
+
+
+def _has_list(terms: Filter) -> bool:
+    return any(isinstance(term.check, ListCheck) for term in terms)
 
 
 def _laid_out(geometries: Sequence[object]) -> Any:

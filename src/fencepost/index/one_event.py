@@ -88,6 +88,8 @@ class EventLayout:
         self._item_starts = np.zeros(_FIRST_ITEMS, np.int64)
         self._item_start = self._item_starts.data
         self.limits = columns.space.limits
+        others = (numbers, truths, strings, self._missing, self._lists)
+        self._only_place = len(self._geometries) == 1 and not any(others)
 
     def write(self, event: EventValues) -> OneEvent | None:
         """Write what the arrays hold of an event; what else there is of it.
@@ -95,8 +97,8 @@ class EventLayout:
         None where its geometries are not all of an ordinary form.
         """
         shapes = self._shapes(event)
-        if shapes is None:
-            return None
+        if shapes is None or (self._only_place and len(shapes) == 2):
+            return shapes
         self._write_numbers(event)
         size = self._write_strings(event)
         if self._lists:

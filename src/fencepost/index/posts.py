@@ -130,6 +130,8 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         forms, group, images, chosen, entry_of, words
     )
     groups["strings"] = of_group
+    columns_of = [(form.list_column, form.string_column) for form in forms]
+    groups["source"] = [columns_of.index(own) for own in columns_of]
     return PostArrays(
         token_lists,
         lists,
@@ -153,14 +155,14 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
 
 
 def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
-    """The forms, direct ones first, then by list and string; and the number of each row's."""
+    """The forms that rows have, direct first, then by list and string; the number of each row's."""
 
     def place(k: int) -> tuple[Any, ...]:
         form = rows.forms[k]
         return not form.direct, form.list_column, form.string_column, form
 
-    numbers = sorted(range(len(rows.forms)), key=place)
-    rank = np.empty(len(numbers), np.int64)
+    numbers = sorted(np.unique(rows.form).tolist(), key=place)
+    rank = np.empty(len(rows.forms), np.int64)
     rank[numbers] = np.arange(len(numbers))
     return [rows.forms[k] for k in numbers], rank[rows.form]
 

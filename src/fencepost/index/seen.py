@@ -47,6 +47,11 @@ class Seen:
         self._taken = 0
         self._to_come = _FIRST_STRIDE
 
+    @property
+    def moment(self) -> tuple[int, int]:
+        """What differs whenever an event went by."""
+        return self._taken, self._to_come
+
     def due(self, count: int) -> bool:
         """See so many events go by; whether some of them are to be taken."""
         self._to_come -= count

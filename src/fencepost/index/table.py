@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.errors import GeometryError
 from fencepost.index.columns import Columns
+from fencepost.index.form_rows import ROW, FormRows, Row, rectangle
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.kernels import matching
 from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Array, Compare, Near, Spatial, String
 from fencepost.model.geometry import Shapes
+from fencepost.model.outlines import Outline, raw_shapes
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan import relate
@@ -32,22 +35,13 @@ from fencepost.plan.checks import (
     RangeCheck,
     RelateCheck,
     Term,
+    cost,
 )
 from fencepost.plan.evaluate import literal_key
+from fencepost.plan.forms import Filled, TextForm
 
-# Cheapest first: a filter's checks are evaluated in this order.
-_ORDER = {
-    NullCheck: 0,
-    BooleanCheck: 1,
-    RangeCheck: 2,
-    MemberCheck: 3,
-    ListCheck: 4,
-    OrderCheck: 5,
-    LikeCheck: 6,
-    RelateCheck: 7,
-    NearCheck: 8,
-}
 _NEAR = (Near.S_DWITHIN, Near.S_BEYOND, Near.S_SAMEPLACE)
+_NEAR_FLAGS = {Near.S_CLOSER: matching.LESS, Near.S_ALLWITHIN: matching.ALL_OF_IT}
 _ARRAY = {function: code for code, function in enumerate(Array)}
 ITEMS, TEXT = 1 << matching.ITEMS, 1 << matching.TEXT  # kinds of list attributes, as bits
 
@@ -56,9 +50,10 @@ def near_code(function: Near, space: Space) -> int:
     """What stands for a bound on a distance in a check: which one, and how it is measured.
 
     S_CLOSER is S_DWITHIN to the kernels, whose doubles are never sure of a distance that equals its
-    bound: it has the flag LESS for those who decide such distances exactly.
+    bound: it has the flag LESS for those who decide such distances exactly. S_ALLWITHIN is found
+    like S_DWITHIN, which it implies, and has a flag that kernels read: see `_NEAR_FLAGS`.
     """
-    code = _NEAR.index(Near.S_DWITHIN if function is Near.S_CLOSER else function)
+    code = _NEAR.index(Near.S_DWITHIN if function in _NEAR_FLAGS else function)
     return code + (matching.ON_WGS84 if space is Space.WGS84 else 0)
 
 
@@ -66,8 +61,9 @@ def near_of_check(check: np.void) -> tuple[Near, Space]:
     """The bound of a check again, and how it is measured."""
     code = int(check["function"])
     function = _NEAR[code % matching.ON_WGS84]
-    if function is Near.S_DWITHIN and check["flags"] & matching.LESS:
-        function = Near.S_CLOSER
+    for flagged, flag in _NEAR_FLAGS.items():
+        if check["flags"] & flag:
+            function = flagged
     return function, Space.WGS84 if code >= matching.ON_WGS84 else Space.PLANAR
 
 
@@ -81,32 +77,67 @@ def word_key(word: str) -> bytes:
     return b"s" + word.encode("utf-8", "surrogatepass")
 
 
+Asked: TypeAlias = Sequence[Filter] | Filled
+"""What a subscription asks: filters of which one must hold, or a text of a form."""
+
+
 @dataclass(slots=True)
 class FilterTable:
-    """Filters being collected; strings are kept as bytes, sets as lists of numbers of them.
+    """Filters being collected; strings are kept as bytes, sets as the numbers of these.
 
-    With `compact`, a filter that asks for words and a rectangle is no row of checks but a post.
+    Checks are rows of bytes. The shapes of texts of a form are numbered by themselves, and come
+    after the other geometries. With `compact`, a filter that asks for words and a rectangle is no
+    row of checks but a post.
     """
 
     columns: Columns
     compact: bool = True
-    checks: list[tuple[object, ...]] = field(default_factory=list)
+    checks: bytearray = field(default_factory=bytearray)
     filter_check: list[int] = field(default_factory=lambda: [0])
     filter_subscription: list[int] = field(default_factory=list)
-    sets: list[list[int]] = field(default_factory=list)
+    set_start: list[int] = field(default_factory=lambda: [0])
+    set_items: list[int] = field(default_factory=list)
     geometries: list[object] = field(default_factory=list)
+    outlines: list[Outline] = field(default_factory=list)
+    outline_checks: list[int] = field(default_factory=list)
     posts: list[tuple[Form, int, Box, list[int]]] = field(default_factory=list)
     strings: dict[bytes, int] = field(default_factory=dict)
 
-    def add(self, subscription: int, filters: Sequence[Filter]) -> None:
-        """Add the filters of a subscription."""
-        for terms in filters:
+    def add(self, subscription: int, asked: Asked) -> None:
+        """Add what a subscription asks."""
+        if isinstance(asked, Filled):
+            self._add_filled(subscription, asked)
+            return
+        for terms in asked:
             if self.compact and self._post(subscription, terms):
                 continue
-            for term in sorted(terms, key=lambda t: _ORDER[type(t.check)]):
-                self.checks.append(self._row(term))
-            self.filter_check.append(len(self.checks))
+            for term in sorted(terms, key=cost):
+                self.checks += ROW.pack(*self._row(term))
+            self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)
+
+    def _add_filled(self, subscription: int, asked: Filled) -> None:
+        """Add a text of a form."""
+        rows = form_rows(asked.form, self.columns)
+        if self.compact and rows.posted is not None:
+            box = rectangle(asked.shapes[0]) if asked.shapes else EVERYWHERE
+            if box is not None:
+                words, place = rows.posted
+                self._add_posts(
+                    Form(words, place, 0, True),
+                    subscription,
+                    box,
+                    accepted_strings(asked.texts[0], self.columns.tokeniser),
+                )
+                return
+        first = self.filter_check[-1]
+        self.checks += rows.packed(asked.bounds, len(self.set_start) - 1, len(self.outlines))
+        for keys in keys_of(rows, asked, self.columns.tokeniser):
+            self._set(keys)
+        self.outlines += asked.shapes
+        self.outline_checks += [first + k for k in rows.shape_rows]
+        self.filter_check.append(first + rows.count)
+        self.filter_subscription.append(subscription)
 
     def _post(self, subscription: int, terms: Filter) -> bool:
         """Add a filter that asks for words and at most for contact with a rectangle."""
@@ -123,24 +154,31 @@ class FilterTable:
             place, geometry_column = box, self.columns.number(check.column)
         if asked.function is not Array.A_CONTAINS:
             return False
-        column = self.columns.number(asked.column)
-        for accepts, keys in accepted_keys(asked, self.columns.tokeniser):
-            form = Form(column, geometry_column, accepts, True)
-            self.posts.append((form, subscription, place, [self._string(k) for k in keys]))
+        form = Form(self.columns.number(asked.column), geometry_column, 0, True)
+        keys = accepted_keys(asked, self.columns.tokeniser)
+        self._add_posts(form, subscription, place, keys)
         return True
+
+    def _add_posts(self, form: Form, subscription: int, place: Box, keys: Accepted) -> None:
+        """Add a post for each way in which an attribute may have words."""
+        for accepts, own in keys:
+            words = [self._string(key) for key in own]
+            self.posts.append((form._replace(accepts=accepts), subscription, place, words))
 
     def _string(self, key: bytes) -> int:
         return self.strings.setdefault(key, len(self.strings))
 
     def _set(self, keys: Sequence[bytes]) -> int:
-        self.sets.append([self._string(key) for key in keys])
-        return len(self.sets) - 1
+        strings = self.strings
+        self.set_items += [strings.setdefault(key, len(strings)) for key in keys]
+        self.set_start.append(len(self.set_items))
+        return len(self.set_start) - 2
 
     def _geometry(self, geometry: object) -> int:
         self.geometries.append(geometry)
         return len(self.geometries) - 1
 
-    def _row(self, term: Term) -> tuple[object, ...]:
+    def _row(self, term: Term) -> Row:
         check: Check = term.check
         column = self.columns.number(check.column)
         low, high = (0.0, 0.0), (0.0, 0.0)
@@ -179,7 +217,7 @@ class FilterTable:
                 item = self._geometry(check.geometry.value)
                 function = near_code(check.function, self.columns.space)
                 low = (check.distance, 0.0)
-                flags = (check.function is Near.S_CLOSER) * matching.LESS
+                flags = _NEAR_FLAGS.get(check.function, 0)
             case ListCheck():
                 kind = matching.LIST
                 item = self._set([literal_key(one) for one in check.items.items])
@@ -193,27 +231,72 @@ class FilterTable:
 
     def arrays(self) -> TableArrays:
         """The table as arrays."""
-        sizes = np.array([0, *map(len, self.sets)], np.int64)
         text, start = encode_keys(list(self.strings))
+        checks = np.frombuffer(self.checks, CHECK)
         return TableArrays(
-            np.array(self.checks, CHECK),
+            checks,
             np.array(self.filter_check, np.int64),
             np.array(self.filter_subscription, np.int64),
-            np.cumsum(sizes),
-            np.array([item for one in self.sets for item in one], np.int64),
+            np.array(self.set_start, np.int64),
+            np.array(self.set_items, np.int64),
             text,
             start,
-            Shapes.read_all(self.geometries),
+            self._shapes(checks),
             rows(self.posts),
         )
 
+    def _shapes(self, checks: NDArray[np.void]) -> Shapes:
+        """All geometries; the checks of outlines are told their numbers."""
+        if not self.outlines:
+            return Shapes.read_all(self.geometries)
+        outlined = Shapes.lay_out(raw_shapes(self.outlines))
+        if outlined.problems:
+            raise GeometryError(outlined.problems)
+        if not self.geometries:
+            return outlined
+        checks["item"][self.outline_checks] += len(self.geometries)
+        both = Shapes.read_all(self.geometries), outlined
+        return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
-def accepted_keys(check: ListCheck, tokeniser: Tokeniser) -> list[tuple[int, list[bytes]]]:
-    """The keys that an attribute must have for all items of a check, by the kinds it may be of."""
-    items = list(dict.fromkeys(literal_key(one) for one in check.items.items))
+
+def keys_of(rows: FormRows, asked: Filled, tokeniser: Tokeniser) -> list[list[bytes]]:
+    """The sets of a text of a form: of a list one of its items, and then one of words."""
+    sets: list[list[bytes]] = []
+    for texts, is_list in zip(asked.texts, rows.are_lists, strict=True):
+        if is_list:
+            items = [word_key(text) for text in texts]
+            words = tokeniser.keywords(texts)
+            sets += (items, items if words == texts else [word_key(word) for word in words])
+        else:
+            sets.append([string_key(text) for text in texts])
+    return sets
+
+
+def form_rows(form: TextForm, columns: Columns) -> FormRows:
+    """The rows of a form, with the numbers of columns."""
+    found: FormRows | None = form.kept.get(columns)
+    if found is None:
+        table = FilterTable(columns, compact=False)
+        found = form.kept[columns] = FormRows(form.terms, [table._row(t) for t in form.terms])
+    return found
+
+
+Accepted: TypeAlias = list[tuple[int, list[bytes]]]
+"""Keys that an attribute must have, by the kinds it may be of."""
+
+
+def accepted_keys(check: ListCheck, tokeniser: Tokeniser) -> Accepted:
+    """The keys that an attribute must have for all items of a check."""
     strings = [one.value for one in check.items.items if isinstance(one, String)]
-    if len(strings) < len(check.items.items):
-        return [(ITEMS, items)]  # a text holds nothing but words
+    if len(strings) == len(check.items.items):
+        return accepted_strings(strings, tokeniser)
+    # A text holds nothing but words.
+    return [(ITEMS, list(dict.fromkeys(literal_key(one) for one in check.items.items)))]
+
+
+def accepted_strings(strings: Sequence[str], tokeniser: Tokeniser) -> Accepted:
+    """The keys that an attribute must have for all of these strings."""
+    items = [word_key(text) for text in dict.fromkeys(strings)]
     words = [word_key(word) for word in tokeniser.keywords(strings)]
     if set(words) == set(items):
         return [(ITEMS | TEXT, items)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import OVERLAPS
 from fencepost.kernels.orient import orient
@@ -36,6 +36,7 @@ _MOST_SIDES = 40  # vertices of a region; with more, its tree does better
 _MOST_TESTS = 2048  # vertices times edges; with more, two trees do better
 
 
+@separate
 @kernel
 def edges_of(g, a, width, height):
     """The edges of an area: ends, direction, and the error bound of side tests.
@@ -158,6 +159,7 @@ def _slab(y0, y1, y):
     return 0 if not place > 0.0 else _SLABS - 1 if place >= _SLABS - 1.0 else np.int64(place)
 
 
+@separate
 @kernel
 def slabs_of(g, a, edges):
     """The edges of an area by level slabs of its box: slab s has the edges numbered in
@@ -219,7 +221,8 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
     return CLEAR if clear else UNDECIDED
 
 
-@kernel
+@separate
+@uncounted
 def by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
     """What the edges near[low:high] do to the boundary of an area, within a window.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import kernel, separate, uncounted
 from fencepost.kernels.matrices import DISJOINT, relation_of_matrix
 from fencepost.kernels.relate import matrix_of
 from fencepost.kernels.relate_areas import area_relation
@@ -22,7 +22,7 @@ from fencepost.kernels.shapes import (
 from fencepost.kernels.trees import chains_of, points_of
 
 
-@kernel
+@uncounted
 def fills_its_box(g, a):
     """Whether a geometry is a point, or a rectangle along the axes."""
     first, stop = chains_of(g, a)
@@ -42,6 +42,7 @@ def fills_its_box(g, a):
     return True
 
 
+@separate
 @kernel
 def meets_box(g, a, box, room):
     """Whether a geometry has a point in common with a box."""

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.locate import EXTERIOR, locate
 from fencepost.kernels.orient import orient
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
@@ -45,7 +45,7 @@ _TINY = 1e-290
 _TINY_LENGTH = 1e-144
 
 
-@kernel
+@uncounted
 def within_pairs(g, h, first, second, distances, room, out):
     """out[k] = `within` of shapes first[k] of g and second[k] of h, and of distances[k].
 
@@ -75,7 +75,43 @@ def within(g, a, h, b, d, room):
     return UNSURE if low <= d and d > 0.0 else NO
 
 
-@kernel
+@uncounted
+def all_within(g, a, h, b, d):
+    """Whether no point of shape a of g is more than d from a point of b of h, as `within`.
+
+    Of two shapes vertices are farthest. `UNSURE` also for a d of 0.
+    """
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _span(g.shapes, a, h.shapes, b) <= d:
+        return YES
+    chain, chain_stop = chains_of(g, a)
+    other_chain, other_chain_stop = chains_of(h, b)
+    other_first, other_stop = points_of(h, other_chain)[0], points_of(h, other_chain_stop - 1)[1]
+    answer = YES
+    for p in range(points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]):
+        for q in range(other_first, other_stop):
+            value, error = _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])
+            if value - error > d:
+                return NO
+            if not value + error <= d:
+                answer = UNSURE
+    return answer
+
+
+@uncounted
+def farthest(g, a, h, b):
+    """About how far the farthest points of shapes a of g and b of h are apart."""
+    most = 0.0
+    for c in range(*chains_of(g, a)):
+        for p in range(*points_of(g, c)):
+            for k in range(*chains_of(h, b)):
+                for q in range(*points_of(h, k)):
+                    most = max(most, _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])[0])
+    return most
+
+
+@uncounted
 def distance(g, a, h, b, room):
     """About how far shapes a of g and b of h are apart; 0 exactly where they are in contact.
 
@@ -106,7 +142,7 @@ def _bracket(g, a, h, b, enough, reach, room):
     return _edges_to_edges(g, a, h, b, enough, reach, room)
 
 
-@kernel
+@uncounted
 def _points_to_points(g, a, h, b, enough, reach):
     low = high = np.inf
     chain, _ = chains_of(g, a)
@@ -136,7 +172,8 @@ def _points_to_points(g, a, h, b, enough, reach):
     return low, high
 
 
-@kernel
+@separate
+@uncounted
 def _points_to_edges(g, a, h, b, enough, reach, room):
     low = high = np.inf
     stack = room.stack
@@ -167,7 +204,8 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
     return low, high
 
 
-@kernel
+@separate
+@uncounted
 def _edges_to_edges(g, a, h, b, enough, reach, room):
     if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0
@@ -194,7 +232,7 @@ def _edges_to_edges(g, a, h, b, enough, reach, room):
     return low, high
 
 
-@kernel
+@uncounted
 def some_chain_within(g, a, h, b, stack):
     """Whether a first point of a chain of shape a lies in the area b.
 
@@ -263,7 +301,7 @@ def _to_point(dx, dy):
     return value, _RELATIVE * value + _TINY_LENGTH
 
 
-@kernel
+@uncounted
 def _to_segment(px, py, ax, ay, bx, by):
     """The distance of p from the segment from a to b, and a bound on its error.
 
@@ -292,7 +330,7 @@ def _to_segment(px, py, ax, ay, bx, by):
     return value, _RELATIVE * value + doubt / length + _TINY_LENGTH
 
 
-@kernel
+@uncounted
 def in_contact(px, py, nx, ny, qx, qy, mx, my):
     """Whether two segments whose boxes meet have a point in common."""
     if segments_apart(px, py, nx, ny, qx, qy, mx, my):
@@ -387,7 +425,7 @@ def centroids(g, out):
         out[s, 0], out[s, 1], out[s, 2] = centroid(g, s)
 
 
-@kernel
+@uncounted
 def same_place(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
     ax, ay, a_error = centroid(g, a)
@@ -395,7 +433,7 @@ def same_place(g, a, h, b, d):
     return closer_than(ax, ay, a_error, bx, by, b_error, d)
 
 
-@kernel
+@uncounted
 def closer_than(ax, ay, a_error, bx, by, b_error, d):
     """Whether two places, known up to their errors, are less than d apart: `YES`, `NO`, `UNSURE`.
 
@@ -412,7 +450,8 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
     return NO if value - error >= d else UNSURE
 
 
-@kernel
+@separate
+@uncounted
 def centroid(g, a):
     """(x, y, error): the centroid of shape a of g, and how far from (x, y) the true one can be.
 
@@ -456,7 +495,7 @@ def centroid(g, a):
     return middle_x, middle_y, 2.0 * across
 
 
-@kernel
+@uncounted
 def _area_sums(g, a, middle_x, middle_y, unit):
     """Twice the area, the same with all terms positive, and the sums for x and y.
 
@@ -479,7 +518,7 @@ def _area_sums(g, a, middle_x, middle_y, unit):
     return weight, size, x_sum / 3.0, y_sum / 3.0
 
 
-@kernel
+@uncounted
 def _line_sums(g, a, middle_x, middle_y, unit):
     """The length, again the length as all terms are positive, and the sums for x and y."""
     weight = x_sum = y_sum = 0.0
@@ -495,7 +534,7 @@ def _line_sums(g, a, middle_x, middle_y, unit):
     return weight, weight, 0.5 * x_sum, 0.5 * y_sum
 
 
-@kernel
+@uncounted
 def _point_sums(g, a, middle_x, middle_y, unit):
     """The number of points, again that number, and the sums for x and y."""
     x_sum = y_sum = 0.0

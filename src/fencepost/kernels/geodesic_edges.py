@@ -139,8 +139,8 @@ def _cell(px, py, pu, pv, qx, qy, qu, qv):
     and where on them, from -1 to 1, the nearest points are about.
     """
     here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
-    vx, vy, ax, ay, v_length, v_bend, v_jerk = _motion(py, pu, pv)
-    wx, wy, bx, by, w_length, w_bend, w_jerk = _motion(qy, qu, qv)
+    vx, vy, ax, ay, v_length, v_bend, v_jerk = motion(py, pu, pv)
+    wx, wy, bx, by, w_length, w_bend, w_jerk = motion(qy, qu, qv)
     length = v_length + w_length
     least = here - length
     x = (here + length) / SEMI_MINOR
@@ -171,7 +171,7 @@ def _cell(px, py, pu, pv, qx, qy, qu, qv):
 
 
 @inlined
-def _motion(lat, u, v):
+def motion(lat, u, v):
     """How a point moves in metres where its velocity is (u, v) in degrees: (east, north) velocity
     and acceleration. And no less than its speed, acceleration and the change of that within a
     unit of time.

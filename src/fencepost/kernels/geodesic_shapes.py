@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.distance import (
     NO,
     UNSURE,
@@ -25,6 +25,7 @@ from fencepost.kernels.distance import (
 )
 from fencepost.kernels.geodesic import SHORTEST_RADIUS, geodesic
 from fencepost.kernels.geodesic_edges import Search, between_edges, longitudes_between
+from fencepost.kernels.geodesic_farthest import HALF_MERIDIAN, farthest_bracket
 from fencepost.kernels.locate import EXTERIOR, locate
 from fencepost.kernels.shapes import POINTS
 from fencepost.kernels.trees import (
@@ -43,11 +44,12 @@ _TOLERANCE = 2e-7
 _MOST_CELLS = 4096
 _FINE_TOLERANCE = 1e-9
 _MOST_FINE_CELLS = 1 << 18
+_FAR_TOLERANCE = 1e-8  # what doubles tell apart of half the Earth
 _SHORTEST_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
 _LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
-@kernel
+@uncounted
 def within_wgs84_pairs(g, h, first, second, distances, room, out):
     """out[k] = `within_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
     for k in range(second.shape[0]):
@@ -73,7 +75,33 @@ def within_wgs84(g, a, h, b, d, room):
     return NO if low > search.reach else UNSURE
 
 
-@kernel
+@uncounted
+def all_within_wgs84(g, a, h, b, d, room):
+    """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN:
+        return YES
+    search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
+    low, high = farthest_bracket(g, a, h, b, search, room.stack)
+    if high <= search.enough:
+        return YES
+    return NO if low > search.reach else UNSURE
+
+
+@uncounted
+def farthest_wgs84(g, a, h, b, enough, reach, room):
+    """How far the farthest points of shapes a of g and b of h are apart in metres.
+
+    Only what is between `enough` and `reach` need be known: of less or more, some value that is
+    less or more will do.
+    """
+    search = Search(enough, reach, _FAR_TOLERANCE, _MOST_FINE_CELLS)
+    low, _ = farthest_bracket(g, a, h, b, search, room.stack)
+    return low
+
+
+@uncounted
 def distance_wgs84(g, a, h, b, enough, reach, room):
     """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
 
@@ -87,7 +115,8 @@ def distance_wgs84(g, a, h, b, enough, reach, room):
     return high
 
 
-@kernel
+@separate
+@uncounted
 def same_place_wgs84(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d metres apart.
 
@@ -122,7 +151,8 @@ def _bracket(g, a, h, b, search, room):
     return _edges_to_edges(g, a, h, b, search, room)
 
 
-@kernel
+@separate
+@uncounted
 def _points_to_points(g, a, h, b, search):
     low = high = np.inf
     chain, _ = chains_of(g, a)
@@ -143,7 +173,8 @@ def _points_to_points(g, a, h, b, search):
     return low, high
 
 
-@kernel
+@separate
+@uncounted
 def _points_to_edges(g, a, h, b, search, room):
     low = high = np.inf
     stack = room.stack
@@ -179,7 +210,8 @@ def _points_to_edges(g, a, h, b, search, room):
     return low, high
 
 
-@kernel
+@separate
+@uncounted
 def _edges_to_edges(g, a, h, b, search, room):
     if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0

@@ -18,7 +18,7 @@ from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.matching import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
 from fencepost.kernels.places import NOWHERE, places
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS
-from fencepost.kernels.shapes import Bytes, Ints
+from fencepost.kernels.shapes import Bytes, Floats, Ints
 from fencepost.kernels.vocabulary import add
 
 # What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
@@ -37,16 +37,19 @@ def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
 
 
 class Given(NamedTuple):
-    """A subscription to be added, in arrays that are used again for the next."""
+    """A subscription to be added, in arrays that are used again for the next.
+
+    `numbers` holds, one after another: filter_check; set_start; set_items, which are numbers of
+    keys; key_start, key k being text[key_start[k]:key_start[k + 1]]; and for `append_plain`
+    chain_start, chain_part, shape_chain and dimension of the shapes, as in `lay_out_plain`.
+    """
 
     sizes: Ints  # (SIZES,): how much the segment has so far
-    counts: Ints  # how much of each of the others is this subscription's
+    counts: Ints  # how many checks, numbers of each kind, bytes of text, and points are this one's
     checks: NDArray[np.void]  # CHECK; about rows of shapes, sets, or keys
-    filter_check: Ints
-    set_start: Ints
-    set_items: Ints  # numbers of keys
-    key_start: Ints  # key k is text[key_start[k]:key_start[k + 1]]
+    numbers: Ints
     text: Bytes
+    points: Floats  # (n, 2)
 
 
 @kernel
@@ -56,16 +59,40 @@ def append(segment, given_handle, shapes, expires, version):
     segment : handle of SegmentArrays. given_handle : of Given. shapes : handle of the ShapeArrays
     that its checks are about. version : from which on it is there.
     """
+    return _append(segment.arrays, given_handle.arrays, shapes.arrays, expires, version)
+
+
+@kernel
+def append_plain(segment, given_handle, expires, version):
+    """The same with shapes that are given as points, and known to be good."""
     one = given_handle.arrays
-    sizes, counts = one.sizes, one.counts
+    counts, numbers = one.counts, one.numbers
+    at = counts[1] + counts[2] + counts[3] + counts[4]
+    chain_start = numbers[at : at + counts[5]]
+    at += counts[5]
+    chain_part = numbers[at : at + counts[6]]
+    at += counts[6]
+    shape_chain = numbers[at : at + counts[7]]
+    at += counts[7]
+    dimension = numbers[at : at + counts[8]].astype(np.int8)
+    shapes, _ = lay_out_plain(
+        one.points[: counts[10]], chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
+    )
+    return _append(segment.arrays, one, shapes, expires, version)
+
+
+@kernel
+def _append(own, one, given, expires, version):
+    sizes, counts, numbers = one.sizes, one.counts, one.numbers
     checks = one.checks[: counts[0]]
-    filter_check = one.filter_check[: counts[1]]
-    set_start = one.set_start[: counts[2]]
-    set_items = one.set_items[: counts[3]]
-    key_start = one.key_start[: counts[4]]
-    text = one.text[: counts[5]]
-    own = segment.arrays
-    given = shapes.arrays
+    at = counts[1]
+    filter_check = numbers[:at]
+    set_start = numbers[at : at + counts[2]]
+    at += counts[2]
+    set_items = numbers[at : at + counts[3]]
+    at += counts[3]
+    key_start = numbers[at : at + counts[4]]
+    text = one.text[: counts[9]]
     keys = key_start.shape[0] - 1
     if not _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
         return False

@@ -15,6 +15,9 @@ from typing import Any
 
 import numba
 from numba.core import cgutils, types
+from numba.core.extending import lower_getattr
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 from numba.experimental import structref
 from numba.extending import intrinsic
 from numba.typed import List
@@ -32,6 +35,22 @@ class _Handle(structref.StructRefProxy):  # type: ignore[misc]
 
 
 structref.define_proxy(_Handle, _HandleType, ["arrays", "owned"])
+
+
+_DATA = 3  # where what Numba keeps about memory has its address
+
+
+@lower_getattr(_HandleType, "arrays")  # type: ignore[untyped-decorator]
+def _read(context: Any, builder: Any, type: Any, value: Any) -> Any:
+    """What `.arrays` is, where nothing is counted too."""
+    handle = cgutils.create_struct_proxy(type)(context, builder, value=value)
+    about = builder.bitcast(handle.meminfo, _meminfo_struct_type.as_pointer())
+    data = builder.load(cgutils.gep_inbounds(builder, about, 0, _DATA))
+    held = type.get_data_type()
+    pointer = context.data_model_manager[held].get_value_type().as_pointer()
+    fields = cgutils.create_struct_proxy(held)(context, builder, ref=builder.bitcast(data, pointer))
+    # With as many calls as there will be when it is done with: then most of both are left out.
+    return impl_ret_borrowed(context, builder, type.field_dict["arrays"], fields.arrays)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

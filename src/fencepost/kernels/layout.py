@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import kernel, separate
 from fencepost.kernels.shapes import (
     CHAIN,
     NODE,
@@ -81,6 +81,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     return g, defect, place, contacts, count
 
 
+@separate
 @kernel
 def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
     """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.

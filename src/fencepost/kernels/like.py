@@ -7,7 +7,7 @@ values that UTF-8 never uses stand for the wildcards, every other byte for itsel
 
 from __future__ import annotations
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, uncounted
 
 ANY_RUN, ONE = 0xFF, 0xFE
 
@@ -40,7 +40,7 @@ def compile_pattern(pattern: str) -> bytes:
     return bytes(compiled)
 
 
-@kernel
+@uncounted
 def like(pattern, pattern_low, pattern_high, text, low, high):
     """Whether the whole of text[low:high] fits the compiled pattern[pattern_low:pattern_high].
 
@@ -85,7 +85,7 @@ def _next_character(text, t, high):
     return t
 
 
-@kernel
+@uncounted
 def compare(some, low, high, others, other_low, other_high):
     """-1, 0 or 1: how two strings are ordered, by bytes, which is by code points."""
     length = high - low

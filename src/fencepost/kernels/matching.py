@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.combined import CombinedArrays, words_of_events
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.distance import same_place, within
-from fencepost.kernels.geodesic_shapes import same_place_wgs84, within_wgs84
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
+from fencepost.kernels.distance import all_within, same_place, within
+from fencepost.kernels.geodesic_shapes import all_within_wgs84, same_place_wgs84, within_wgs84
 from fencepost.kernels.handles import put
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import is_place, point_in_area
@@ -42,8 +42,10 @@ from fencepost.kernels.rooms import (
     REMOVED,
     UNSURE,
     Room,
-    fit,
+    grow,
+    has_room,
     most_candidates,
+    needs,
 )
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
@@ -60,6 +62,7 @@ FOUND = 128  # the filter is found by this check, which need not be asked again
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
+ALL_OF_IT = 4  # NEAR: of the farthest points, in place of the nearest
 TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
 
 CHECK = np.dtype(
@@ -89,6 +92,9 @@ CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
 
 _FETCHED = 64  # filters whose checks are asked for before they are read
+_STEPS = 5  # in which all is asked for that a check may need
+_STRIDE = 4  # filters between two steps
+_LINE, _LINES = 8, 2  # numbers in a line of the cache; lines of coordinates that are asked for
 _FEW = 24  # results that are sorted by insertion
 _DENSE = 8  # with at least one result for so many words of bits, bits sort faster
 # Which bit a power of two is, by its remainder: no two have the same.
@@ -177,13 +183,16 @@ def match_events(segments, events_handle, room_handle, now, version):
     return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
 
 
+@separate
 @kernel
 def find_all(segments, events_handle, room_handle, now, version, stops):
     """The same, left in the room's `results` and `uncertain`; how many there are of both."""
     found = np.int64(0)
     unsure = np.int64(0)
     for s in range(len(segments)):
-        fit(room_handle, segments[s], events_handle)
+        needed = needs(segments[s], events_handle)
+        if not has_room(room_handle, needed):
+            grow(room_handle, needed)
         found, unsure = _match_segment(
             segments[s], s, events_handle, room_handle, now, version, found, unsure, stops[s]
         )
@@ -194,12 +203,61 @@ def find_all(segments, events_handle, room_handle, now, version, stops):
     return found, unsure
 
 
+@separate
 @kernel
 def _match_segment(segment, s, events, room_handle, now, version, found, unsure, stops):
     """Append what the events find in segment s; how many results and uncertain ones there are.
 
     segment, events : handles, as in what is called here: as arguments of a call the arrays of a
     segment are 700 machine words, which takes longer than most checks.
+    """
+    words = _words_of(segment, events, room_handle)
+    e = np.int64(0)
+    while True:
+        e, found, unsure = _find_from(
+            segment, s, events, words, room_handle, now, version, found, unsure, stops, e
+        )
+        if e == stops.shape[0]:
+            return found, unsure
+        _give_room(room_handle, most_candidates(segment), found, unsure)
+
+
+class EventWords(NamedTuple):
+    """What a segment's vocabularies know of events."""
+
+    string_id: NDArray[np.int64]  # (columns, events): -1 unknown, -2 no string
+    item_id: NDArray[np.int64]
+    combined: NDArray[np.int64]  # (signatures, events), see `words_of_events`
+    with_string: NDArray[np.int64]  # see `words_with_strings`
+
+
+@kernel
+def _give_room(room_handle, most, found, unsure):
+    """Let there be room for so many results more, or if there is, for uncertain ones."""
+    own = room_handle.owned
+    results, uncertain = own.results, own.uncertain
+    if results.shape[0] - found < most:
+        results = np.empty(2 * results.shape[0] + most, np.uint32)
+        results[:found] = own.results[:found]
+    else:
+        uncertain = np.empty((2 * uncertain.shape[0] + 16, 3), np.uint32)
+        uncertain[:unsure] = own.uncertain[:unsure]
+    put(
+        room_handle,
+        Room(
+            own.pairs, own.posts, own.ahead, own.points, own.numbers, own.candidates, own.seen,
+            results, uncertain, own.counts,
+        ),
+    )  # fmt: skip
+
+
+@separate
+@uncounted
+def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
+    """Append what the events from `first` on find, as long as there is room.
+
+    Returns the first event that there is none for, and how many results and uncertain ones those
+    before it have.
     """
     room = room_handle.arrays
     state = segment.arrays.state
@@ -209,61 +267,67 @@ def _match_segment(segment, s, events, room_handle, now, version, found, unsure,
     expires = segment.arrays.expires
     owner = segment.arrays.filter_subscription
     seen = room.seen[: (gone.shape[0] + 63) >> 6]
-    string_id, item_id = _numbers_of_words(segment, events)
+    string_id, item_id = words.string_id, words.item_id
     results = room.results
     uncertain = room.uncertain
     candidates = room.candidates
     most = most_candidates(segment)
-    combined = words_of_events(segment.arrays.combined, string_id)
-    with_string = words_with_strings(segment.arrays.posts, events.arrays, string_id, item_id)
     posted = segment.arrays.posts.owner.shape[0] > 0
-    begin = ahead = 0  # what is posted has been looked for from the first of them to the second
+    begin = ahead = first  # what is posted has been looked for from the first of them to the second
     matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
     with_others = _has_others(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
-    points_begin = points_end = 0  # points have been looked for, as above
-    for e in range(stops.shape[0]):
-        start = found
-        # Every filter may match, or be too close to call.
-        if results.shape[0] - found < most:
-            results = _grown(results, found, most)
+    points_begin = points_end = first  # points have been looked for, as above
+    for e in range(first, stops.shape[0]):
+        start, sure = found, unsure
+        if results.shape[0] - found < most:  # every filter may match
+            return e, start, sure
         total = np.int64(0)
         if with_regions:
             if e >= points_end:
                 points_begin = e
                 points_end = find_points(segment, events, e, room.pairs.stack, room.points)
+                if points_end > e:
+                    _fetch_first(
+                        segment, room.points.found[0], room.points.stops[0, points_end - e]
+                    )
             if e < points_end:
                 k = e - points_begin
                 for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
                     results[found] = room.points.found[1, j]
                     found += 1
+                last = room.points.stops[0, points_end - points_begin]
                 for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
                     candidates[total] = room.points.found[0, j]
                     total += 1
+                    _fetch_later(segment, room.points.found[0], j, last)
             else:
                 found = _walked(segment, events, e, True, room.pairs, results, found)
                 total = _walked(segment, events, e, False, room.pairs, candidates, total)
+                _fetch_checks(segment, candidates[:total])
         if posted:
             if e == ahead:
                 begin = e
                 ahead = find_posted(
-                    segment, events, item_id, with_string, combined, e, room.pairs, room.posts,
-                    room.ahead,
+                    segment, events, item_id, words.with_string, words.combined, e, room.pairs,
+                    room.posts, room.ahead,
                 )  # fmt: skip
+                _fetch_first(segment, filters, ends[ahead - begin, 1])
             for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
                 results[found] = matches[k]
                 found += 1
             for k in range(ends[e - begin, 1], ends[e - begin + 1, 1]):
                 candidates[total] = filters[k]
                 total += 1
+                _fetch_later(segment, filters, k, ends[ahead - begin, 1])
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
         if with_others:
+            fetched = total
             total = _candidates(
                 segment, events, string_id, e, version, room.pairs, candidates, total
             )
-        room.counts[CANDIDATES] += total
-        _fetch_checks(segment, candidates, total)
+            _fetch_checks(segment, candidates[fetched:total])
         for k in range(total):
             f = candidates[k]
             subscription = owner[f]
@@ -277,63 +341,47 @@ def _match_segment(segment, s, events, room_handle, now, version, found, unsure,
                 found += 1
                 continue
             if unsure == uncertain.shape[0]:
-                uncertain = _grown_triples(uncertain)
+                return e, start, sure
             uncertain[unsure, 0] = s
             uncertain[unsure, 1] = e
             uncertain[unsure, 2] = f
             unsure += 1
         if not once:
             found = _sort_distinct(results, start, found, seen)
+        room.counts[CANDIDATES] += total
         stops[e] = found
-    if results.shape[0] > room.results.shape[0] or uncertain.shape[0] > room.uncertain.shape[0]:
-        own = room_handle.owned
-        put(
-            room_handle,
-            Room(
-                own.pairs,
-                own.posts,
-                own.ahead,
-                own.points,
-                own.candidates,
-                own.seen,
-                results if results.shape[0] > own.results.shape[0] else own.results,
-                uncertain if uncertain.shape[0] > own.uncertain.shape[0] else own.uncertain,
-                own.counts,
-            ),
-        )
-    return found, unsure
+    return stops.shape[0], found, unsure
 
 
 @kernel
-def _grown(results, used, needed):
-    grown = np.empty(2 * results.shape[0] + needed, np.uint32)
-    grown[:used] = results[:used]
-    return grown
-
-
-@kernel
-def _grown_triples(triples):
-    grown = np.empty((2 * triples.shape[0] + 16, 3), np.uint32)
-    grown[: triples.shape[0]] = triples
-    return grown
-
-
-@kernel
-def _numbers_of_words(segment, events):
-    """The vocabulary's numbers of the events' strings and items: -1 unknown, -2 no string."""
+def _words_of(segment, events, room_handle):
+    """What a segment's vocabularies know of some events."""
+    columns, count = events.arrays.string_start.shape
+    items = events.arrays.item_start.shape[0] - 1
+    signatures = segment.arrays.combined.start.shape[0] - 1
+    strings = segment.arrays.posts.string_columns.shape[0]
+    sizes = (columns * count, items, signatures * count, strings * (items + count))
+    numbers = room_handle.arrays.numbers
+    if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
+        numbers = np.empty(sum(sizes), np.int64)
+    string_id, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
+    item_id, numbers = numbers[: sizes[1]], numbers[sizes[1] :]
+    combined, numbers = numbers[: sizes[2]].reshape(signatures, count), numbers[sizes[2] :]
+    with_string = numbers[: sizes[3]].reshape(strings, items + count)
     vocabulary = segment.arrays.vocabulary
     text = events.arrays.text
-    start = events.arrays.string_start
-    stop = events.arrays.string_stop
-    string_id = np.empty(start.shape, np.int64)
-    look_up_all(vocabulary, text, start.ravel(), stop.ravel(), string_id.reshape(-1))
+    start, stop = events.arrays.string_start, events.arrays.string_stop
+    look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
     item_start = events.arrays.item_start
-    item_id = np.empty(item_start.shape[0] - 1, np.int64)
     look_up_all(vocabulary, text, item_start[:-1], item_start[1:], item_id)
-    return string_id, item_id
+    if signatures > 0:
+        words_of_events(segment.arrays.combined, string_id, combined)
+    if strings > 0:
+        words_with_strings(segment.arrays.posts, events.arrays, string_id, item_id, with_string)
+    return EventWords(string_id, item_id, combined, with_string)
 
 
-@kernel
+@uncounted
 def _has_others(segment):
     """Whether filters stand elsewhere than in the posts, and among the regions."""
     return (
@@ -345,7 +393,8 @@ def _has_others(segment):
     )
 
 
-@kernel
+@separate
+@uncounted
 def _walked(segment, events, e, direct, room, out, found):
     """Append what event e finds among the regions: the subscriptions that ask for nothing else
     but a relation that it has, or the filters that ask for more.
@@ -371,7 +420,7 @@ def _is_gone(gone, expires, subscription, now, version):
     return gone[subscription] <= version or expires[subscription] <= now
 
 
-@kernel
+@uncounted
 def _drop_gone(gone, expires, now, version, results, start, stop):
     write = start
     for k in range(start, stop):
@@ -380,7 +429,7 @@ def _drop_gone(gone, expires, now, version, results, start, stop):
     return write
 
 
-@kernel
+@uncounted
 def look_up(segment_handle, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
     look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
@@ -422,7 +471,7 @@ def _sort_few(results, start, stop):
     return write
 
 
-@kernel
+@uncounted
 def _sort_by_bits(results, start, stop, seen):
     """The same by way of a bit for each subscription; leaves all bits 0."""
     one = np.uint64(1)
@@ -442,7 +491,8 @@ def _sort_by_bits(results, start, stop, seen):
     return write
 
 
-@kernel
+@separate
+@uncounted
 def _candidates(segment, events, string_id, e, version, room, out, count):
     """Append the filters that event e may satisfy, but for those of posts and regions."""
     for t in range(segment.arrays.tree_column.shape[0]):
@@ -519,7 +569,7 @@ def post_key(space, column, value):
     return np.uint64(space) << _SPACE | np.uint64(column) << _COLUMN | np.uint64(value)
 
 
-@kernel
+@uncounted
 def _posted(segment, key, out, count):
     """Append the filters that a value is posted for."""
     slot = np.searchsorted(segment.arrays.post_key, key)
@@ -530,7 +580,7 @@ def _posted(segment, key, out, count):
     return count
 
 
-@kernel
+@uncounted
 def place_of_string(text, start, stop, source):
     """Where a string stands among all by its first few bytes, or its last ones read backwards."""
     place = np.int64(0)
@@ -542,27 +592,62 @@ def place_of_string(text, start, stop, source):
     return np.float64(place)
 
 
-@kernel
-def _fetch_checks(segment, candidates, total):
+@uncounted
+def _fetch_checks(segment, filters):
     """Ask for what will be read of some filters, each array of all of them before the next."""
-    total = min(total, _FETCHED)
-    checks = segment.arrays.checks
+    filters = filters[:_FETCHED]
+    for step in range(_STEPS):
+        for k in range(filters.shape[0]):
+            _fetch_step(segment, filters[k], step)
+
+
+@inlined
+def _fetch_later(segment, filters, k, stop):
+    """Ask for what will be read of some of the filters after filter k, one step for each."""
+    for step in range(_STEPS):
+        later = k + _STRIDE * (_STEPS - step)
+        if later < stop:
+            _fetch_step(segment, filters[later], step)
+
+
+@uncounted
+def _fetch_first(segment, filters, stop):
+    """The same for the first ones, which nobody has asked for yet."""
+    for step in range(_STEPS):
+        for k in range(min(stop, _STRIDE * (_STEPS - step))):
+            _fetch_step(segment, filters[k], step)
+
+
+@inlined
+def _fetch_step(segment, f, step):
+    """Ask for what is found by reading what was asked for in the step before."""
     filter_check = segment.arrays.filter_check
-    shapes = segment.arrays.shapes.shapes
-    for k in range(total):
-        prefetch(filter_check, np.int64(candidates[k]))
-        prefetch(segment.arrays.filter_subscription, np.int64(candidates[k]))
-    for k in range(total):
-        first, last = filter_check[candidates[k]], filter_check[candidates[k] + 1]
-        for j in range(first, last):
+    if step == 0:
+        prefetch(filter_check, np.int64(f))
+        prefetch(segment.arrays.filter_subscription, np.int64(f))
+        return
+    checks = segment.arrays.checks
+    shapes = segment.arrays.shapes
+    for j in range(filter_check[f], filter_check[f + 1]):
+        if step == 1:
             prefetch(checks, np.int64(j))
-    for k in range(total):
-        for j in range(filter_check[candidates[k]], filter_check[candidates[k] + 1]):
-            if checks[j]["kind"] == RELATE or checks[j]["kind"] == NEAR:
-                prefetch(shapes, np.int64(checks[j]["item"]))
+        elif checks[j]["kind"] == RELATE or checks[j]["kind"] == NEAR:
+            item = np.int64(checks[j]["item"])
+            if step == 2:
+                prefetch(shapes.shapes, item)
+                continue
+            chain = np.int64(shapes.shapes[item]["chain"])
+            if step == 3:
+                prefetch(shapes.chains, chain)
+                continue
+            start = np.int64(shapes.chains[chain]["start"])
+            for line in range(_LINES):
+                prefetch(shapes.x, start + _LINE * line)
+                prefetch(shapes.y, start + _LINE * line)
 
 
-@kernel
+@separate
+@uncounted
 def _check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     checks = segment.arrays.checks
@@ -599,7 +684,7 @@ def _below(a, a_rest, b, b_rest):
     return a < b or (a == b and a_rest < b_rest)
 
 
-@kernel
+@uncounted
 def _range(check, events, e):
     value = events.arrays.number[check["column"], e]
     if np.isnan(value):
@@ -618,7 +703,7 @@ def _range(check, events, e):
     return YES
 
 
-@kernel
+@uncounted
 def _boolean(check, events, e):
     value = events.arrays.truth[check["column"], e]
     if value < 0:
@@ -627,7 +712,7 @@ def _boolean(check, events, e):
     return YES if allowed else NO
 
 
-@kernel
+@uncounted
 def _member(segment, check, string_id, e):
     """string_id is -2 where the event has no string, -1 where no subscription knows it."""
     own = string_id[check["column"], e]
@@ -638,7 +723,7 @@ def _member(segment, check, string_id, e):
     return YES if _in_set(segment.arrays.set_items, low, high, own) else NO
 
 
-@kernel
+@uncounted
 def _in_set(items, low, high, item):
     while low < high:
         middle = (low + high) >> 1
@@ -651,7 +736,7 @@ def _in_set(items, low, high, item):
     return False
 
 
-@kernel
+@uncounted
 def _text(segment, check, events, e):
     start = events.arrays.string_start[check["column"], e]
     if start < 0:
@@ -668,7 +753,7 @@ def _text(segment, check, events, e):
     return YES if (order < 0) == (check["flags"] & LESS > 0) else NO
 
 
-@kernel
+@uncounted
 def _list(segment, check, events, item_id, e):
     """The event's items are distinct; those that no subscription knows have the id -1."""
     kind = events.arrays.list_kind[check["column"], e]
@@ -696,7 +781,7 @@ def _list(segment, check, events, item_id, e):
     return YES if common > 0 else NO
 
 
-@kernel
+@uncounted
 def _relate(segment, check, events, e, room):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
@@ -727,7 +812,7 @@ def _relate(segment, check, events, e, room):
     return NO
 
 
-@kernel
+@uncounted
 def _near(segment, check, events, e, room):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
@@ -736,6 +821,13 @@ def _near(segment, check, events, e, room):
     function = check["function"]
     if function == SAMEPLACE:
         answer = same_place(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
+    elif check["flags"] & ALL_OF_IT:
+        if function < ON_WGS84:
+            answer = all_within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
+        else:
+            answer = all_within_wgs84(
+                events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room
+            )
     elif function < ON_WGS84:
         answer = within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
     elif function == ON_WGS84 + SAMEPLACE:

@@ -6,7 +6,7 @@ Relations are the codes of `fencepost.model.relation`.
 
 from __future__ import annotations
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import uncounted
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
 
@@ -14,7 +14,7 @@ DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(0, 18, 2)
 
 
-@kernel
+@uncounted
 def transpose(m):
     """The matrix of (b, a) from that of (a, b)."""
     kept = m & ((3 << II) | (3 << BB) | (3 << EE))
@@ -23,14 +23,14 @@ def transpose(m):
     return kept | up | down
 
 
-@kernel
+@uncounted
 def relations_of_matrices(matrices, out):
     """out[k] = which of the eight relations matrices[k] means."""
     for k in range(matrices.shape[0]):
         out[k] = relation_of_matrix(matrices[k])
 
 
-@kernel
+@uncounted
 def relation_of_matrix(m):
     """Which of the eight relations a matrix means."""
     if not (m >> II) & 3:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import kernel, separate, uncounted
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.matching import EventArrays, find_all
@@ -66,7 +66,7 @@ def match_one(
     return _matched(own, events, now, version)
 
 
-@kernel
+@uncounted
 def _write(shapes, x, y):
     """Write a point as the only shape."""
     x += 0.0  # which makes -0.0 a 0.0
@@ -90,6 +90,7 @@ def _with_items(event, item_start, text, shapes):
     )  # fmt: skip
 
 
+@separate
 @kernel
 def _matched(own, events, now, version):
     counts = own.room.arrays.counts

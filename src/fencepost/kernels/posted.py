@@ -1,7 +1,7 @@
-"""Posted filters, by words and by strings, for several events in one go.
+"""Posted filters, by words and by strings, for several events in one go: looked for, then decided.
 
-Handing arrays over for each event takes as long as looking; and while one event is looked at, what
-later ones will read can be on its way.
+What is found must have its other words among the event's, and a box, or a disc, that the event
+meets.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.combined import fetch_combined, find_combined
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts import find
-from fencepost.kernels.posts_arrays import COMBINED
+from fencepost.kernels.compiling import inlined, separate, uncounted
+from fencepost.kernels.contact import fills_its_box, meets_box
+from fencepost.kernels.posts import AT_ONCE, CERTAIN, ENTRY, forget, look, looks_alone, mark
+from fencepost.kernels.posts_arrays import BOX, COMBINED, DISC, passes
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
 
-AHEAD = 256  # events that are looked at in one go
+AHEAD = 64  # events that are looked at in one go
+_SOON = 8  # entries
+_ONE = np.uint64(1)
 
 
 class Ahead(NamedTuple):
@@ -29,60 +31,149 @@ class Ahead(NamedTuple):
     stops: NDArray[np.int64]  # (AHEAD + 1, 2): where those of each event end; the first are 0
 
 
-@kernel
+@separate
+@uncounted
 def find_posted(segment, events_handle, item_id, with_string, combined, begin, room, own, ahead):
     """Find what some events match, and filters that they may match; the event after the last.
 
-    segment, events_handle : handles of SegmentArrays and EventArrays. item_id, with_string : the
-    numbers of the events' words, see `posts.find`. combined : of each signature and event, see
-    `words_of_events`. begin : the first event. own : PostScratch. ahead : Ahead, filled.
+    segment, events_handle : handles of SegmentArrays and EventArrays. item_id, with_string,
+    combined : the numbers of the events' words, see `look`. begin : the first event.
+    own : PostScratch. ahead : Ahead, filled; it has as much room as what is near.
     """
     posts = segment.arrays.posts
     events = events_handle.arrays
-    owner = segment.arrays.filter_subscription
     first_word = segment.arrays.vocabulary.start.shape[0] - 1
-    with_words = posts.groups.shape[0] > 0 and posts.groups[0]["list_column"] != COMBINED
+    near = -1
+    stop = begin
+    while near < 0:  # for a single event there is room
+        stop = min(combined.shape[1], begin + own.limits[AT_ONCE])
+        near = look(
+            posts, events, item_id, with_string, combined, first_word, begin, stop, room.stack, own
+        )
+        own.limits[AT_ONCE] = (
+            min(2 * own.limits[AT_ONCE], AHEAD) if near >= 0 else 1 + own.limits[AT_ONCE] // 8
+        )
+    _sort_by_event(own, near, stop - begin, ahead.stops, looks_alone(posts, own))
+    owner = segment.arrays.filter_subscription
+    _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead)
+    return stop
+
+
+@separate
+@uncounted
+def _sort_by_event(own, near, events, stops, sorted):
+    """Bring what is near in the order of the events; where each one's end is left in `stops`."""
+    for k in range(events + 1):
+        stops[k, 0] = 0
+    if sorted:
+        for k in range(near):
+            stops[own.near[k]["event"], 0] = k + 1
+        for k in range(events):
+            stops[k + 1, 0] = max(stops[k, 0], stops[k + 1, 0])
+        return
+    for k in range(near):
+        stops[own.near[k]["event"] + 1, 0] += 1
+    for k in range(events):
+        stops[k + 1, 0] += stops[k, 0]
+    for k in range(near):
+        event = own.near[k]["event"]
+        own.by_event[stops[event, 0]] = own.near[k]
+        stops[event, 0] += 1  # at last where its own end
+
+
+@separate
+@uncounted
+def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead):
+    """Write to `ahead` the subscriptions that match, and filters that may."""
+    shapes = events.shapes
     found = total = np.int64(0)
-    most = posts.owner.shape[0]
-    e = begin
-    while (
-        e < combined.shape[1]
-        and e - begin < AHEAD
-        and found + most <= ahead.matches.shape[0]
-        and total + most <= ahead.candidates.shape[0]
-    ):
-        if with_words:
-            _fetch_lists(posts, events, item_id, with_string, e)
-            found, total = find(
-                posts, events, item_id, with_string, e, room, own, ahead.matches, found,
-                ahead.candidates, total,
-            )  # fmt: skip
-        fetch_combined(posts, combined, first_word, e)
-        found, total = find_combined(
-            posts, owner, events, combined, first_word, e, room, own.near, ahead.matches, found,
-            ahead.candidates, total,
-        )  # fmt: skip
-        e += 1
+    j = np.int64(0)
+    entries = own.near if looks_alone(posts, own) else own.by_event
+    for k in range(min(_SOON, near)):
+        _fetch(posts, entries, k)
+    for e in range(begin, stop):
+        last = ahead.stops[e - begin, 0]  # of what is near, before it says where matches end
         ahead.stops[e - begin, 0] = found
         ahead.stops[e - begin, 1] = total
-    return e
+        marked = np.int64(-1)
+        while j < last:
+            if j + _SOON < near:
+                _fetch(posts, entries, j + _SOON)
+            entry = np.int64(entries[j]["entry"] & ENTRY)
+            certain = entries[j]["entry"] & CERTAIN
+            g = np.int64(entries[j]["group"])
+            j += 1
+            combined = posts.groups[g]["list_column"] == COMBINED
+            if not combined and posts.rest_start[entry] < posts.rest_start[entry + 1]:
+                column = np.int64(posts.groups[g]["list_column"])
+                if column != marked:
+                    if marked >= 0:
+                        forget(events, item_id, with_string, e, marked, -1, own)
+                    marked = column
+                    mark(events, item_id, with_string, e, marked, -1, own)
+                if not _has_all(posts, entry, own.bits):
+                    continue
+            decides = posts.groups[g]["decides"]
+            decided = decides == BOX if combined else posts.groups[g]["direct"] > 0
+            if not decided and not (combined and decides == DISC):
+                ahead.candidates[total] = posts.owner[entry]
+                total += passes(posts, entry, events, e)
+                continue
+            subscription = owner[posts.owner[entry]] if combined else posts.owner[entry]
+            if posts.groups[g]["geometry_column"] < 0:
+                ahead.matches[found] = subscription
+                found += 1
+                continue
+            row = events.geometry[posts.groups[g]["geometry_column"], e]
+            x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
+            x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
+            point = x0 == x1 and y0 == y1
+            # Without branches where it is a matter of luck which way they go.
+            if not decided:
+                ahead.matches[found] = subscription
+                ahead.candidates[total] = posts.owner[entry]
+                if point:
+                    x, y = posts.exact[entry, 0] - x0, posts.exact[entry, 1] - y0
+                    square = x * x + y * y
+                    sure = square <= posts.exact[entry, 2]
+                    found += sure
+                    total += (not sure) & (square <= posts.exact[entry, 3])
+                else:
+                    total += passes(posts, entry, events, e)
+            elif point or fills_its_box(shapes, row):
+                ahead.matches[found] = subscription
+                found += certain > 0 or (
+                    (posts.exact[entry, 0] <= x1)
+                    & (posts.exact[entry, 1] <= y1)
+                    & (posts.exact[entry, 2] >= x0)
+                    & (posts.exact[entry, 3] >= y0)
+                )
+            elif meets_box(shapes, row, posts.exact[entry], room):
+                ahead.matches[found] = subscription
+                found += 1
+        if marked >= 0:
+            forget(events, item_id, with_string, e, marked, -1, own)
+    ahead.stops[stop - begin, 0] = found
+    ahead.stops[stop - begin, 1] = total
 
 
 @inlined
-def _fetch_lists(posts, events, item_id, with_string, e):
-    """Ask for the lists of the next event's words, and for where to find those after it."""
-    for c in range(events.list_start.shape[0]):
-        if e + 2 < events.list_start.shape[1]:
-            for k in range(events.list_start[c, e + 2], events.list_stop[c, e + 2]):
-                if item_id[k] >= 0:
-                    prefetch(posts.token_lists, item_id[k])
-                for s in range(with_string.shape[0]):
-                    if with_string[s, k] >= 0:
-                        prefetch(posts.token_lists, with_string[s, k])
-        if e + 1 < events.list_start.shape[1]:
-            for k in range(events.list_start[c, e + 1], events.list_stop[c, e + 1]):
-                if item_id[k] >= 0:
-                    prefetch(posts.lists, np.int64(posts.token_lists[item_id[k]]))
-                for s in range(with_string.shape[0]):
-                    if with_string[s, k] >= 0:
-                        prefetch(posts.lists, np.int64(posts.token_lists[with_string[s, k]]))
+def _fetch(posts, near, j):
+    """Ask for what is needed of an entry."""
+    entry = np.int64(near[j]["entry"] & ENTRY)
+    prefetch(posts.rest, np.int64(posts.rest_start[entry]))
+    guard = entry - (posts.owner.shape[0] - posts.guards.shape[0])
+    if guard >= 0:
+        prefetch(posts.guards, guard)
+    else:
+        prefetch(posts.exact[entry], 0)
+
+
+@inlined
+def _has_all(posts, entry, bits):
+    """Whether the event has the other words of an entry."""
+    for k in range(posts.rest_start[entry], posts.rest_start[entry + 1]):
+        token = posts.rest[k]
+        if not (bits[token >> 6] >> np.uint64(token & 63)) & _ONE:
+            return False
+    return True

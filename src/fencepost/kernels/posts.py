@@ -1,7 +1,9 @@
-"""An event's words and place against posted filters, laid out as `posts_arrays` says.
+"""Events' words and places against posted filters, laid out as `posts_arrays` says.
 
 An event looks into the lists of its words or, where few boxes are near, through the blocks near it.
-What it finds there must have its other words among the event's, and a box that the event meets.
+Nearly all of that is waiting for memory. So several events look at the same time: the words, lists
+and blocks that they will look at stand in one queue, and what an item needs to be read is asked for
+when it is put there.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.contact import fills_its_box, meets_box
+from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.posts_arrays import (
     COMBINED,
     DENSITY_BITS,
@@ -21,22 +22,49 @@ from fencepost.kernels.posts_arrays import (
     height,
     image,
     level_range,
-    passes,
 )
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
-from fencepost.kernels.vectors import WIDTH, inside, lowest, meeting
+from fencepost.kernels.vectors import WIDTH, inside, lowest, meeting, overlapping
 
 FILTER_WORDS = 2**10  # of 64 bits
+AT_ONCE, NEAR_BY = 0, 1
+FEW = (
+    2**16
+)  # the second limit: of so few entries hardly any is waited for, and an event looks alone
+CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
+ENTRY = np.uint32(2**31 - 1)
 
 _BLOCKS_A_WORD = 1  # so many blocks of entries near cost as much as the lists of one word
 _PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
-_CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
-_ENTRY = np.uint32(2**31 - 1)
 _FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
+_NO_ROOM = -1
+_NOT, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
+_A_WORD, _A_LIST = 255, 254  # in place of a level: the item is no block
+_OF_NONE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
+
+QUEUED = np.dtype(
+    [
+        ("item", "u4"),  # a word, or a list
+        ("block", "u4"),  # of the list's tree; of words, and lists before that, the source
+        ("event", "u2"),  # counted from the first that looks
+        ("level", "u2"),
+    ]
+)
+NEAR = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
+ASKED = np.dtype(
+    [
+        ("a", "u2"),  # the images of an event's box
+        ("b", "u2"),
+        ("c", "u2"),
+        ("d", "u2"),
+        ("way", "u1"),
+        ("needs_words", "u1"),  # of the first group of a source: the event looks for its words
+    ]
+)
 
 
 class PostScratch(NamedTuple):
@@ -44,213 +72,305 @@ class PostScratch(NamedTuple):
 
     bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
     filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
-    known: Positions  # words of one event, then those that stand for a string and a word
-    lists: Positions  # of those words
-    queue: Positions  # pairs of a list and a block of its tree
+    asked: NDArray[np.void]  # ASKED, of each event and group
+    queue: NDArray[np.void]  # QUEUED
     found: Positions  # blocks
-    near: Positions  # entries near
+    near: NDArray[np.void]  # NEAR, in any order
+    by_event: NDArray[np.void]  # the same, event after event
+    limits: NDArray[np.int64]  # AT_ONCE: how many events look at the same time; NEAR_BY
 
 
-@kernel
-def find(posts, events, item_id, with_string, e, room, own, results, found, candidates, total):
-    """Append subscriptions that event e matches to `results`, filters it may match to `candidates`.
+@separate
+@uncounted
+def look(posts, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
+    """Write to `near` the entries posted under words of events begin:stop whose images meet theirs.
 
     posts : PostArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
-    with_string : see `words_with_strings`. own : PostScratch, whose bits are all 0. Returns how
-    many of both there are now.
+    with_string : see `words_with_strings`. combined : of each signature and event, see
+    `words_of_events`; numbered from `first_word` on. own : PostScratch, whose bits are all 0.
+    Returns how many there are, or -1 where there is no room for them, or for the queue.
     """
-    column = strings = np.int64(-1)
-    known = first = end = 0
-    for g in range(posts.groups.shape[0]):
-        asked = np.int64(posts.groups[g]["list_column"])
-        if asked == COMBINED:  # these come last, and are found otherwise
-            break
-        place = np.int64(-1)
-        if posts.groups[g]["geometry_column"] >= 0:
-            place = events.geometry[posts.groups[g]["geometry_column"], e]
-            if place < 0:
-                continue
-        if asked >= 0:
-            kind = events.list_kind[asked, e]
-            if not (posts.groups[g]["accepts"] >> kind) & 1:
-                continue
-            if asked != column:
-                _forget(own, end)
-                column, strings = asked, np.int64(-1)
-                known = end = _learn(events, item_id, e, column, own)
-            asked_strings = np.int64(posts.groups[g]["strings"])
-            if asked_strings >= 0 and asked_strings != strings:  # groups of one are neighbours
-                strings, first = asked_strings, end
-                end = _learn_with(events, with_string, e, column, strings, own, end)
-        x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
-        boxed = True
-        if place >= 0:
-            x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
-            x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
-            boxed = fills_its_box(events.shapes, place)
-        a, c = image(posts.knots, g, 0, x0), image(posts.knots, g, 0, x1)
-        b, d = image(posts.knots, g, 1, y0), image(posts.knots, g, 1, y1)
-        begin, stop = 0, known if asked >= 0 else 0
-        if posts.groups[g]["strings"] >= 0:
-            begin, stop = first, end
-            if begin == stop:
-                continue
-        near = -1
-        if asked >= 0 and _few_near(posts, g, a, b, c, d, stop - begin):
-            near = _by_place(posts, g, a, b, c, d, room.stack, own, stop - begin)
-        if near < 0:
-            near = _by_words(posts, g, a, b, c, d, own, begin, stop, 0)
-        else:  # of the lists, that of filters without words is left
-            near = _by_words(posts, g, a, b, c, d, own, 0, 0, near)
-        _fetch(posts, own, near)
-        direct = posts.groups[g]["direct"]
-        for k in range(near):
-            entry = np.int64(own.near[k] & _ENTRY)
-            if not _has_all(posts, entry, own.bits):
-                continue
-            if not direct:
-                candidates[total] = posts.owner[entry]
-                total += passes(posts, entry, events, e)
-                continue
-            if place >= 0:
-                if boxed:
-                    if not own.near[k] & _CERTAIN and not (
-                        posts.exact[entry, 0] <= x1
-                        and posts.exact[entry, 1] <= y1
-                        and posts.exact[entry, 2] >= x0
-                        and posts.exact[entry, 3] >= y0
-                    ):
-                        continue
-                elif not meets_box(events.shapes, place, posts.exact[entry], room):
-                    continue
-            results[found] = posts.owner[entry]
-            found += 1
-    _forget(own, end)
-    return found, total
-
-
-@inlined
-def _learn(events, item_id, e, column, own):
-    """Set the bits of the words in a list or text of event e; how many of them are known."""
-    known = 0
-    for k in range(events.list_start[column, e], events.list_stop[column, e]):
-        token = item_id[k]
-        if token >= 0:
-            _mark(own, token, known)
-            known += 1
-    return known
-
-
-@inlined
-def _learn_with(events, with_string, e, column, strings, own, known):
-    """The same for the words that stand for a string and a word, after those that are known."""
-    for k in range(events.list_start[column, e], events.list_stop[column, e]):
-        if with_string[strings, k] >= 0:
-            _mark(own, with_string[strings, k], known)
-            known += 1
-    alone = with_string[strings, with_string.shape[1] - events.geometry.shape[1] + e]
-    if alone >= 0:
-        _mark(own, alone, known)
-        known += 1
-    return known
-
-
-@inlined
-def _mark(own, token, known):
-    bit = _ONE << np.uint64(token & 63)
-    own.bits[token >> 6] |= bit
-    own.filter[(token & _FILTER_MASK) >> 6] |= bit
-    own.known[known] = token
-
-
-@inlined
-def _forget(own, known):
-    for k in range(known):
-        own.bits[own.known[k] >> 6] = 0
-        own.filter[(own.known[k] & _FILTER_MASK) >> 6] = 0
-
-
-@kernel
-def _by_words(posts, g, a, b, c, d, own, begin, stop, near):
-    """Append entries of group g under some of the known words, or none, whose images meet a box.
-
-    Step by step all addresses are known before any is waited for.
-    """
+    groups = posts.groups.shape[0]
     none = np.int64(posts.token_lists.shape[0] - 2)
-    lists = 0
-    for k in range(begin, stop):
-        token = np.int64(own.known[k])
-        for n in range(posts.token_lists[token], posts.token_lists[token + 1]):
-            prefetch(posts.lists, n)
-            own.lists[lists] = n
-            lists += 1
-    for n in range(posts.token_lists[none], posts.token_lists[none + 1]):
-        own.lists[lists] = n
-        lists += 1
-    low, high = cells_of(a, b, c, d)
-    kept = tail = 0
-    for k in range(lists):
-        n = own.lists[k]
-        if posts.lists[n]["group"] != g:
-            continue
-        if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
-            continue
-        count = np.int64(posts.lists[n]["count"])
-        if count <= PLAIN:
-            _prefetch_block(posts.boxes, np.int64(posts.lists[n]["first"]))
-            own.lists[kept] = n
-            kept += 1
-        else:
-            level = height(count)
-            start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
-            _prefetch_block(posts.nodes, start)
-            own.queue[2 * tail] = n
-            own.queue[2 * tail + 1] = level << _BLOCK_BITS
-            tail += 1
-    for k in range(kept):
-        first = np.int64(posts.lists[own.lists[k]]["first"])
-        count = np.int64(posts.lists[own.lists[k]]["count"])
-        for block in range((count + WIDTH - 1) // WIDTH):
-            width = min(WIDTH, count - WIDTH * block)
-            bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            near = _keep(posts, own, first, count, block, bits, a, b, c, d, near)
-    return _walk_trees(posts, own, tail, a, b, c, d, near)
+    some_need_none = posts.token_lists[none] < posts.token_lists[none + 1]
+    alone = looks_alone(posts, own)
+    near = tail = 0
+    for e in range(begin, stop):
+        event = e - begin
+        for g in range(groups):
+            own.asked[event * groups + g]["needs_words"] = 0
+        for g in range(groups):
+            way = _NOT
+            if _images(posts, events, e, g, own.asked, event * groups + g):
+                way = _BY_WORDS
+                words = _few_near(posts, events, item_id, with_string, e, g, own, event)
+                if words > 0:
+                    found = _by_place(
+                        posts, events, item_id, with_string, e, g, stack, own, event, words, near
+                    )
+                    if found >= 0:
+                        way, near = _BY_PLACE, found
+            own.asked[event * groups + g]["way"] = way
+            if way == _BY_WORDS:
+                first = event * groups + np.int64(posts.groups[g]["source"])
+                own.asked[first]["needs_words"] = 1
+        for g in range(groups):
+            if own.asked[event * groups + g]["needs_words"]:
+                tail = _queue_words(
+                    posts, events, item_id, with_string, combined, first_word, e, g, own.queue,
+                    tail, event,
+                )  # fmt: skip
+                if tail < 0:
+                    return _NO_ROOM
+        if some_need_none:
+            if tail == own.queue.shape[0]:
+                return _NO_ROOM
+            tail = _put(own.queue, tail, none, _OF_NONE, event, _A_WORD)
+        if alone or e + 1 == stop:
+            near = _walk(posts, own, tail, near)
+            if near < 0:
+                return _NO_ROOM
+            tail = 0
+    return near
 
 
-@kernel
-def _walk_trees(posts, own, tail, a, b, c, d, near):
-    """Go down the trees of the lists in the queue, all at the same time; see `search`.
+@inlined
+def looks_alone(posts, own):
+    """Whether one event looks after the other."""
+    return posts.owner.shape[0] <= own.limits[NEAR_BY]
 
-    So a block has been asked for long before it is its turn.
+
+@inlined
+def _images(posts, events, e, g, asked, at):
+    """Write the images of event e's box; whether it can match filters of group g at all."""
+    x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
+    if posts.groups[g]["geometry_column"] >= 0:
+        place = events.geometry[posts.groups[g]["geometry_column"], e]
+        if place < 0:
+            return False
+        x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
+        x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
+    column = posts.groups[g]["list_column"]
+    if 0 <= column < COMBINED:
+        if not (posts.groups[g]["accepts"] >> events.list_kind[column, e]) & 1:
+            return False
+    a, b = image(posts.knots, g, 0, x0), image(posts.knots, g, 1, y0)
+    asked[at]["a"] = a
+    asked[at]["b"] = b
+    asked[at]["c"] = a if x1 == x0 else image(posts.knots, g, 0, x1)
+    asked[at]["d"] = b if y1 == y0 else image(posts.knots, g, 1, y1)
+    return True
+
+
+@inlined
+def _word(events, item_id, with_string, e, column, strings, k):
+    """Word k of a list or text of event e, or -1; with a string, the one after the last is none."""
+    at = events.list_start[column, e] + k
+    if strings < 0:
+        return item_id[at] if at < events.list_stop[column, e] else np.int64(-1)
+    if at < events.list_stop[column, e]:
+        return with_string[strings, at]
+    return with_string[strings, with_string.shape[1] - events.geometry.shape[1] + e]
+
+
+@inlined
+def _words_in(events, e, column):
+    """How many `_word` has."""
+    return events.list_stop[column, e] - events.list_start[column, e] + 1
+
+
+@inlined
+def mark(events, item_id, with_string, e, column, strings, own):
+    """Set the bits of the words in a list or text of event e."""
+    for k in range(_words_in(events, e, column)):
+        token = _word(events, item_id, with_string, e, column, strings, k)
+        if token >= 0:
+            bit = _ONE << np.uint64(token & 63)
+            own.bits[token >> 6] |= bit
+            own.filter[(token & _FILTER_MASK) >> 6] |= bit
+
+
+@inlined
+def forget(events, item_id, with_string, e, column, strings, own):
+    """Let those bits be 0 again."""
+    for k in range(_words_in(events, e, column)):
+        token = _word(events, item_id, with_string, e, column, strings, k)
+        if token >= 0:
+            own.bits[token >> 6] = 0
+            own.filter[(token & _FILTER_MASK) >> 6] = 0
+
+
+@inlined
+def _few_near(posts, events, item_id, with_string, e, g, own, event):
+    """How many words event e has, if few entries are near it; else 0.
+
+    Few are those that are likely looked through sooner than the lists of the words.
     """
-    wide = c > a and d > b
+    column = np.int64(posts.groups[g]["list_column"])
+    if column < 0 or column == COMBINED:
+        return 0
+    box = own.asked[event * posts.groups.shape[0] + g]
+    a, b = np.int64(box["a"]), np.int64(box["b"])
+    c, d = np.int64(box["c"]), np.int64(box["d"])
+    x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
+    expected = posts.density[g, (x << DENSITY_BITS) + y]
+    expected *= 1.0 + (c - a) / (1.0 + posts.groups[g]["width"])
+    expected *= 1.0 + (d - b) / (1.0 + posts.groups[g]["height"])
+    if expected >= _BLOCKS_A_WORD * _words_in(events, e, column):
+        return 0
+    strings = np.int64(posts.groups[g]["strings"])
+    words = 0
+    for k in range(_words_in(events, e, column)):
+        words += _word(events, item_id, with_string, e, column, strings, k) >= 0
+    return words if expected < _BLOCKS_A_WORD * words else 0
+
+
+@uncounted
+def _by_place(posts, events, item_id, with_string, e, g, stack, own, event, words, near):
+    """Append the entries of group g near event e whose first word it has; how many there are.
+
+    It is -1 where there are too many blocks near, or no room.
+    """
+    first = np.int64(posts.groups[g]["block"])
+    box = own.asked[event * posts.groups.shape[0] + g]
+    patience = _PATIENCE * _BLOCKS_A_WORD * words
+    met = search(
+        posts.spatial_boxes, first, np.int64(posts.groups[g]["blocks"]), posts.spatial_nodes,
+        np.int64(posts.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
+        np.int64(box["c"]), np.int64(box["d"]), stack, own.found, patience,
+    )  # fmt: skip
+    if met > patience or near + WIDTH * met > own.near.shape[0]:
+        return -1
+    for k in range(met):
+        prefetch(posts.spatial_tokens, WIDTH * (first + own.found[k]))
+    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
+    mark(events, item_id, with_string, e, column, strings, own)
+    for k in range(met):
+        start = WIDTH * (first + own.found[k])
+        for at in range(start, start + WIDTH):
+            token = posts.spatial_tokens[at]
+            bit = np.uint64(token & 63)
+            if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
+                continue
+            if (own.bits[token >> 6] >> bit) & _ONE:
+                near = _found(posts, own, posts.spatial_entries[at], g, event, near)
+    forget(events, item_id, with_string, e, column, strings, own)
+    return near
+
+
+@inlined
+def _put(queue, tail, item, block, event, level):
+    queue[tail]["item"] = item
+    queue[tail]["block"] = block
+    queue[tail]["event"] = event
+    queue[tail]["level"] = level
+    return tail + 1
+
+
+@inlined
+def _queue_words(
+    posts, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
+):
+    """Append the words of event e that are those of group g's source; the new end."""
+    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
+    if column == COMBINED:
+        if tail + combined.shape[0] > queue.shape[0]:
+            return _NO_ROOM
+        for s in range(combined.shape[0]):
+            if combined[s, e] >= 0:
+                prefetch(posts.token_lists, first_word + combined[s, e])
+                tail = _put(queue, tail, first_word + combined[s, e], g, event, _A_WORD)
+    elif column >= 0:
+        words = _words_in(events, e, column)
+        if tail + words > queue.shape[0]:
+            return _NO_ROOM
+        for k in range(words):
+            token = _word(events, item_id, with_string, e, column, strings, k)
+            if token >= 0:
+                prefetch(posts.token_lists, token)
+                tail = _put(queue, tail, token, g, event, _A_WORD)
+    return tail
+
+
+@inlined
+def _walk(posts, own, tail, near):
+    """Go from words to lists and down their trees, for all in the queue; how many are near."""
+    groups = posts.groups.shape[0]
+    queue = own.queue
     head = 0
     while head < tail:
-        n = own.queue[2 * head]
-        level = np.int64(own.queue[2 * head + 1]) >> _BLOCK_BITS
-        block = np.int64(own.queue[2 * head + 1]) & _BLOCK_MASK
+        if tail + max(groups, WIDTH) > queue.shape[0] or near + WIDTH > own.near.shape[0]:
+            near = _NO_ROOM
+            break
+        n = np.int64(queue[head]["item"])
+        block = np.int64(queue[head]["block"])
+        event = np.int64(queue[head]["event"])
+        level = np.int64(queue[head]["level"])
         head += 1
+        if level == _A_WORD:
+            for k in range(posts.token_lists[n], posts.token_lists[n + 1]):
+                prefetch(posts.lists, k)
+                tail = _put(queue, tail, k, block, event, _A_LIST)
+            continue
         first = np.int64(posts.lists[n]["first"])
         count = np.int64(posts.lists[n]["count"])
+        node = np.int64(posts.lists[n]["node"])
+        g = np.int64(posts.lists[n]["group"])
+        box = own.asked[event * groups + g]
+        a, b = np.int64(box["a"]), np.int64(box["b"])
+        c, d = np.int64(box["c"]), np.int64(box["d"])
+        if level == _A_LIST:
+            if box["way"] == _NOT:
+                continue
+            if block != _OF_NONE and (
+                box["way"] == _BY_PLACE or block != np.int64(posts.groups[g]["source"])
+            ):
+                continue
+            low, high = cells_of(a, b, c, d)
+            if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+                continue
+            if count <= PLAIN:
+                for k in range((count + WIDTH - 1) // WIDTH):
+                    _prefetch_block(posts.boxes, first + WIDTH * k)
+                    tail = _put(queue, tail, n, k, event, 0)
+            else:
+                level = height(count)
+                start, _ = level_range(node, count, level)
+                _prefetch_block(posts.nodes, start)
+                tail = _put(queue, tail, n, 0, event, level)
+            continue
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            near = _keep(posts, own, first, count, block, bits, a, b, c, d, near)
+            near = _keep(posts, own, n, block, bits, event, near)
             continue
-        node = np.int64(posts.lists[n]["node"])
         start, on_level = level_range(node, count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(posts.nodes, at, width, a, b, c, d)
-        whole = inside(posts.nodes, at, width, a, b, c, d) if wide and bits else 0
+        whole = 0
+        if bits and c > a and d > b:
+            whole = inside(posts.nodes, at, width, a, b, c, d)
         bits &= ~whole
         while whole:
-            low = (WIDTH * block + lowest(whole)) << (4 * level)
+            low_entry = (WIDTH * block + lowest(whole)) << (4 * level)
             whole &= whole - 1
-            high = min(low + (1 << (4 * level)), count)
-            for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
-                every = (1 << min(WIDTH, high - WIDTH * part)) - 1
-                near = _keep(posts, own, first, count, part, every, a, b, c, d, near)
+            high_entry = min(low_entry + (1 << (4 * level)), count)
+            if near + high_entry - low_entry > own.near.shape[0]:
+                near = _NO_ROOM
+                break
+            for part in range(low_entry // WIDTH, (high_entry + WIDTH - 1) // WIDTH):
+                near = _keep(posts, own, n, part, _every(high_entry - WIDTH * part), event, near)
+        if near < 0:
+            break
+        if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(posts, own):
+            while bits:
+                below = WIDTH * block + lowest(bits)
+                bits &= bits - 1
+                width = min(WIDTH, count - WIDTH * below)
+                met = meeting(posts.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
+                near = _keep(posts, own, n, below, met, event, near)
+            continue
         start, _ = level_range(node, count, max(level - 1, 1))
         while bits:
             below = WIDTH * block + lowest(bits)
@@ -259,23 +379,45 @@ def _walk_trees(posts, own, tail, a, b, c, d, near):
                 _prefetch_block(posts.boxes, first + WIDTH * below)
             else:
                 _prefetch_block(posts.nodes, start + WIDTH * below)
-            own.queue[2 * tail] = n
-            own.queue[2 * tail + 1] = (level - 1) << _BLOCK_BITS | below
-            tail += 1
+            tail = _put(queue, tail, n, below, event, level - 1)
     return near
 
 
 @inlined
-def _keep(posts, own, first, count, block, bits, a, b, c, d, near):
-    """Append those entries of a block whose bits are set, marked where they are certain."""
+def _every(count):
+    """A bit for each of so many boxes of a block."""
+    return (1 << min(WIDTH, count)) - 1
+
+
+@inlined
+def _keep(posts, own, n, block, bits, event, near):
+    """Append those entries of a block of list n whose bits are set, marked where certain."""
+    first = np.int64(posts.lists[n]["first"])
+    count = np.int64(posts.lists[n]["count"])
+    g = np.int64(posts.lists[n]["group"])
+    box = own.asked[event * posts.groups.shape[0] + g]
+    width = min(WIDTH, count - WIDTH * block)
+    certain = overlapping(
+        posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
+        np.int64(box["c"]), np.int64(box["d"]),
+    )  # fmt: skip
     while bits:
-        entry = WIDTH * block + lowest(bits)
+        k = lowest(bits)
         bits &= bits - 1
-        certain = _overlap_properly(posts.boxes, first, count, entry, a, b, c, d)
-        prefetch(posts.rest_start, first + entry)
-        own.near[near] = (first + entry) | (_CERTAIN if certain else 0)
-        near += 1
+        entry = np.uint32(first + WIDTH * block + k)
+        mark_of = CERTAIN if (certain >> k) & 1 else np.uint32(0)
+        near = _found(posts, own, entry | mark_of, g, event, near)
     return near
+
+
+@inlined
+def _found(posts, own, entry, g, event, near):
+    prefetch(posts.rest_start, np.int64(entry & ENTRY))
+    prefetch(posts.owner, np.int64(entry & ENTRY))
+    own.near[near]["entry"] = entry
+    own.near[near]["group"] = g
+    own.near[near]["event"] = event
+    return near + 1
 
 
 @inlined
@@ -285,90 +427,11 @@ def _prefetch_block(boxes, k):
     prefetch(boxes, 4 * k + 32)
 
 
-@inlined
-def _fetch(posts, own, near):
-    """Ask for what is needed of the entries near."""
-    for k in range(near):
-        entry = np.int64(own.near[k] & _ENTRY)
-        prefetch(posts.rest, np.int64(posts.rest_start[entry]))
-        prefetch(posts.owner, entry)
-        guard = entry - (posts.owner.shape[0] - posts.guards.shape[0])
-        if guard >= 0:
-            prefetch(posts.guards, guard)
-
-
-@inlined
-def _few_near(posts, g, a, b, c, d, words):
-    """Whether the entries near a box are likely looked through sooner than the lists of words."""
-    x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
-    expected = posts.density[g, (x << DENSITY_BITS) + y]
-    expected *= 1.0 + (c - a) / (1.0 + posts.groups[g]["width"])
-    expected *= 1.0 + (d - b) / (1.0 + posts.groups[g]["height"])
-    return expected < _BLOCKS_A_WORD * words
-
-
-@kernel
-def _by_place(posts, g, a, b, c, d, stack, own, words):
-    """Write the entries of group g near a box whose first word the event has; how many, or -1.
-
-    It is -1 where there are too many blocks near.
-    """
-    first = np.int64(posts.groups[g]["block"])
-    blocks = np.int64(posts.groups[g]["blocks"])
-    node = np.int64(posts.groups[g]["node"])
-    patience = _PATIENCE * _BLOCKS_A_WORD * words
-    met = search(
-        posts.spatial_boxes, first, blocks, posts.spatial_nodes, node, a, b, c, d,
-        stack, own.found, patience,
-    )  # fmt: skip
-    if met > patience:
-        return -1
-    for k in range(met):
-        prefetch(posts.spatial_tokens, WIDTH * (first + own.found[k]))
-    near = 0
-    for k in range(met):
-        start = WIDTH * (first + own.found[k])
-        for at in range(start, start + WIDTH):
-            token = posts.spatial_tokens[at]
-            bit = np.uint64(token & 63)
-            if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
-                continue
-            if (own.bits[token >> 6] >> bit) & _ONE:
-                entry = posts.spatial_entries[at]
-                prefetch(posts.rest_start, np.int64(entry))
-                own.near[near] = entry
-                near += 1
-    return near
-
-
-@inlined
-def _has_all(posts, entry, bits):
-    """Whether the event has the other words of an entry."""
-    for k in range(posts.rest_start[entry], posts.rest_start[entry + 1]):
-        token = posts.rest[k]
-        if not (bits[token >> 6] >> np.uint64(token & 63)) & _ONE:
-            return False
-    return True
-
-
-@inlined
-def _overlap_properly(boxes, first, count, entry, a, b, c, d):
-    """Whether the image of an entry's box and a, b, c, d do more than touch."""
-    block = entry // WIDTH
-    width = min(WIDTH, count - WIDTH * block)
-    at = 4 * (first + WIDTH * block) + entry % WIDTH
-    return (
-        boxes[at] < c
-        and boxes[at + width] < d
-        and boxes[at + 2 * width] > a
-        and boxes[at + 3 * width] > b
-    )
-
-
 # ---------------------------------------------------------------------------------------- search
 
 
-@kernel
+@separate
+@uncounted
 def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
     """Write to `out` which of `count` boxes from `first` on meet the box a, b, c, d of images.
 

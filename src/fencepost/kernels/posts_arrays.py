@@ -59,6 +59,7 @@ GROUP = np.dtype(
         ("accepts", "u4"),  # bit k: attributes of kind k count
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
         ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
+        ("source", "u4"),  # the first group whose words are of the same columns
         ("decides", "u4"),  # of COMBINED: NOTHING, or what decides a filter: contact or distance
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.locate import point_in_ring, point_in_rings
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import POINTS, Positions
@@ -47,7 +47,8 @@ def point_room() -> PointRoom:
     )
 
 
-@kernel
+@separate
+@uncounted
 def find_points(segment, events, begin, stack, room):
     """Find what some events from `begin` on match, or may match, by regions; the event after them.
 
@@ -62,7 +63,7 @@ def find_points(segment, events, begin, stack, room):
     return begin
 
 
-@kernel
+@uncounted
 def _end_of_points(segment, events, begin):
     regions = segment.arrays.regions
     columns = segment.arrays.region_column
@@ -89,7 +90,7 @@ def _end_of_points(segment, events, begin):
     return stop
 
 
-@kernel
+@uncounted
 def _find(segment, events, begin, stop, stack, room):
     """Whether there is room for what the events begin:stop find, which are points."""
     columns = segment.arrays.region_column

@@ -32,7 +32,7 @@ from fencepost.kernels.area_edges import (
     slabs_of,
     touched_boxes,
 )
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.locate import ALL_CHAINS, EXTERIOR, INTERIOR, locate_in_area
 from fencepost.kernels.matrices import (
     CONTAINS,
@@ -105,6 +105,7 @@ _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
 _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
 
 
+@separate
 @kernel
 def walk(regions, tree, g, a, h, room, out, found):
     """Write to `out`, from `found` on, the owners of a tree's regions whose mask is met.
@@ -124,6 +125,7 @@ def walk(regions, tree, g, a, h, room, out, found):
 # --------------------------------------------------------------------------------- events of areas
 
 
+@separate
 @kernel
 def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     forest = regions.trees
@@ -306,6 +308,7 @@ def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
     return np.int64(_BY_BOXES[apart | within << 1 | freely << 2 | around << 3 | widely << 4])
 
 
+@separate
 @kernel
 def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     start = np.int64(regions.large_start[tree])
@@ -350,7 +353,7 @@ def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     return found
 
 
-@kernel
+@uncounted
 def _by_boundaries(
     g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, room
 ):
@@ -415,6 +418,7 @@ def _is_first_in(g, a, edges, slabs, h, shape, stack):
 # --------------------------------------------------------------------- events of points and lines
 
 
+@separate
 @kernel
 def _walk_thin(regions, tree, g, a, h, room, out, found):
     """Boxes apart from the event's box are disjoint from it; the others are looked at."""
@@ -465,7 +469,7 @@ def _walk_thin(regions, tree, g, a, h, room, out, found):
     return found
 
 
-@kernel
+@uncounted
 def _thin_relation(g, a, h, b, room):
     """The relation of points or lines to an area."""
     if g.shapes[a]["dimension"] == POINTS:
@@ -479,6 +483,7 @@ def _thin_relation(g, a, h, b, room):
     return relation_of_matrix(matrix_of(g, a, h, b, 0, room))
 
 
+@separate
 @kernel
 def _large_thin(regions, tree, g, a, h, room, out, found):
     start = np.int64(regions.large_start[tree])

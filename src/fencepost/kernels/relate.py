@@ -8,7 +8,7 @@ A chain without any contact lies wholly on one side, found by locating one of it
 
 from __future__ import annotations
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import separate, uncounted
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, locate, locate_in_points
 from fencepost.kernels.matrices import (
     EB,
@@ -24,7 +24,7 @@ from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.kernels.trees import chains_of, points_of
 
 
-@kernel
+@uncounted
 def matrix_pairs(g, h, first, second, whole, room, out):
     """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
@@ -36,7 +36,8 @@ def matrix_pairs(g, h, first, second, whole, room, out):
         out[k] = matrix_of(g, first[0 if one else k], h, second[k], whole, room)
 
 
-@kernel
+@separate
+@uncounted
 def matrix_of(g, a, h, b, whole, room):
     """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
@@ -46,7 +47,7 @@ def matrix_of(g, a, h, b, whole, room):
     return transpose(_matrix_upwards(h, b, g, a, whole, room))
 
 
-@kernel
+@uncounted
 def _matrix_upwards(g, a, h, b, whole, room):
     """The matrix where a's dimension is at most b's, and a is no area."""
     b_dimension = h.shapes[b]["dimension"]
@@ -57,7 +58,7 @@ def _matrix_upwards(g, a, h, b, whole, room):
     return line_matrix(g, a, h, b, room)
 
 
-@kernel
+@uncounted
 def _points_matrix(g, a, h, b, b_dimension, room):
     """The matrix of a set of points and a shape."""
     m = 3 << EE
@@ -79,7 +80,7 @@ def _points_matrix(g, a, h, b, b_dimension, room):
     return m
 
 
-@kernel
+@uncounted
 def _some_outside(g, a, h, b):
     """Whether some point of set a is not in set b."""
     chain, _ = chains_of(g, a)

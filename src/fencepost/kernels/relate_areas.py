@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, between, locate_in_area
 from fencepost.kernels.matrices import (
     BB,
@@ -100,7 +100,7 @@ RELATION_OF_FACTS = np.array([_relation_of(facts) for facts in range(128)], np.u
 MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64)
 
 
-@kernel
+@uncounted
 def relate_areas(g, h, first, second, whole, room, out):
     """out[k] = the facts about areas first[k] of g and second[k] of h.
 
@@ -122,7 +122,8 @@ def _decided(facts):
     )
 
 
-@kernel
+@separate
+@uncounted
 def area_relation(g, a, h, b, room):
     """The relation of two areas, for kernels that do not relate areas only."""
     return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, room)])
@@ -259,7 +260,7 @@ def _swap(facts):
     return (facts & ~15) | (facts & 3) << 2 | (facts & 12) >> 2
 
 
-@kernel
+@uncounted
 def _contact(
     px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y, b_next_x, b_next_y
 ):
@@ -286,7 +287,7 @@ def _contact(
     return facts
 
 
-@kernel
+@uncounted
 def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
     """Facts at vertex p of A, where A or B may pass several times.
 

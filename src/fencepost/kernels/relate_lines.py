@@ -6,7 +6,7 @@ edges of the other that lie along it are followed from one end to the other.
 
 from __future__ import annotations
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, between, locate
 from fencepost.kernels.matrices import BB, BE, BI, EB, EE, EI, IB, IE, II
 from fencepost.kernels.orient import orient
@@ -36,7 +36,8 @@ END_ON = 32  # ... on the boundary
 END_OUT = 64  # ... in the exterior
 
 
-@kernel
+@separate
+@uncounted
 def line_area_matrix(g, a, h, b, whole, room):
     """The matrix of lines and an area; unless `whole`, EB is taken to be there."""
     facts = _line_area_facts(g, a, h, b, room)
@@ -60,7 +61,7 @@ def line_area_matrix(g, a, h, b, whole, room):
     return m
 
 
-@kernel
+@uncounted
 def _line_area_facts(g, a, h, b, room):
     """What the lines of shape a do to the area b."""
     a_first, a_stop = chains_of(g, a)
@@ -137,7 +138,7 @@ def _line_area_leaves(g, i, h, b, j):
     return facts
 
 
-@kernel
+@uncounted
 def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
     """Facts where vertex p of a line lies on edge q of an area, its end excepted."""
     px, py = g.x[p], g.y[p]
@@ -164,7 +165,8 @@ def _line_fact(way):
     return INNER_OUT if way == OUT_OF else INNER_ALONG
 
 
-@kernel
+@separate
+@uncounted
 def line_matrix(g, a, h, b, room):
     m = 3 << EE
     if not boxes_apart(g.shapes, a, h.shapes, b):
@@ -181,7 +183,7 @@ def line_matrix(g, a, h, b, room):
     return m
 
 
-@kernel
+@uncounted
 def _line_contacts(g, a, h, b, room):
     """The entries II, IB, BI and BB of two sets of lines."""
     m = 0
@@ -245,7 +247,7 @@ def _point_entry(a_end, b_end):
     return 1 << IB if b_end else 1 << II
 
 
-@kernel
+@uncounted
 def _all_covered(g, a, h, b, stack):
     """Whether every edge of shape a lies on edges of shape b."""
     for c in range(*chains_of(g, a)):
@@ -256,7 +258,7 @@ def _all_covered(g, a, h, b, stack):
     return True
 
 
-@kernel
+@uncounted
 def _covered(ax, ay, bx, by, h, shape, stack):
     """Whether the segment from a to b lies on edges of a shape.
 
@@ -301,7 +303,7 @@ def _covered(ax, ay, bx, by, h, shape, stack):
         reached = farthest
 
 
-@kernel
+@uncounted
 def line_ends(g, a, h, b, stack):
     """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
     found = 0

@@ -7,13 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.handles import put
 from fencepost.kernels.posted import AHEAD, Ahead
-from fencepost.kernels.posts import FILTER_WORDS, PostScratch
+from fencepost.kernels.posts import ASKED, FEW, FILTER_WORDS, NEAR, QUEUED, PostScratch
 from fencepost.kernels.region_points import PointRoom, point_room
 from fencepost.kernels.shapes import STACK
 from fencepost.kernels.trees import Scratch
+from fencepost.kernels.vectors import WIDTH
+
+_NUMBERS = 2**12
+_LEAST = 2**8  # what there is room for, of several sorts, for each event that looks
 
 EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
 # The state of a segment; of the last, 1: no event finds a subscription of it twice.
@@ -27,6 +31,7 @@ class Room(NamedTuple):
     posts: PostScratch  # whose bits are all 0
     ahead: Ahead
     points: PointRoom
+    numbers: NDArray[np.int64]  # of the words of a few events
     candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
     seen: NDArray[np.uint64]  # a bit a subscription, all 0
     results: NDArray[np.uint32]
@@ -40,9 +45,19 @@ def no_room() -> Room:
     bits = np.zeros(0, np.uint64)
     return Room(
         Scratch(np.empty(STACK, np.uint32), np.empty(2 * STACK, np.uint32), np.zeros(2, np.uint8)),
-        PostScratch(bits, np.zeros(FILTER_WORDS, np.uint64), none, none, none, none, none),
+        PostScratch(
+            bits,
+            np.zeros(FILTER_WORDS, np.uint64),
+            np.empty(0, ASKED),
+            np.empty(0, QUEUED),
+            none,
+            np.empty(0, NEAR),
+            np.empty(0, NEAR),
+            np.array([AHEAD, FEW]),
+        ),
         Ahead(none, none, np.zeros((AHEAD + 1, 2), np.int64)),
         point_room(),
+        np.empty(_NUMBERS, np.int64),
         none,
         bits,
         none,
@@ -51,52 +66,87 @@ def no_room() -> Room:
     )
 
 
-@kernel
-def fit(room_handle, segment, events):
-    """Let the room behind a handle grow to what events and a segment, handles too, need."""
-    room = room_handle.arrays
-    chains = max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes))
-    most = most_candidates(segment)
-    bits = (segment.arrays.gone.shape[0] + 63) >> 6
+class Needs(NamedTuple):
+    """How much room there must be."""
+
+    chains: int
+    candidates: int
+    bits: int
+    words: int
+    asked: int
+    queued: int
+    near: int
+
+
+@separate
+@uncounted
+def needs(segment, events):
+    """What events need to be matched with a segment; handles both."""
+    posts = segment.arrays.posts
     items = np.int64(0)
     for c in range(events.arrays.list_start.shape[0]):
         for e in range(events.arrays.list_start.shape[1]):
             items = max(items, events.arrays.list_stop[c, e] - events.arrays.list_start[c, e])
-    words = segment.arrays.posts.token_lists.shape[0] // 64 + 1
-    lists = (items + 1) * segment.arrays.posts.groups.shape[0]
-    items += (items + 1) * segment.arrays.posts.string_columns.shape[0]
-    entries = segment.arrays.posts.owner.shape[0]
-    if (
-        room.pairs.touched.shape[0] >= 2 * chains
-        and room.candidates.shape[0] >= most
-        and room.seen.shape[0] >= bits
-        and room.posts.bits.shape[0] >= words
-        and room.posts.known.shape[0] >= items
-        and room.posts.lists.shape[0] >= lists
-        and room.posts.near.shape[0] >= entries
-        and room.ahead.matches.shape[0] >= entries
-    ):
-        return
-    chains = max(chains, room.pairs.touched.shape[0] >> 1)
-    words = max(words, room.posts.bits.shape[0])
-    items = max(items, room.posts.known.shape[0])
-    lists = max(lists, room.posts.lists.shape[0])
-    entries = max(entries, room.posts.near.shape[0])
+    # What a single event may find: words, alone and with strings, their lists, and blocks of those.
+    groups, entries = posts.groups.shape[0], posts.owner.shape[0]
+    words = (items + 2) * events.arrays.list_start.shape[0] * (1 + posts.string_columns.shape[0])
+    words += segment.arrays.combined.start.shape[0]
+    return Needs(
+        max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes)),
+        most_candidates(segment),
+        (segment.arrays.gone.shape[0] + 63) >> 6,
+        posts.token_lists.shape[0] // 64 + 1,
+        AHEAD * groups,
+        words * (4 * groups + 1) + entries // 8 + WIDTH,
+        entries + WIDTH,
+    )
+
+
+@separate
+@uncounted
+def has_room(room_handle, needed):
+    """Whether there is room enough behind a handle."""
+    room = room_handle.arrays
+    return (
+        room.pairs.touched.shape[0] >= 2 * needed.chains
+        and room.candidates.shape[0] >= needed.candidates
+        and room.seen.shape[0] >= needed.bits
+        and room.posts.bits.shape[0] >= needed.words
+        and room.posts.asked.shape[0] >= needed.asked
+        and room.posts.queue.shape[0] >= needed.queued
+        and room.posts.near.shape[0] >= needed.near
+    )
+
+
+@separate
+@kernel
+def grow(room_handle, needed):
+    """Let there be room enough behind a handle."""
     own = room_handle.owned
+    near = max(needed.near, own.posts.near.shape[0], _LEAST * AHEAD)
     put(
         room_handle,
         Room(
-            Scratch(own.pairs.stack, own.pairs.pairs, np.zeros(2 * chains, np.uint8)),
-            post_scratch(words, items, lists, entries),
-            Ahead(
-                # More than one event may find, so that there is room for several.
-                np.empty(2 * entries + 16 * AHEAD, np.uint32),
-                np.empty(2 * entries + 16 * AHEAD, np.uint32),
-                own.ahead.stops,
+            Scratch(
+                own.pairs.stack,
+                own.pairs.pairs,
+                np.zeros(max(2 * needed.chains, own.pairs.touched.shape[0]), np.uint8),
             ),
+            PostScratch(
+                np.zeros(max(needed.words, own.posts.bits.shape[0]), np.uint64),
+                own.posts.filter,
+                np.empty(max(needed.asked, own.posts.asked.shape[0]), ASKED),
+                np.empty(max(needed.queued, own.posts.queue.shape[0], _LEAST * AHEAD), QUEUED),
+                np.empty(near, np.uint32),
+                np.empty(near, NEAR),
+                np.empty(near, NEAR),
+                own.posts.limits,
+            ),
+            Ahead(np.empty(near, np.uint32), np.empty(near, np.uint32), own.ahead.stops),
             own.points,
-            np.empty(max(most, room.candidates.shape[0]), np.uint32),
-            np.zeros(max(bits, room.seen.shape[0]), np.uint64),
+            own.numbers,
+            np.empty(max(needed.candidates, own.candidates.shape[0]), np.uint32),
+            np.zeros(max(needed.bits, own.seen.shape[0]), np.uint64),
             own.results,
             own.uncertain,
             own.counts,
@@ -114,23 +164,9 @@ def most_candidates(segment):
     )
 
 
-@kernel
+@uncounted
 def _most_chains(g):
     most = np.int64(1)
     for s in range(g.shapes.shape[0] - 1):
         most = max(most, np.int64(g.shapes[s + 1]["chain"]) - np.int64(g.shapes[s]["chain"]))
     return most
-
-
-@kernel
-def post_scratch(words, items, lists, entries):
-    """Room for events of so many items, in which they find so many lists and entries."""
-    return PostScratch(
-        np.zeros(words, np.uint64),
-        np.zeros(FILTER_WORDS, np.uint64),
-        np.empty(items, np.uint32),
-        np.empty(lists, np.uint32),
-        np.empty(2 * (lists + entries), np.uint32),
-        np.empty(entries, np.uint32),
-        np.empty(entries, np.uint32),
-    )

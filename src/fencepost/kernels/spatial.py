@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import uncounted
 from fencepost.kernels.matrices import BB, BE, BI, EB, EI, IB, IE, II, relation_of_matrix
 from fencepost.kernels.shapes import LINES
 
@@ -10,7 +10,7 @@ from fencepost.kernels.shapes import LINES
 INTERSECTS, DISJOINT, EQUALS, TOUCHES, WITHIN, CONTAINS, OVERLAPS, CROSSES, FIRST_EH = range(9)
 
 
-@kernel
+@uncounted
 def spatial_holds(function, mask, m, a_dimension, b_dimension):
     """Whether matrix m of shapes of these dimensions has the relation `function`.
 

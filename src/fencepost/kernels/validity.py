@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate
 from fencepost.kernels.locate import EXTERIOR, INTERIOR, between, locate_in_area, on_segment
 from fencepost.kernels.orient import orient
 from fencepost.kernels.rays import INTO, OUT_OF, chain_before, judge_one, same_direction
@@ -45,6 +45,7 @@ from fencepost.kernels.trees import (
 )
 
 
+@separate
 @kernel
 def check_areas(g, defect, place, contacts, room):
     """Judge every area of g without a defect so far; how many contacts there are.
@@ -70,6 +71,7 @@ def check_areas(g, defect, place, contacts, room):
     return count
 
 
+@separate
 @kernel
 def find_contacts(g, s, contacts, count, room):
     """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
@@ -320,6 +322,7 @@ def _runs_clockwise(g, s, c):
     return not _is_shell(g, first, c)
 
 
+@separate
 @kernel
 def mark_line_ends(g, contacts, count, stack):
     """Mark the boundary of every set of lines in g by the mod-2 rule; the count of contacts.

@@ -30,6 +30,15 @@ def _plain_meeting(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: A
     return bits
 
 
+def _plain_overlapping(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
+    """Which of up to 16 boxes do more than touch the box a, b, c, d, as bits."""
+    bits = 0
+    for k in range(width):
+        x0, y0, x1, y1 = (int(boxes[at + side * width + k]) for side in range(4))
+        bits |= (x0 < c and y0 < d and x1 > a and y1 > b) << k
+    return bits
+
+
 def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
     """Which of up to 16 boxes lie wholly in the box a, b, c, d, as bits."""
     bits = 0
@@ -142,13 +151,24 @@ def _signature(boxes: Any) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_meeting(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyped-def]
     """See `_plain_meeting`; the bounds are from 0 to 65535, and 16 numbers more can be read."""
-    generate = _compare("<= <= >= >=")
+    return _signature(boxes), _compare_across("<= <= >= >=")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fast_overlapping(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyped-def]
+    """See `_plain_overlapping`; likewise."""
+    return _signature(boxes), _compare_across("< < > >")
+
+
+def _compare_across(operators: str) -> Any:
+    """The same as `_compare`, x0 and y0 with the last two numbers, x1 and y1 with the first."""
+    generate = _compare(operators)
 
     def reordered(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, at, width, a, b, c, d = arguments
         return generate(context, builder, signature, [array, at, width, c, d, a, b])
 
-    return _signature(boxes), reordered
+    return reordered
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -168,8 +188,10 @@ def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
 
 
 if numba.config.DISABLE_JIT:
-    meeting, inside, lowest = _plain_meeting, _plain_inside, _plain_lowest
+    meeting, overlapping, inside = _plain_meeting, _plain_overlapping, _plain_inside
+    lowest = _plain_lowest
     block_meeting, block_inside = _plain_block_meeting, _plain_block_inside
 else:
-    meeting, inside, lowest = _fast_meeting, _fast_inside, _fast_lowest
+    meeting, overlapping, inside = _fast_meeting, _fast_overlapping, _fast_inside
+    lowest = _fast_lowest
     block_meeting, block_inside = _fast_block_meeting, _fast_block_inside

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
+from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Bytes, Ints
 
@@ -166,31 +166,30 @@ def _larger(slots, hashes):
     return slots
 
 
-@kernel
+@separate
+@uncounted
 def look_up_all(vocabulary, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]], or `UNKNOWN`; (n,) int64 all three.
 
     `NO_WORD` where start[k] is negative.
     """
     slots = vocabulary.slots
-    keys = np.empty(_RUN, np.uint64)
     for first in range(0, out.shape[0], _RUN):
         last = min(first + _RUN, out.shape[0])
         for k in range(first, last):
             if start[k] >= 0:
-                keys[k - first] = hash_bytes(text, start[k], stop[k])
-                prefetch(slots, _first_slot(slots, keys[k - first]))
+                out[k] = np.int64(hash_bytes(text, start[k], stop[k]))
+                prefetch(slots, _first_slot(slots, np.uint64(out[k])))
         for k in range(first, last):
-            out[k] = NO_WORD
-            if start[k] >= 0:
-                out[k] = _marked(slots, keys[k - first])
-                prefetch(vocabulary.start, out[k])
+            out[k] = _marked(slots, np.uint64(out[k])) if start[k] >= 0 else NO_WORD
+            prefetch(vocabulary.start, out[k])
         for k in range(first, last):
             if out[k] >= 0:
                 prefetch(vocabulary.bytes, vocabulary.start[out[k]])
         for k in range(first, last):
             if out[k] >= 0 and not _is_word(vocabulary, out[k], text, start[k], stop[k]):
-                out[k] = look_up_hashed(vocabulary, keys[k - first], text, start[k], stop[k])
+                own = hash_bytes(text, start[k], stop[k])
+                out[k] = look_up_hashed(vocabulary, own, text, start[k], stop[k])
 
 
 @inlined
@@ -202,7 +201,7 @@ def _marked(slots, key):
     return np.int64(UNKNOWN) if slots[at] == _NO_SLOT else np.int64(_word_in(slots[at]))
 
 
-@kernel
+@uncounted
 def look_up_hashed(vocabulary, key, text, low, high):
     """The number of the word text[low:high], whose hash is `key`, or `UNKNOWN`."""
     slots = vocabulary.slots

@@ -6,14 +6,32 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fencepost.kernels import growing, members, names, pairs, posts_layout, rtree, vocabulary
+from fencepost.kernels import (
+    growing,
+    members,
+    names,
+    pairs,
+    partners,
+    posts_layout,
+    rtree,
+    vocabulary,
+)
 from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
-from fencepost.kernels.distance import centroid, distance, same_place, within_pairs
+from fencepost.kernels.distance import (
+    all_within,
+    centroid,
+    distance,
+    farthest,
+    same_place,
+    within_pairs,
+)
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import (
+    all_within_wgs84,
     distance_wgs84,
+    farthest_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
 )
@@ -52,20 +70,30 @@ Step = tuple[str, Callable[[], None]]
 
 
 def steps() -> list[Step]:
-    """The kernels by name, each with a call that compiles it or loads it from the cache."""
+    """The kernels by name, each with a call that compiles it or loads it from the cache.
+
+    Without those of `geometry`, which a process beside this one compiles at the same time: what
+    needs none of them comes first.
+    """
+    return [
+        ("words of texts", _words),
+        ("names", _names),
+        ("convex hulls", _hulls),
+        ("live members of composites", _members),
+        ("trees and vocabularies", _structures),
+        ("matching", _match),
+    ]
+
+
+def geometry() -> list[Step]:
+    """Those of single geometries and pairs of them."""
     return [
         ("geometry layout and validity", _lay_out),
         ("relations of areas", _relate_areas),
         ("relations of points and lines", _matrices),
         ("distances", _distances),
         ("distances on the ellipsoid", _geodesics),
-        ("convex hulls", _hulls),
-        ("live members of composites", _members),
         ("copies of geometries", _copies),
-        ("trees and vocabularies", _structures),
-        ("words of texts", _words),
-        ("names", _names),
-        ("matching", _match),
     ]
 
 
@@ -107,6 +135,8 @@ def _distances() -> None:
     within_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
     same_place(g, 0, g, 0, 1.0)
     distance(g, 0, g, 0, scratch(1))
+    all_within(g, 0, g, 0, 1.0)
+    farthest(g, 0, g, 0)
     centroid(g, 0)
 
 
@@ -116,6 +146,8 @@ def _geodesics() -> None:
     within_wgs84_pairs(g, g, rows, rows, np.ones(1), scratch(1), out)
     same_place_wgs84(g, 0, g, 0, 1.0)
     distance_wgs84(g, 0, g, 0, 0.0, 1.0, scratch(1))
+    all_within_wgs84(g, 0, g, 0, 1.0, scratch(1))
+    farthest_wgs84(g, 0, g, 0, 0.0, 1.0, scratch(1))
     geodesic(0.0, 0.0, 1.0, 1.0)
 
 
@@ -150,6 +182,12 @@ def _members() -> None:
     members.pack_corners(held, x.copy(), y.copy())
     members.evict(held, 1, 1)
     members.drop_item(held, members.put_item(held, x[:1], y[:1], 0, 0, 0))
+    cast = partners.CastArrays(
+        np.zeros(1, partners.PLAN), np.zeros(1, partners.TEST), rows, rows.copy()
+    )
+    found = np.empty((1, partners.FIELDS), np.int64)
+    item, _, _, _ = partners.arrive(held, handle(cast), x[:1], y[:1], 0, 0, 1, 1, found)
+    partners.play(held, handle(cast), item, 1, found)
 
 
 def _copies() -> None:
@@ -297,9 +335,13 @@ def _match() -> None:
     match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
     match_one(desk, *point, item_start, text, 0, 0)
     shapes, _ = growing.laid_out(*point)
-    start = np.zeros(1, np.int64)
-    given = growing.Given(
-        np.zeros(growing.SIZES, np.int64), np.array([0, 1, 1, 0, 1, 0]), np.empty(0, CHECK), start,
-        start, start[:0], start, text,
+    # No check, filter, set, key or shape: just the starts.
+    counts = np.array([0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 0])
+    given = handle(
+        growing.Given(
+            np.zeros(growing.SIZES, np.int64), counts, np.empty(0, CHECK),
+            np.zeros(5, np.int64), text, np.empty((0, 2)),
+        )
     )  # fmt: skip
-    growing.append(segment, handle(given), shapes, 0, np.uint32(0))
+    growing.append(segment, given, shapes, 0, np.uint32(0))
+    growing.append_plain(segment, given, 0, np.uint32(0))

@@ -18,15 +18,12 @@ _KEY_BYTES = 4 * KEY_NUMBERS
 
 
 @kernel
-def words_with_strings(posts, events, string_id, item_id):
-    """Of each string column and item, and then event: the word for its string and it; or -1.
+def words_with_strings(posts, events, string_id, item_id, found):
+    """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
     """
     items, count = item_id.shape[0], string_id.shape[1]
-    found = np.empty((posts.string_columns.shape[0], items + count), np.int64)
-    if found.shape[0] == 0:
-        return found
     plain = posts.token_lists.shape[0] - 2 - (posts.string_words.start.shape[0] - 1)
     keys = np.zeros((items + count) * KEY_NUMBERS, np.uint32)
     start, stop = np.empty(items + count, np.int64), np.empty(items + count, np.int64)
@@ -48,7 +45,6 @@ def words_with_strings(posts, events, string_id, item_id):
         for k in range(items + count):
             if found[s, k] >= 0:
                 found[s, k] += plain
-    return found
 
 
 @kernel

@@ -62,12 +62,15 @@ class Spatial(Enum):
 
 
 class Near(Enum):
-    """Distances of two geometries: at most, more than, less than; of their centroids: less than."""
+    """Distances of two geometries: at most, more than, less than; of their centroids: less than;
+    of their farthest points: at most.
+    """
 
     S_DWITHIN = "s_dwithin"
     S_BEYOND = "s_beyond"
     S_SAMEPLACE = "s_sameplace"
     S_CLOSER = "s_closer"
+    S_ALLWITHIN = "s_allwithin"
 
 
 class Temporal(Enum):

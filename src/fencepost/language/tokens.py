@@ -22,21 +22,27 @@ _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
 # from every quote within; then it is the last token.
+_STRING = r"'(?:[^']++|'')*+'"
 _ANY = (
     r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
     rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
     r"|<>|<=|>=|[=<>+\-*/%^(),]"
-    r"|'(?:[^']++|'')*+'"
+    rf"|{_STRING}"
     r'|"(?:[^"]++|"")*+"'
     r"""|(?s:['"].*+)"""
 )
 # Points as they are mostly written: of numbers with so few digits that they are finite.
-_NUMBER = r"[+-]?(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?|\.[0-9]{1,20}+)"
+_SHORT = r"(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?|\.[0-9]{1,20}+)"
+_NUMBER = rf"[+-]?{_SHORT}"
 _POINT = rf"\s*+{_NUMBER}\s++{_NUMBER}\s*+"
 _POINTS = rf"\({_POINT}(?:,{_POINT})*+\)"
 
 _TOKEN = re.compile(f"({_ANY})")
 _TOKEN_OR_POINTS = re.compile(f"({_POINTS}|{_ANY})")
+_LITERAL = re.compile(
+    rf"((?=['(0-9.])(?:{_POINTS}|(?<![{_NAME_PART}]){_SHORT}(?:[eE][+-]?[0-9]{{1,3}}+)?|{_STRING}))"
+)
+_FIRST_OF_NUMBER = str.maketrans(dict.fromkeys("123456789.", "0"))
 
 _ADVICE = {
     "'": "this string is not closed; end it with ', and write '' for a quote within it",
@@ -106,6 +112,18 @@ def tokens_of(text: str, with_points: bool = True) -> Tokens:
     if len(texts) > 1 and _is_open(texts[-2]):
         raise _unexpected(text, tokens.start(len(texts) - 2))
     return tokens
+
+
+def split_literals(text: str) -> tuple[tuple[str, ...], list[str]]:
+    """What a text has between its literals, then what kinds these are; and the literals.
+
+    Literals are the numbers of few digits, the strings, and the points in brackets. In a text with
+    quoted names, or with numbers of many digits, what is found need not be its tokens: compare.
+    """
+    pieces = _LITERAL.split(text)
+    literals = pieces[1::2]
+    kinds = "".join([written[0] for written in literals]).translate(_FIRST_OF_NUMBER)
+    return (*pieces[::2], kinds), literals
 
 
 def _is_open(written: str) -> bool:

@@ -6,8 +6,7 @@ import datetime as dt
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,14 @@ from fencepost.errors import ModelError
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment
 from fencepost.kernels.handles import followed_by, listed
 from fencepost.language import ast
+from fencepost.language.parse import parse
 from fencepost.language.render import render_json
 from fencepost.match.strings import Strings
+from fencepost.model.space import Space
 from fencepost.model.times import instant_of, parse_instant
 from fencepost.plan.checks import Filter
+from fencepost.plan.forms import Filled
+from fencepost.plan.normal import filters
 
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
 
@@ -36,15 +39,21 @@ def as_text(expression: Expression) -> str | None:
     return json.dumps(render_json(expression))
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A subscription as it was given, and its filters."""
+class Subscription(NamedTuple):
+    """A subscription as it was given, and what it asks."""
 
     id: str
     expression: Expression
     subscriber: str
     expires: int
-    filters: tuple[Filter, ...]
+    asked: tuple[Filter, ...] | Filled
+
+    def filters(self, space: Space) -> tuple[Filter, ...]:
+        """The filters of which one must hold, of a matcher of some space."""
+        if isinstance(self.asked, Filled):
+            assert isinstance(self.expression, str)
+            return tuple(filters(parse(self.expression, space), space))
+        return self.asked
 
 
 class RowStrings(Protocol):
@@ -236,18 +245,29 @@ class Snapshot(tuple[Shelf, ...]):
         """Shelves at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, shelves)
         made.version = version
-        made.names = ()
         made._ranked = None
-        made._handles = None
         if before is not None and before._same_handles(made):
             made._handles = before._handles
+            made.names = before.names
+        else:
+            made._handles = None
+            made.names = ()
+        return made
+
+    def at(self, version: int) -> Snapshot:
+        """The same shelves at a later version, of which something was removed."""
+        made: Snapshot = tuple.__new__(Snapshot, self)
+        made.version = version
+        made.names = self.names
+        made._handles = self._handles
+        made._ranked = self._ranked
         return made
 
     def _same_handles(self, others: Snapshot) -> bool:
-        return len(self) == len(others) and all(
-            one is other or one.handle is other.handle
-            for one, other in zip(self, others, strict=True)
-        )
+        """Whether all shelves are the same, or the last ones are the same but for their length."""
+        if len(self) != len(others) or self[:-1] != others[:-1]:
+            return False
+        return not self or self[-1] is others[-1] or self[-1].handle is others[-1].handle
 
     def with_names(self) -> tuple[Callable[[int], str], ...]:
         """The functions from the rows of each shelf to their ids."""

@@ -86,8 +86,10 @@ class EventsTable:
         own = self._numbers[subscription] = []
         for terms, places in _entries_of(filters):
             number = self._free.pop() if self._free else len(self._entries)
-            asked, rest, alternatives = _compiled(terms, places, self._slots)
-            self._entries[number] = _Entry(subscription, rest, Verified(rest), alternatives)
+            asked, rest, places = _compiled(terms, places, self._slots)
+            alternatives = tuple(Verified((place,)) for place in places)
+            circle = _circle(places)
+            self._entries[number] = _Entry(subscription, rest, Verified(rest), alternatives, circle)
             self.index.add(number, asked)
             own.append(number)
 
@@ -113,6 +115,8 @@ class EventsTable:
                     holding[entry.rest] = entry.verify(event)
                 if not holding[entry.rest]:
                     continue
+            if sure and entry.circle is not None:
+                sure = _is_point(event, entry.circle)
             if sure or any(place(event) for place in entry.places):
                 found.add(entry.subscription)
         return found
@@ -148,6 +152,7 @@ class _Entry(NamedTuple):
     rest: Filter  # whatever the versions do not know
     verify: Verified  # the same
     places: tuple[Verified, ...]  # the operator, where it is not sure: one of these
+    circle: str | None  # the attribute that must be all in it: sure of points only
 
 
 # -------------------------------------------------------------------------------- subscriptions
@@ -191,8 +196,8 @@ def _on_boundary(term: Term) -> Term | None:
 
 def _compiled(
     terms: Filter, places: tuple[Term, ...], slots: _Slots
-) -> tuple[Asked, Filter, tuple[Verified, ...]]:
-    """What an index gets, what is left of the terms, and how the operator is verified."""
+) -> tuple[Asked, Filter, tuple[Term, ...]]:
+    """What an index gets, what is left of the terms, and the operator's: one of them holds."""
     rest = list(terms)
     region = Region()
     if places:
@@ -209,7 +214,22 @@ def _compiled(
     predicates = {term: slots.predicate(term) for term in rest}
     known = frozenset(one for one in predicates.values() if one is not None)
     left = tuple(term for term, one in predicates.items() if one is None)
-    return Asked(known, region), left, tuple(Verified((place,)) for place in places)
+    return Asked(known, region), left, places
+
+
+def _circle(places: tuple[Term, ...]) -> str | None:
+    """The attribute of which an operator asks for more than its nearest point."""
+    for term in places:
+        check = term.check
+        if isinstance(check, NearCheck) and check.function is Near.S_ALLWITHIN:
+            assert isinstance(check.column.source, Property)
+            return check.column.source.name
+    return None
+
+
+def _is_point(event: EventValues, attribute: str) -> bool:
+    shape = event.shapes(attribute)
+    return shape is not None and len(shape.arrays.x) == 1
 
 
 def _rank(term: Term) -> int | None:
@@ -224,6 +244,8 @@ def _rank(term: Term) -> int | None:
         return 0 if convex and not term.negated else None
     if _asks_for_near(check, term.negated):
         return 0
+    if check.function is Near.S_ALLWITHIN:
+        return None
     return 2 if convex and (check.function is not Near.S_CLOSER or check.distance > 0) else None
 
 
@@ -247,6 +269,7 @@ def _operator(term: Term, slots: _Slots) -> Region:
         return Region(FARTHER, slot, corners, check.distance)
     # What is in contact is not less than 0 apart, which `NEARER` does not tell from at most 0.
     exact = convex and (check.function is not Near.S_CLOSER or check.distance > 0)
+    exact = exact and (check.function is not Near.S_ALLWITHIN or len(corners) == 1)
     return Region(NEARER, slot, corners, check.distance, exact)
 
 

@@ -6,7 +6,8 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ from fencepost.model.tokens import Tokeniser
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
+from fencepost.plan.forms import Filled, filled, unusable
 from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
 
@@ -64,6 +66,7 @@ INDEXES = (
 )
 EVERYWHERE = ("auto", "reference")  # the indexes for any space
 DeadLetters = list[tuple[int, str]]
+_AT_ONCE = 10_000  # rows whose geometries are looked at together
 
 
 class Matcher:
@@ -231,30 +234,45 @@ class Matcher:
         int
             How many were added.
         """
-        good: dict[str, tuple[int, Subscription]] = {}
+        good: dict[str, Subscription] = {}
+        numbers: list[int] = []  # the row of each
         bad: DeadLetters = []
-        for number, row in _rows(table, bad):
-            try:
-                subscription = self.compiled(
-                    row.get("id"), row.get("expression"), row.get("subscriber"), row.get("expires")
-                )
-                if subscription.id in good:
-                    raise ModelError(f"the id {subscription.id!r:.60} is in the table twice")
-            except FencepostError as error:
-                bad.append((number, str(error)))
+        for number, subscription in self._compiled_rows(_rows(table, bad), bad):
+            if subscription.id in good:
+                bad.append((number, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
-                good[subscription.id] = number, subscription
+                good[subscription.id] = subscription
+                numbers.append(number)
         with self._shelves.lock:
-            for id, (number, _) in list(good.items()):
-                if not replace and id in self._shelves:
-                    bad.append((number, in_use(id)))
+            if not replace:
+                taken = self._shelves.taken(list(good))
+                bad += [(n, in_use(id)) for n, id in zip(numbers, good, strict=True) if id in taken]
+                for id in taken:
                     del good[id]
             if bad and dead_letters is None:
                 raise ModelError(_all_reasons(sorted(bad)))
-            self.add([subscription for _, subscription in good.values()], replace)
+            self.add([*good.values()], replace)
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
+
+    def _compiled_rows(
+        self, rows: Iterable[tuple[int, Mapping[str, object]]], bad: DeadLetters
+    ) -> Iterator[tuple[int, Subscription]]:
+        """The subscriptions of numbered rows, in order; those that cannot be used are bad.
+
+        The geometries of texts of known forms are looked at all at once.
+        """
+        while some := list(islice(rows, _AT_ONCE)):
+            quick = [self._filled(row.get("expression")) for _, row in some]
+            wrong = unusable(quick)
+            for k, (number, row) in enumerate(some):
+                try:
+                    own = row.get("id"), row.get("expression"), row.get("subscriber")
+                    asked = None if k in wrong else quick[k]
+                    yield number, self._subscription(*own, row.get("expires"), asked)
+                except FencepostError as error:
+                    bad.append((number, str(error)))
 
     def subscribe_columns(
         self,
@@ -298,9 +316,9 @@ class Matcher:
             compiled = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals, tell
             )
-            taken = self._shelves.first_taken(compiled.ids)
-            if taken is not None:
-                raise ModelError(in_use(taken))
+            taken = self._shelves.taken(compiled.ids)
+            if taken:
+                raise ModelError(in_use(min(taken)))
             shelf = compiled.shelf(self._shelves.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
@@ -350,12 +368,15 @@ class Matcher:
         """Add subscriptions that `compiled` gave: all of them, or none."""
         with self._shelves.lock:
             self._shelves.add(subscriptions, replace)
-            self._changed((one.id, one.filters) for one in subscriptions)
+            space = self._columns.space
+            self._changed((one.id, one.filters(space)) for one in subscriptions)
 
     def _changed(self, changes: Changes) -> None:
+        if not self._followers:
+            self._engine.changed(changes)
+            return
         followers = [own for own in (one() for one in self._followers) if own is not None]
-        if followers:
-            changes = list(changes)
+        changes = list(changes)
         self._engine.changed(changes)
         for follow in followers:
             follow([id for id, _ in changes])
@@ -367,12 +388,31 @@ class Matcher:
 
         It may be made in any thread, whatever others do.
         """
+        asked = self._filled(expression)
+        if asked is not None and not asked.is_usable():
+            asked = None
+        return self._subscription(id, expression, subscriber, expires, asked)
+
+    def _filled(self, expression: object) -> Filled | None:
+        """What a text of a known form asks, but for its geometries, which may be bad."""
+        return filled(expression, self._columns.space) if isinstance(expression, str) else None
+
+    def _subscription(
+        self,
+        id: object,
+        expression: object,
+        subscriber: object,
+        expires: object,
+        asked: Filled | None,
+    ) -> Subscription:
         name = checked_id(id)
         owner = name if subscriber is None else checked_id(subscriber, "subscriber")
         if not isinstance(expression, str | Mapping | Condition):
             raise ModelError(
                 f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
             )
+        if isinstance(expression, str) and asked is not None:
+            return Subscription(name, expression, owner, expiry(expires), asked)
         condition = parse(expression, self._columns.space)
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
         return Subscription(name, text, owner, expiry(expires), self._filters(condition))
@@ -592,7 +632,7 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def _rows(table: object, bad: DeadLetters) -> Iterable[tuple[int, Mapping[str, object]]]:
+def _rows(table: object, bad: DeadLetters) -> Iterator[tuple[int, Mapping[str, object]]]:
     """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
     try:
         if isinstance(table, (pa.Table, pa.RecordBatch)):

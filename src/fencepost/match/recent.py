@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
-from fencepost.index.delta import Delta
+from fencepost.index.delta import FIRST_ROOM, Delta
 from fencepost.index.segment import Segment
 from fencepost.match.catalogue import Expression, Shelf, Subscription, names_table
 
@@ -48,9 +48,9 @@ class Recent:
     ids, subscribers : strings by row
     """
 
-    def __init__(self, columns: Columns, serial: int) -> None:
+    def __init__(self, columns: Columns, serial: int, room: int = FIRST_ROOM) -> None:
         self.serial = serial
-        self.delta = Delta(columns)
+        self.delta = Delta(columns, room)
         self.subscriptions: list[Subscription] = []
         self._rows: dict[str, int] = {}
         self.ids = _Strings(self.subscriptions, self._rows, "id")
@@ -61,7 +61,7 @@ class Recent:
 
     def add(self, subscriptions: Collection[Subscription], version: int) -> None:
         """Add some, from a version on; their ids are not in use, or of rows that are gone then."""
-        self.delta.add(((one.filters, one.expires) for one in subscriptions), version)
+        self.delta.add([(one.asked, one.expires) for one in subscriptions], version)
         for one in subscriptions:
             self._rows[one.id] = len(self.subscriptions)
             self.subscriptions.append(one)

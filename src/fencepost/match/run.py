@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
 from fencepost.index.table import near_of_check
 from fencepost.kernels import matching
+from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
 from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
@@ -27,7 +29,7 @@ Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 _FIRST_NUMBERS = 1_024  # of the answer to one event
 _TIMED = 64  # one event in so many, where they come one at a time
-_CALLS: dict[int, Any] = {2: match_point, 4: match_words, 7: match_one}  # by what an event has
+_PLAIN: dict[int, Any] = {2: match_point, 4: match_words}  # by how much there is of an event
 
 
 class _Room(NamedTuple):
@@ -45,27 +47,42 @@ class _Desk:
         self.layout = layout
         self.turn = 0
         self._room = room
+        self._shelves: Snapshot | None = None
+        self._version = 0
         self._segments: Any = None
         self._events: EventArrays | None = None
         self._handle: Any = None
+        self._calls: dict[int, Callable[..., int]] = {7: match_one}
         self.answer = np.empty(_FIRST_NUMBERS, np.uint32)
         self.numbers = self.answer.data
 
-    def match(self, segments: Any, version: int, event: OneEvent, now: int) -> int:
+    def match(self, shelves: Snapshot, event: OneEvent, now: int) -> int:
         """How many numbers of the answer tell what the event finds that the layout wrote.
 
         See `match_point`; 0 where the event must go the way of many.
         """
-        if segments is not self._segments or self.layout.events is not self._events:
-            self._segments, self._events = segments, self.layout.events
-            self._make()
-        count: int = _CALLS[len(event)](self._handle, *event, now, version)
+        if shelves is not self._shelves or self.layout.events is not self._events:
+            self._turn_to(shelves)
+        call = self._calls.get(len(event)) or self._call_for(event, now)
+        count = call(self._handle, *event, now, self._version)
         if count < 0:
             self.answer = np.empty(-2 * count, np.uint32)
             self.numbers = self.answer.data
             self._make()
-            count = _CALLS[len(event)](self._handle, *event, now, version)
+            count = call(self._handle, *event, now, self._version)
         return count
+
+    def _turn_to(self, shelves: Snapshot) -> None:
+        self._shelves, self._version = shelves, shelves.version
+        if shelves.handles is not self._segments or self.layout.events is not self._events:
+            self._segments, self._events = shelves.handles, self.layout.events
+            self._make()
+
+    def _call_for(self, event: OneEvent, now: int) -> Callable[..., int]:
+        """What all events of one sort are given to: what they have is always of the same types."""
+        size = len(event)
+        self._calls[size] = entry(_PLAIN[size], self._handle, *event, now, self._version)
+        return self._calls[size]
 
     def _make(self) -> None:
         stops = np.empty((len(self._segments), 1), np.int64)
@@ -73,6 +90,17 @@ class _Desk:
         self._handle = handle(
             Desk(self._segments, self._room.handle, events, stops, self.answer, *limits)
         )
+
+
+Kept = TypeVar("Kept")
+
+
+def _taken(kept: list[Kept]) -> Kept | None:
+    """One of them, which other threads may take at the same moment; None if there is none."""
+    try:
+        return kept.pop()
+    except IndexError:
+        return None
 
 
 class Runner:
@@ -109,7 +137,7 @@ class Runner:
         if not shelves:
             return []
         begin = perf_counter_ns()
-        room = self._idle.pop() if self._idle else self._new_room()
+        room = _taken(self._idle) or self._new_room()
         rows, stops, uncertain = match_events(
             shelves.handles, events, room.handle, now, np.uint32(shelves.version)
         )
@@ -156,7 +184,7 @@ class Runner:
     ) -> tuple[_Desk, int]:
         """A desk that nobody else has until it is put back, and how many numbers are on it."""
         size = columns.size  # before the columns are looked at: they may grow meanwhile
-        desk = self._desks.pop() if self._desks else None
+        desk = _taken(self._desks)
         if desk is None or desk.size != size:
             desk = _Desk(size, EventLayout(columns), self._new_room())
         desk.turn += 1
@@ -164,13 +192,13 @@ class Runner:
             given = desk.layout.write(event)
             if given is None:
                 return desk, 0
-            return desk, desk.match(shelves.handles, shelves.version, given, now)
+            return desk, desk.match(shelves, given, now)
         begin = perf_counter_ns()
         given = desk.layout.write(event)
         laid_out = perf_counter_ns()
         count = 0
         if given is not None:
-            count = desk.match(shelves.handles, shelves.version, given, now)
+            count = desk.match(shelves, given, now)
         self.spend(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
         return desk, count
 

@@ -5,15 +5,17 @@ shelves, and a version. A row that is removed says from which version on, so tha
 older snapshot sees all of it as it was; what belongs together (a subscription replaced) happens in
 one version.
 
-New subscriptions go through `Recent`. Once there are a thousand, whoever added the last makes a
+New subscriptions go through `Recent`. Once there are some hundreds, whoever added the last makes a
 segment of them, which takes some milliseconds; a thread beside would have to ask for Python's lock
-at every step, and fell behind. Segments of like size are merged on one. While it merges, others
-read and write; what they removed meanwhile is removed from the merged one before it takes the place
-of the old ones.
+at every step, and fell behind. Segments are merged on one, those of like size. While it merges,
+others read and write; what they removed meanwhile is removed from the merged one before it takes
+the place of the old ones.
 
-Every segment costs each event a look. So once nothing has changed for a second, merging goes on
-until each segment is a few times as large as all that came after it: what was loaded in parts and
-then stays is one segment.
+Every segment costs each event a look. So while events go by, what came last is filed together with
+the segment before it, if that is small; and the thread beside merges what is no longer small with
+the one before that, unless it is much larger. Who loads subscriptions before there are events is
+spared that. Once nothing has changed for a second, merging goes on until each segment is a few
+times as large as all that came after it: what was loaded in parts and then stays is one segment.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +33,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
+from fencepost.index.delta import FIRST_ROOM
 from fencepost.index.merge import merge
 from fencepost.index.seen import NOTHING_SEEN, Sample, Seen
 from fencepost.index.segment import NEVER_GONE, build
@@ -45,11 +48,17 @@ from fencepost.match.catalogue import (
 )
 from fencepost.match.recent import Recent, RecentShelf
 
-RECENT = 1024  # so many subscriptions are looked at one by one
+RECENT = 512  # so many subscriptions are looked at one by one
+SMALL = 16 * RECENT  # up to so many, what is filed becomes one with what was filed before it
+_MIDDLE = 16 * SMALL  # up to so many, a segment takes in the small ones that follow it
+_TOO_LARGE = 8  # one of so many times their size and more does not
+_QUIET = 16  # after something was filed so often without an event, it is being loaded
+_LEAST = 2 * RECENT  # all with fewer are of like size
 _ALIKE_BITS = 2
 _ALIKE = 2**_ALIKE_BITS  # so many segments of like size are merged
 LAST_VERSION = int(NEVER_GONE) - 1
 _MUCH_LARGER = 4  # at rest, a segment of so many times the size of all after it stays as it is
+_LARGER_WHERE_ASKED = 32  # the same where somebody waits for it, and expects to match faster after
 _REST_S = 1.0  # without a change
 _MOST_UNMERGED = 64  # with more segments, whoever adds another waits for a merge
 _MANY = 64  # so many subscriptions at once are worth a segment
@@ -66,12 +75,17 @@ class Shelves:
         self._clock = clock
         self.seen = Seen()  # for the planner
         self.most_recent = RECENT
+        self.most_small = SMALL
         self._filed: list[Shelf] = []
         self._recent = Recent(columns, 1)
         self._serial = 1
         self._snapshot = Snapshot((), 0)
         self._merged = threading.Condition(self.lock)
         self._merger: threading.Thread | None = None
+        self._merging: list[Shelf] = []  # by that thread
+        self._failure: BaseException | None = None  # of the last that it did, if it died of that
+        self._moment = self.seen.moment  # when something was filed last
+        self._filed_in_quiet = _QUIET  # how often, since an event went by
         self._anew = False
         self._settling = 0  # how many wait for what is done at rest
         _all.add(self)
@@ -90,7 +104,7 @@ class Shelves:
         """Add a shelf of subscriptions whose ids are not in use."""
         with self.lock:
             self._file_recent()
-            self._filed.append(self._numbered(shelf))
+            self._file(shelf)
             self._publish(self._snapshot.version)
             self._merge_beside()
 
@@ -98,26 +112,22 @@ class Shelves:
         """Add subscriptions; with `replace` in place of those with the same ids."""
         with self.lock:
             given = {one.id: one for one in subscriptions}
-            places = []
-            for id in given:
-                place = self._place(id)
-                if place is None:
-                    continue
-                if not replace and self._is_there(*place):
-                    raise ModelError(in_use(id))
-                places.append(place)
+            places = self._places(given)
+            if not replace:
+                for shelf, row in places:
+                    if self._is_there(shelf, row):
+                        raise ModelError(in_use(shelf.ids[row]))
             version = self._next_version()
-            filed = len(given) > _MANY
-            if filed:
-                self._file_recent()
-                self._filed.append(self._numbered(self._filed_at_once(list(given.values()))))
-            else:
+            made = self._filed_at_once(list(given.values())) if len(given) > _MANY else None
+            if made is None:
                 self._recent.add(given.values(), version)
             for shelf, row in places:
                 shelf.remove(row, version)
-            if len(self._recent) >= self.most_recent:
-                filed = True
+            filed = made is not None or len(self._recent) >= self.most_recent
+            if filed:
                 self._file_recent()
+            if made is not None:
+                self._file(made)
             self._publish(version)
             if filed:
                 self._merge_beside()
@@ -134,7 +144,7 @@ class Shelves:
             was_there = self._is_there(shelf, row)
             version = self._next_version()
             shelf.remove(row, version)
-            self._publish(version)
+            self._snapshot = self._snapshot.at(version)
             return was_there
 
     def find(self, id: object) -> tuple[Shelf, int]:
@@ -145,14 +155,11 @@ class Shelves:
                 raise ModelError(f"there is no subscription {id!r:.60}")
             return place
 
-    def first_taken(self, ids: pa.Array) -> str | None:
-        """One of these ids that is in use, if any is."""
-        for shelf in self.snapshot():
-            known = pc.is_in(ids, value_set=pa.array(shelf.column("id")).cast(ids.type))
-            for id in ids.filter(known).to_pylist():
-                if id in self:
-                    return str(id)
-        return None
+    def taken(self, ids: Collection[str] | pa.Array) -> set[str]:
+        """Those of some ids that are in use."""
+        with self.lock:
+            places = self._places(ids)
+            return {shelf.ids[row] for shelf, row in places if self._is_there(shelf, row)}
 
     def __contains__(self, id: str) -> bool:
         with self.lock:
@@ -174,12 +181,15 @@ class Shelves:
             self._file_recent()
             self._publish(self._snapshot.version)
             self._settling += 1
+            self._failure = None
             self._merge_beside()
             merger = self._merger
         if merger is not None:
             merger.join()
         with self.lock:
             self._settling -= 1
+            if self._failure is not None:
+                raise self._failure
 
     def plan_anew(self) -> None:
         """Build all segments again, as one, for events like those that were seen."""
@@ -203,6 +213,21 @@ class Shelves:
                 return shelf, row
         return None
 
+    def _places(self, ids: Collection[str] | pa.Array) -> list[tuple[Shelf, int]]:
+        """The shelves and rows of those of some ids that are there and not removed."""
+        if isinstance(ids, pa.Array):
+            wanted = ids
+        elif len(ids) <= _MANY:
+            return [place for place in map(self._place, ids) if place is not None]
+        else:
+            wanted = pa.array(list(ids), pa.string())
+        places: list[tuple[Shelf, int]] = []
+        for shelf in self._snapshot:
+            found = pc.is_in(shelf.column("id").cast(wanted.type), value_set=wanted)
+            rows = np.flatnonzero(found.to_numpy())
+            places += ((shelf, row) for row in rows[shelf.gone[rows] == NEVER_GONE].tolist())
+        return places
+
     def _next_version(self) -> int:
         """The version of the next change; after the last number that there is, they begin anew.
 
@@ -221,7 +246,7 @@ class Shelves:
     def _filed_at_once(self, subscriptions: list[Subscription]) -> Shelf:
         table = FilterTable(self.columns)
         for number, subscription in enumerate(subscriptions):
-            table.add(number, subscription.filters)
+            table.add(number, subscription.asked)
         expires = np.array([s.expires for s in subscriptions], np.int64)
         segment = build(table.arrays(), expires, sample=self.seen.sample())
         return FiledShelf(segment, names_table(subscriptions))
@@ -230,14 +255,32 @@ class Shelves:
         """Let what came last be a shelf like the others."""
         if not len(self._recent):
             return
+        given = RecentShelf(self._recent)
         # What is expired can still be asked about.
-        gone = self._recent.delta.gone[: len(self._recent)]
-        kept = np.flatnonzero(gone == NEVER_GONE).tolist()
-        if kept:
-            given = self._recent.subscriptions
-            self._filed.append(self._numbered(self._filed_at_once([given[row] for row in kept])))
+        kept = np.flatnonzero(given.gone == NEVER_GONE)
+        if len(kept) and self._recent.delta.may_be_posted:
+            subscriptions = self._recent.subscriptions
+            self._file(self._filed_at_once([subscriptions[row] for row in kept.tolist()]))
+        elif len(kept):
+            self._file(given, kept)
         self._serial += 1
-        self._recent = Recent(self.columns, self._serial)
+        room = max(FIRST_ROOM, min(self._recent.delta.room, 2 * RECENT))
+        self._recent = Recent(self.columns, self._serial, room)
+
+    def _file(self, shelf: Shelf, kept: Rows | None = None) -> None:
+        """Put a shelf, or some rows of it, behind the others; or in one with a small one there."""
+        parts, rows = [shelf], [np.arange(len(shelf)) if kept is None else kept]
+        moment, self._moment = self._moment, self.seen.moment
+        self._filed_in_quiet = self._filed_in_quiet + 1 if moment == self._moment else 0
+        last = self._filed[-1] if self._filed and self._filed_in_quiet < _QUIET else None
+        small = last is not None and len(last) + len(shelf) <= self.most_small
+        if last is not None and small and last not in self._merging:
+            self._filed.pop()
+            parts.insert(0, last)
+            rows.insert(0, last.living(self._clock(), LAST_VERSION))
+        if kept is not None or len(parts) > 1:
+            shelf = merged(parts, rows, self.seen.sample())
+        self._filed.append(self._numbered(shelf))
 
     # Merging
 
@@ -262,24 +305,47 @@ class Shelves:
                 if len(chosen) == len(self._filed):
                     self._anew = False
                 version = self._snapshot.version
-            merged, taken = self._merge(chosen, version)
+                self._merging = chosen
+            try:
+                merged, taken = self._merge(chosen, version)
+            except BaseException as error:  # all stays as it was; who waits for it is told
+                with self.lock:
+                    self._failure, self._merging = error, []
+                raise
             with self.lock:
                 self._take_place(chosen, merged, taken)
+                self._merging = []
                 self._merged.notify_all()
 
     def _run_to_merge(self) -> list[Shelf] | None:
         """Neighbouring shelves to be merged, newest last; or one alone that is worth it."""
-        run: list[Shelf] = []
         for shelf in reversed(self._filed):
             if 2 * shelf.segment.gone_count > len(shelf):
                 return [shelf]
+        if self._anew and self._filed:
+            return list(self._filed)
+        return self._small_run() or self._run_of_alike()
+
+    def _small_run(self) -> list[Shelf] | None:
+        """While events go by: the newest small shelf that takes in no more, and those before it."""
+        run: list[Shelf] = []
+        size = 0
+        for shelf in reversed(self._filed[:-1]) if self._filed_in_quiet < _QUIET else ():
+            if len(shelf) > (max(_MIDDLE, _TOO_LARGE * size) if run else self.most_small):
+                break
+            run.append(shelf)
+            size += len(shelf)
+        return run[::-1] if len(run) > 1 else None
+
+    def _run_of_alike(self) -> list[Shelf] | None:
+        """The newest shelves of like size, if they are enough."""
+        run: list[Shelf] = []
+        for shelf in reversed(self._filed):
             if len(run) < _ALIKE:
                 if run and _size_class(shelf) > max(map(_size_class, run)):
                     run = [shelf]  # too few of the smaller ones
                 else:
                     run.append(shelf)
-        if self._anew and self._filed:
-            return list(self._filed)
         return run[::-1] if len(run) >= _ALIKE else None
 
     def _awaited_run(self) -> list[Shelf] | None:
@@ -296,15 +362,16 @@ class Shelves:
         return None
 
     def _run_at_rest(self) -> list[Shelf] | None:
-        """The newest shelves of which none is much larger than all after it, if several."""
-        run: list[Shelf] = []
+        """The shelves from the first on that is not much larger than all after it, if any is so."""
+        run: list[Shelf] | None = None
         size = 0
-        for shelf in reversed(self._filed):
-            if run and len(shelf) > _MUCH_LARGER * size:
-                break
-            run.append(shelf)
-            size += len(shelf)
-        return run[::-1] if len(run) > 1 else None
+        times = _LARGER_WHERE_ASKED if self._settling else _MUCH_LARGER
+        for number in reversed(range(len(self._filed))):
+            own = len(self._filed[number])
+            if size and own <= times * size:
+                run = self._filed[number:]
+            size += own
+        return run
 
     def _merge(self, shelves: list[Shelf], version: int) -> tuple[Shelf, list[Rows]]:
         """One shelf of what is living on some at a version, and which rows that is."""
@@ -333,7 +400,7 @@ def merged(shelves: Sequence[Shelf], rows: Sequence[Rows], sample: Sample = NOTH
 
 def _size_class(shelf: Shelf) -> int:
     living = len(shelf) - shelf.segment.gone_count
-    return max(living // RECENT, 1).bit_length() // _ALIKE_BITS
+    return max(living // _LEAST, 1).bit_length() // _ALIKE_BITS
 
 
 _all: weakref.WeakSet[Shelves] = weakref.WeakSet()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,9 @@ from fencepost.model.geometry_geojson import read_mapping
 from fencepost.model.geometry_shapely import plain_shapely, wkb_geometry, wkt_geometry
 from fencepost.model.raw_shapes import POINTS, Plain
 
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+_WKT_POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.ASCII).fullmatch
+_WKB_POINT = struct.Struct("<BIdd")  # the order of bytes, 1 of a point, x, y
 _ONE_POINT = np.array((0, 1))
 _DIMENSIONS = tuple(np.array((dimension,), np.int8) for dimension in range(3))
 _NOTHING = (
@@ -24,12 +29,24 @@ _NOTHING = (
 
 
 def point_of(value: object) -> tuple[float, float] | None:
-    """The coordinates of a point whose form is the plainest; None of all else, points too."""
+    """The coordinates of a point whose form is the plainest; None of all else, points too.
+
+    They need not be finite.
+    """
     if type(value) is dict:
         coordinates = value.get("coordinates")
         if type(coordinates) is list and len(coordinates) == 2 and value.get("type") == "Point":
             x, y = coordinates
             if type(x) is type(y) is float:
+                return x, y
+    elif type(value) is str:
+        written = _WKT_POINT(value)
+        if written is not None:
+            return float(written[1]), float(written[2])
+    elif type(value) is bytes:
+        if len(value) == _WKB_POINT.size:
+            order, kind, x, y = _WKB_POINT.unpack(value)
+            if order == kind == 1:
                 return x, y
     elif isinstance(value, shapely.Point) and not value.is_empty:
         return value.x, value.y

@@ -42,6 +42,8 @@ _ATTOSECONDS |= {
 }
 _MONTHS = {"M": 1, "Y": 12}
 _NANOSECOND = 10**9  # in attoseconds
+_NANOSECONDS = np.dtype("M8[ns]")
+_NAT = -(2**63)
 
 
 def parse_instant(text: str) -> tuple[int, bool] | None:
@@ -58,6 +60,11 @@ def parse_instant(text: str) -> tuple[int, bool] | None:
         None where the text is no time of that form: also for a leap second (``:60``), for
         24:00, and for a fraction that is finer than a nanosecond.
     """
+    if len(text) == 20 and text[4::3] == "--T::Z":  # as most are, and read at once
+        try:
+            return _instant_of_datetime(datetime.fromisoformat(text[:19])), False
+        except ValueError:
+            return None
     match = _FORM.fullmatch(text)
     if match is None:
         return None
@@ -122,7 +129,7 @@ def instant_of(value: object) -> int | None:
         return _instant_of_numpy(value)
     if isinstance(value, datetime):
         if hasattr(value, "to_datetime64"):  # pandas: a datetime that knows nanoseconds, or NaT
-            return _instant_of_numpy(value.to_datetime64())
+            return _instant_of_pandas(value)
         return _instant_of_datetime(value)
     if isinstance(value, date):
         return (value.toordinal() - _EPOCH_ORDINAL) * DAY
@@ -177,7 +184,18 @@ def _nanoseconds(span: timedelta) -> int:
     return span.days * DAY + span.seconds * SECOND + span.microseconds * 1_000
 
 
+def _instant_of_pandas(value: Any) -> int | None:
+    try:
+        nanoseconds: int = value.value
+    except OverflowError:  # of a coarser unit, beyond 64 bits of nanoseconds
+        return _instant_of_numpy(value.to_datetime64())
+    return None if nanoseconds == _NAT else nanoseconds
+
+
 def _instant_of_numpy(value: np.datetime64[Any]) -> int | None:
+    if value.dtype == _NANOSECONDS:
+        nanoseconds = int(value.astype(np.int64))
+        return None if nanoseconds == _NAT else nanoseconds
     if np.isnat(value):
         return None
     unit, step = np.datetime_data(value.dtype)

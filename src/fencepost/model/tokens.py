@@ -53,6 +53,8 @@ def tokenise(text: str) -> list[str]:
     >>> tokenise("iPad! An IPAD, straße_2")
     ['ipad', 'an', 'strasse', '2']
     """
+    if text.isascii() and text.isalnum():
+        return [text.lower()]
     folded = text.casefold()
     if folded.isascii():
         return list(dict.fromkeys(_ASCII_WORDS.findall(folded)))
@@ -112,7 +114,10 @@ class Tokeniser:
 
     def keywords(self, items: Iterable[str]) -> tuple[str, ...]:
         """The distinct tokens of many texts that are not left out, in order."""
-        return tuple(token for token in keywords(items) if token not in self.stop_words)
+        found = keywords(items)
+        if not self.stop_words:
+            return found
+        return tuple(token for token in found if token not in self.stop_words)
 
 
 EVERY_WORD = Tokeniser()

@@ -1,4 +1,4 @@
-"""The warm-up steps of every room, for `fencepost warmup`."""
+"""The warm-up steps that need a process of their own: geometry, and every room."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import os
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 
-from fencepost.kernels.compiling import cache_folder
-from fencepost.kernels.warmup import Step
+from fencepost.kernels.compiling import cache_folder, fewer_collections
+from fencepost.kernels.warmup import Step, geometry
 from fencepost.papers.events import warmup as events
 from fencepost.papers.regions import warmup as regions
 from fencepost.papers.spatiotextual import warmup as spatiotextual
 
 
 def steps() -> list[Step]:
-    """What compiles the rooms' kernels, by name; first what needs no kernels but the room's."""
-    return [*spatiotextual.steps(), *regions.steps(), *events.steps()]
+    """What compiles the kernels of geometry and the rooms' by name; first what needs no others."""
+    return [*geometry(), *spatiotextual.steps(), *regions.steps(), *events.steps()]
 
 
 def run_all() -> None:
     """Run every step."""
-    for _, step in steps():
-        step()
+    with fewer_collections():
+        for _, step in steps():
+            step()
 
 
 def begin() -> BaseProcess | None:

@@ -144,3 +144,25 @@ class Term:
 
 
 Filter: TypeAlias = tuple[Term, ...]
+
+_ORDER = {
+    kind: place
+    for place, kind in enumerate(
+        (
+            NullCheck,
+            BooleanCheck,
+            RangeCheck,
+            MemberCheck,
+            ListCheck,
+            OrderCheck,
+            LikeCheck,
+            RelateCheck,
+            NearCheck,
+        )
+    )
+}
+
+
+def cost(term: Term) -> int:
+    """By which the terms of a filter are sorted: cheap checks are evaluated first."""
+    return _ORDER[type(term.check)]

@@ -16,6 +16,8 @@ def near_in(space: Space, function: Near, a: Shapes, b: Shapes, distance: float)
 
 
 def distance_in(space: Space, function: Near, a: Shapes, b: Shapes) -> float:
-    """About the distance that a function bounds: of two single shapes, or of their centroids."""
+    """About the distance that a function bounds: of two single shapes, of their centroids, or of
+    their farthest points.
+    """
     measure = metres_between if space is Space.WGS84 else distance_between
     return measure(function, a, b)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from math import hypot, isqrt
 
 import numpy as np
 
-from fencepost.kernels.distance import UNSURE, centroid, same_place, within_pairs
+from fencepost.kernels.distance import (
+    UNSURE,
+    all_within,
+    centroid,
+    farthest,
+    same_place,
+    within_pairs,
+)
 from fencepost.kernels.distance import distance as distance_of
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.kernels.trees import scratch
@@ -25,6 +32,8 @@ def near(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
     room = scratch(max(a.most_chains, b.most_chains))
     if function is Near.S_SAMEPLACE:
         answer = same_place(a.arrays, 0, b.arrays, 0, distance)
+    elif function is Near.S_ALLWITHIN:
+        answer = all_within(a.arrays, 0, b.arrays, 0, distance)
     else:
         row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
         within_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
@@ -36,7 +45,11 @@ def near(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
 
 
 def distance_between(function: Near, a: Shapes, b: Shapes) -> float:
-    """About the distance that a function bounds: of two single shapes, or of their centroids."""
+    """About the distance that a function bounds: of two single shapes, of their centroids, or of
+    their farthest points.
+    """
+    if function is Near.S_ALLWITHIN:
+        return float(farthest(a.arrays, 0, b.arrays, 0))
     if function is Near.S_SAMEPLACE:
         x, y, _ = centroid(a.arrays, 0)
         u, v, _ = centroid(b.arrays, 0)
@@ -46,12 +59,15 @@ def distance_between(function: Near, a: Shapes, b: Shapes) -> float:
 
 
 def near_exactly(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance: float) -> bool:
-    """The same by rational arithmetic, for shapes i of a and j of b that are apart."""
+    """The same by rational arithmetic, for shapes i of a and j of b; nearest points are apart."""
     bound = Fraction(distance) ** 2
     if function is Near.S_SAMEPLACE:
         x, y = exact_centroid(a, i)
         u, v = exact_centroid(b, j)
         return (x - u) ** 2 + (y - v) ** 2 < bound
+    if function is Near.S_ALLWITHIN:
+        ends = product(_points(a, i), _points(b, j))
+        return all((p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 <= bound for p, q in ends)
     nearest = min(
         min(_to_chain(p, chain) for p in points for chain in chains)
         for points, chains in (

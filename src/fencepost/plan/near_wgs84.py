@@ -15,7 +15,9 @@ from fencepost.kernels.distance import UNSURE, centroid
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import (
     ERROR,
+    all_within_wgs84,
     distance_wgs84,
+    farthest_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
 )
@@ -31,6 +33,9 @@ def near_wgs84(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
         return False
     if function is Near.S_SAMEPLACE:
         answer = same_place_wgs84(a.arrays, 0, b.arrays, 0, distance)
+    elif function is Near.S_ALLWITHIN:
+        room = scratch(max(a.most_chains, b.most_chains))
+        answer = all_within_wgs84(a.arrays, 0, b.arrays, 0, distance, room)
     else:
         row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
         room = scratch(max(a.most_chains, b.most_chains))
@@ -42,12 +47,16 @@ def near_wgs84(function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
 
 
 def metres_between(function: Near, a: Shapes, b: Shapes) -> float:
-    """The distance that a function bounds: of two single shapes, or of their centroids."""
+    """The distance that a function bounds: of two single shapes, of their centroids, or of their
+    farthest points.
+    """
     if function is Near.S_SAMEPLACE:
         x, y, _ = centroid(a.arrays, 0)
         u, v, _ = centroid(b.arrays, 0)
         return float(geodesic(x, y, u, v)[0])
     room = scratch(max(a.most_chains, b.most_chains))
+    if function is Near.S_ALLWITHIN:
+        return float(farthest_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
     return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
 
 
@@ -59,6 +68,12 @@ def near_by_value(function: Near, a: Shapes, i: int, b: Shapes, j: int, distance
         return bool(min(geodesic(x, y, u, v)[0], geodesic(u, v, x, y)[0]) < distance)
     room = scratch(max(a.most_chains, b.most_chains))
     enough, reach = max(distance - ERROR, 0.0), distance + ERROR
+    if function is Near.S_ALLWITHIN:
+        value = max(
+            farthest_wgs84(a.arrays, i, b.arrays, j, enough, reach, room),
+            farthest_wgs84(b.arrays, j, a.arrays, i, enough, reach, room),
+        )
+        return bool(value <= distance)
     value = min(
         distance_wgs84(a.arrays, i, b.arrays, j, enough, reach, room),
         distance_wgs84(b.arrays, j, a.arrays, i, enough, reach, room),

@@ -10,14 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import shapely
 
+from fencepost.index.columns import Columns
 from fencepost.language.ast import Geometry, Property, Spatial
-from fencepost.match.catalogue import Subscription
+from fencepost.match.catalogue import Shelf, Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
+from fencepost.saferegion.bulk import Ints, usual
 from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import Box, widened
 
@@ -83,6 +88,25 @@ class Nearby:
                     rows.append(Subscription(name, None, name, expires, (want.fixed + place,)))
         if rows:
             self._index.add(rows, replace=True)
+
+    def put_usual(self, prefix: str, shelf: Shelf, rows: Ints, columns: Columns) -> Ints:
+        """Add those rows of a shelf at once that can be; the others. Ids have a prefix here."""
+        found = usual(shelf, rows, columns, self._position, self._changing)
+        if not len(found.rows):
+            return rows
+        far, high = self._space.limits
+        limits = np.array([far, high, far, high])
+        low = np.nextafter(found.boxes[:, :2], -np.inf)
+        boxes = np.column_stack((low, np.nextafter(found.boxes[:, 2:], np.inf)))
+        boxes = np.clip(boxes, -limits, limits)
+        ids = shelf.column("id").take(pa.array(found.rows))
+        names = pc.binary_join_element_wise(f"0:{prefix}", ids, "")
+        place = {self._position: (boxes, Spatial.S_INTERSECTS.name)}
+        self._index.subscribe_columns(names.combine_chunks(), regions=place, equals=found.equals)
+        a, b, c, d = self.extent
+        (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
+        self.extent = min(a, x0), min(b, y0), max(c, x1), max(d, y1)
+        return np.setdiff1d(rows, found.rows, assume_unique=True)
 
     def remove(self, id: str) -> None:
         """Forget a subscription."""

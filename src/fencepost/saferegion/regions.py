@@ -114,7 +114,7 @@ class SafeRegions:
         self._lock = matcher.lock
         self._nearby = Nearby(position, self._changing, matcher, self._filters_of)
         with self._lock:
-            self._nearby.put(self._row(id) for id in matcher.ids())
+            self._put_all()
             matcher.on_change(self._hear)
 
     @property
@@ -213,6 +213,15 @@ class SafeRegions:
 
     def _row(self, id: str) -> tuple[str, Sequence[Filter], int]:
         return _OWN + id, self._matcher.filters(id), self._matcher.expires(id)
+
+    def _put_all(self) -> None:
+        """Add all that the matcher has now."""
+        matcher = self._matcher
+        shelves, now = matcher.snapshot(), matcher._clock()
+        for shelf in shelves:
+            rows = shelf.living(now, shelves.version)
+            rest = self._nearby.put_usual(_OWN, shelf, rows, matcher._columns)
+            self._nearby.put(self._row(shelf.ids[row]) for row in rest.tolist())
 
     def _hear(self, ids: Sequence[str]) -> None:
         """Follow a change of the matcher, whose lock is held."""

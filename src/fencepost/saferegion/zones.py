@@ -147,9 +147,12 @@ class EllipsoidPointZone(Zone):
 
 
 class NearZone(Zone):
-    """What is within a distance of a geometry that is no point."""
+    """What is within a distance of a geometry that is no point, or of all of it."""
 
-    def __init__(self, geometry: BaseGeometry, distance: float, space: Space) -> None:
+    def __init__(
+        self, function: Near, geometry: BaseGeometry, distance: float, space: Space
+    ) -> None:
+        self._function = function
         self._geometry = geometry
         self._distance = distance
         self._space = space
@@ -169,7 +172,7 @@ class NearZone(Zone):
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = Shapes.read_one(shapely.Point(x, y))
-        away = distance_in(self._space, Near.S_DWITHIN, point, self._shapes)
+        away = distance_in(self._space, self._function, point, self._shapes)
         if self._space is Space.WGS84:
             room = self._distance - away * (1.0 + _ROUNDING_WGS84) - _MICROMETRE
             return EllipsoidPointZone(x, y, room).inner(x, y) if room > 0.0 else None
@@ -190,13 +193,15 @@ class CentroidZone(Zone):
 
 
 def near_zone(function: Near, geometry: BaseGeometry, distance: float, space: Space) -> Zone:
-    """Where a point is within a distance of a geometry or, for S_SAMEPLACE, of its centroid."""
+    """Where a point is within a distance of a geometry or, for S_SAMEPLACE, of its centroid, for
+    S_ALLWITHIN of all of it.
+    """
     if geometry.geom_type == "Point":
         if space is Space.WGS84:
             return EllipsoidPointZone(geometry.x, geometry.y, distance)
         return PointZone(geometry.x, geometry.y, distance)
     if function is not Near.S_SAMEPLACE:
-        return NearZone(geometry, distance, space)
+        return NearZone(function, geometry, distance, space)
     if space is Space.WGS84:
         return CentroidZone(geometry, distance)
     x, y, error = centroid(Shapes.read_one(geometry).arrays, 0)

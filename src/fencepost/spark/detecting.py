@@ -58,7 +58,8 @@ _ROUTED_ARROW = pa.schema(
         ("y", pa.list_(pa.float64())),
     ]
 )
-_CLOCK = -1  # the key of rows that only tell the time
+_LETTERS = ", event string, reason string"  # of the result, where events may be dead letters
+_CLOCK, _DEAD = -1, -2  # the keys of rows that only tell the time, and of events with a reason
 _CELLS_A_REACH = 4
 _FAR = 2.0**52  # strips beyond are one
 
@@ -74,6 +75,7 @@ def detect(
     buckets: int = 16,
     cell: float | None = None,
     skip_unusable: bool = False,
+    dead_letters: bool = False,
 ) -> DataFrame:
     """The detections of composites in the events of a DataFrame: as `Detector` finds them.
 
@@ -97,12 +99,16 @@ def detect(
         where that is 0, as of OVLP and IN, the composite is not spread.
     skip_unusable : bool
         Whether events without a time, a location or an id are left out; otherwise they are errors.
+    dead_letters : bool
+        Whether such an event is a row without a composite, with its time, location and id as JSON
+        in the column `event`, and a `reason`. Those that are too late are not among them.
 
     Returns
     -------
     DataFrame
-        `composite`, `subscriber`, `members` (JSON), `earliest`, `latest` and `geometry` (WKB), a
-        row a detection. The output mode of a stream is "append".
+        `composite`, `subscriber`, `members` (JSON), `earliest`, `latest` and `geometry` (WKB), and
+        where asked for `event` and `reason`; a row a detection. The output mode of a stream is
+        "append".
     """
     wanted = list(composites)
     _check(wanted, buckets, cell)
@@ -120,15 +126,18 @@ def detect(
         isqrt(buckets),
         cell,
         skip_unusable,
+        dead_letters,
     )
     asked = _plan(task).matcher.attributes_asked()
     needed = [name for name in events.columns if name in asked or name in names]
     routed = plainly(events, needed).mapInArrow(_Routes(task, tuple(needed)), _ROUTED)
     if not events.isStreaming:
-        return routed.groupBy("composite", "bucket").applyInPandas(_joins_at_once(task), RESULT)
+        return routed.groupBy("composite", "bucket").applyInPandas(
+            _joins_at_once(task), task.result
+        )
     late = routed.withWatermark("at", f"{round(lateness_s * 1e6)} microseconds")
     return late.groupBy("composite", "bucket").applyInPandasWithState(
-        _joins(task), RESULT, "state binary", "append", "EventTimeTimeout"
+        _joins(task), task.result, "state binary", "append", "EventTimeTimeout"
     )
 
 
@@ -158,6 +167,12 @@ class _Task:
     side: int  # buckets in x, and in y
     cell: float | None
     skip_unusable: bool
+    dead_letters: bool
+
+    @property
+    def result(self) -> str:
+        """The columns of the result."""
+        return RESULT + _LETTERS if self.dead_letters else RESULT
 
 
 class _Part(NamedTuple):
@@ -245,10 +260,16 @@ class _Routes:
             table = pa.Table.from_batches([batch]).rename_columns([*self.names])
             good, bad = arrivals(table, plan.matcher, self.task.names)
             bad += [(one.row, "the event has no id") for one in good if one.key is None]
-            if bad and not self.task.skip_unusable:
+            if bad and not (self.task.skip_unusable or self.task.dead_letters):
                 row, why = min(bad)
                 raise ModelError(f"{len(bad)} events cannot be used, such as {row}: {why}")
             rows = [row for one in good if one.key is not None for row in _sent(plan, one)]
+            if self.task.dead_letters:
+                # Without a time, the watermark is not beyond them.
+                rows += [
+                    (_DEAD, 0, None, 0, _told(table, row, self.task.names), why, [], [])
+                    for row, why in bad
+                ]
             if good:  # time passes also for who plays no part
                 newest = max(one.at for one in good)
                 rows.append((_CLOCK, 0, newest // 1000, newest, "", "", [], []))
@@ -279,6 +300,22 @@ def _sent(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:
             yield composite, bucket, event.at // 1000, event.at, name, ",".join(atoms), x, y
 
 
+def _told(table: pa.Table, row: int, names: Names) -> str:
+    """What an event that cannot be used has for a time, a location and an id, as JSON."""
+    given = {name: table.column(name)[row] for name in names}
+    return json.dumps({name: _plain(value) for name, value in given.items()})
+
+
+def _plain(value: pa.Scalar) -> object:
+    try:
+        found = value.as_py()
+    except ValueError:  # no UTF-8, or finer than Python's times
+        return str(value)
+    if isinstance(found, bytes):
+        return found.hex()
+    return found if found is None or isinstance(found, str | int | float) else str(found)
+
+
 # ------------------------------------------------------------------------------------ stage 2: join
 
 
@@ -290,10 +327,10 @@ def _joins_at_once(task: _Task) -> Callable[[tuple[Any, ...], pd.DataFrame], pd.
 
     def join(key: tuple[Any, ...], rows: pd.DataFrame) -> pd.DataFrame:
         composite, bucket = map(int, key)
-        if composite == _CLOCK:
-            return _result([])
+        if composite < 0:
+            return _letters(task, rows) if composite == _DEAD else _result(task, [])
         detector = _detector(task, composite)
-        return _result(_pushed(task, detector, composite, bucket, rows))
+        return _result(task, _pushed(task, detector, composite, bucket, rows))
 
     return join
 
@@ -313,7 +350,9 @@ def _joins(
             state.remove()
             return
         rows = pd.concat([*tables], ignore_index=True)
-        if composite == _CLOCK:
+        if composite < 0:
+            if composite == _DEAD:
+                yield _letters(task, rows)
             return
         if state.exists:
             detector = Detector.from_bytes(bytes(state.get[0]))
@@ -321,7 +360,7 @@ def _joins(
             detector = _detector(task, composite)
         found = _pushed(task, detector, composite, bucket, rows)
         if found:
-            yield _result(found)
+            yield _result(task, found)
         _keep(detector, state, nanoseconds(task.lateness_s, "lateness_s"))
 
     return join
@@ -365,11 +404,21 @@ def _pushed(
     ]
 
 
-def _result(found: list[Detection]) -> pd.DataFrame:
+def _letters(task: _Task, rows: pd.DataFrame) -> pd.DataFrame:
+    """Events that cannot be used, as rows of the result."""
+    import pandas as pd
+
+    names = [column.split()[0] for column in task.result.split(", ")]
+    found = pd.DataFrame({"event": rows["id"], "reason": rows["atoms"]}, columns=names)
+    return found.astype({"earliest": "datetime64[ns, UTC]", "latest": "datetime64[ns, UTC]"})
+
+
+def _result(task: _Task, found: list[Detection]) -> pd.DataFrame:
     import pandas as pd
     import shapely
     from shapely.geometry import shape
 
+    letter = (None, None) if task.dead_letters else ()
     rows = [
         (
             one.composite,
@@ -378,10 +427,11 @@ def _result(found: list[Detection]) -> pd.DataFrame:
             pd.Timestamp(one.earliest, tz="UTC"),
             pd.Timestamp(one.latest, tz="UTC"),
             shapely.to_wkb(shape(one.geometry)),
+            *letter,
         )
         for one in found
     ]
-    names = [column.split()[0] for column in RESULT.split(", ")]
+    names = [column.split()[0] for column in task.result.split(", ")]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -14,8 +14,9 @@ three; so negation is the other set, and every case is one line of a table.
     out, in      it does not lie in the boundary
 
 A line that comes closer than d does so somewhere. Whether it goes farther than d is asked of its
-ends only, which is right where the geometry is convex. Where several conditions on the place must
-hold, the line is asked for each of them by itself.
+ends only, which is right where the geometry is convex. So is whether it comes near enough to all
+of a geometry that is no point. Where several conditions on the place must hold, the line is asked
+for each of them by itself.
 
 `relaxed` asks whether a point is at most a distance away from one that satisfies the condition.
 """
@@ -38,6 +39,7 @@ from fencepost.plan.relate import CONVERSE, mask
 
 FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4
+_AS_THEY_ARE = (Near.S_SAMEPLACE, Near.S_ALLWITHIN)  # with another bound
 Point: TypeAlias = tuple[float, float]
 _Atom: TypeAlias = ast.SpatialCondition | ast.NearCondition
 _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
@@ -116,6 +118,12 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
 
 
 def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
+    if atom.function is Near.S_ALLWITHIN:
+        if negated:
+            return ast.Not(atom)
+        if geometry.geom_type != "Point":
+            return _at_the_ends(atom, negated)
+        return replace(atom, function=Near.S_DWITHIN)
     if negated != (atom.function is Near.S_BEYOND):
         return _at_the_ends(atom, negated)
     if atom.function is Near.S_SAMEPLACE:
@@ -153,12 +161,12 @@ def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> as
     if negated == (function is Near.S_BEYOND):  # at most, or less than
         if function is Near.S_CLOSER and bound == 0.0:
             return ast.Boolean(False)
-        if function is not Near.S_SAMEPLACE:
+        if function not in _AS_THEY_ARE:
             function = Near.S_DWITHIN
         return replace(atom, function=function, distance=bound + distance)
     if bound <= distance:
         return _known(atom)
-    if function is not Near.S_SAMEPLACE:
+    if function not in _AS_THEY_ARE:
         function = Near.S_CLOSER
     return ast.Not(replace(atom, function=function, distance=bound - distance))
 

@@ -17,6 +17,7 @@ from fencepost.model.arrow_text import python_values, readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND
@@ -58,6 +59,11 @@ def read_event(event: object, names: Names, space: Space) -> Position:
     values = Row(attributes(event))
     key, time = key_of(values.get(names.key), names), time_of(values.get(names.time), names)
     place = values.get(names.position)
+    point = point_of(place)
+    far, high = space.limits
+    if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
+        # Adding 0.0 makes a 0.0 of -0.0, as readers do.
+        return Position(key, time, (point[0] + 0.0, point[1] + 0.0), values)
     if is_missing(place):
         raise ModelError(f"the event has no {names.position!r}; a position must say where it is")
     try:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import shapely
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.parse import parse
+from fencepost.language.ast import Condition
 from fencepost.match.batch import as_arrow
+from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
@@ -21,7 +21,7 @@ from fencepost.tracking import bulk, stays
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.passing import Ways
-from fencepost.tracking.places import FROM, TO, relaxed, way
+from fencepost.tracking.places import FROM, TO, Point, relaxed, way
 from fencepost.tracking.reading import (
     Names,
     Position,
@@ -36,6 +36,7 @@ from fencepost.tracking.reading import (
 from fencepost.tracking.stays import Moving, Rules
 
 DeadPositions = list[tuple[object, str]]
+_MOST_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,9 @@ class Tracker:
         self._dead = dead_letters
         self.counts = {"positions": 0, "late": 0, "refused": 0, "forgotten": 0}
         self.touched: set[Key] | None = None  # a set: collects of whom something changed
+        self._relaxed: dict[str, Condition] = {}  # by subscription, as hysteresis has it
+        if hysteresis:
+            matcher.on_change(self._note_changed)
 
     # Positions
 
@@ -410,7 +414,7 @@ class Tracker:
         line = way(moving.point, position.point, self.space is Space.WGS84)
         if line is None:
             return []
-        ends = {FROM: shapely.Point(moving.point), TO: shapely.Point(position.point)}
+        ends = {FROM: _geojson(moving.point), TO: _geojson(position.point)}
         return self.ways.match(
             Row({**as_mapping(position.event), self.names.position: line, **ends})
         )
@@ -422,10 +426,26 @@ class Tracker:
             values = EventValues(event, self.matcher._columns.tokeniser, self.space)
             for id in moving.fences:
                 if id not in fences and id in self.matcher:
-                    condition = parse(self.matcher.expression(id), self.space)
-                    if truth(relaxed(condition, self.names.position, self._hysteresis), values):
+                    condition = self._relaxed.get(id) or self._relax(id)
+                    if condition is not None and truth(condition, values):
                         fences.add(id)
         return fences
+
+    def _relax(self, id: str) -> Condition | None:
+        """What is asked of a position so that it has not left a subscription that there is."""
+        with self.matcher.lock:
+            if id not in self.matcher:
+                return None
+            condition = condition_on(*self.matcher._shelves.find(id), self.matcher._columns)
+            if len(self._relaxed) >= _MOST_RELAXED:
+                self._relaxed.clear()
+            found = relaxed(condition, self.names.position, self._hysteresis)
+            self._relaxed[id] = found
+            return found
+
+    def _note_changed(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self._relaxed.pop(id, None)
 
     def subscriber_of(self, id: str) -> str:
         """To whom a subscription belongs."""
@@ -530,6 +550,10 @@ class Tracker:
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
         self.counts["refused"] += len(bad)
         self._dead.extend(bad)
+
+
+def _geojson(point: Point) -> dict[str, object]:
+    return {"type": "Point", "coordinates": [*point]}
 
 
 def _name(what: str, value: object) -> str:

@@ -2,7 +2,7 @@
 
 `OVLP`, `SPL` and `DIST` are one function each. *In the closed region* is none: `S_WITHIN` needs a
 point of the interior, so what lies in the boundary is asked for beside it. A circle is a point with
-a distance, never a polygon.
+a distance, never a polygon: what overlaps it is near enough, and of what is in it all is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def located(asked: Asked, region: Region, own: Property) -> Conditions:
 
 def _in(_: Asked, region: Region, own: Property) -> Conditions:
     if region.radius:
-        return [NearCondition(Near.S_DWITHIN, own, region.geometry, region.radius)]
+        return [NearCondition(Near.S_ALLWITHIN, own, region.geometry, region.radius)]
     inside = SpatialCondition(Spatial.S_WITHIN, own, region.geometry)
     edge = boundary(region.geometry.value)
     if edge is None:
@@ -129,6 +129,9 @@ def _operator(condition: Condition, own: Property) -> tuple[Asked, Region] | Non
         case NearCondition(function, left, Literal() as place, distance) if left == own:
             if function is Near.S_SAMEPLACE:
                 return Asked(Place.SPL, Compare.LT, distance), Region(place)
+            if function is Near.S_ALLWITHIN:
+                circle = boundary_free(place) and distance > 0.0
+                return (Asked(Place.IN), Region(place, distance)) if circle else None
             return Asked(Place.DIST, _COMPARE[function], distance), Region(place)
         case Not(NearCondition(Near.S_CLOSER, left, Literal() as place, distance)) if left == own:
             return Asked(Place.DIST, Compare.GE, distance), Region(place)

@@ -26,7 +26,15 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.match.reference.relation import matrix
 
-__all__ = ["beyond", "centroid_in_plane", "closer", "in_contact", "same_place", "within"]
+__all__ = [
+    "all_within",
+    "beyond",
+    "centroid_in_plane",
+    "closer",
+    "in_contact",
+    "same_place",
+    "within",
+]
 
 _Point: TypeAlias = tuple[Fraction, Fraction]
 _Segment: TypeAlias = tuple[_Point, _Point]
@@ -111,6 +119,29 @@ def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
         for one, other in ((a, b), (b, a))
         for point, segment in product(_points(one), _segments(other))
     )
+
+
+def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
+    """
+    Whether the distance of the farthest points of two geometries is at most d, exactly.
+
+    Parameters
+    ----------
+    a, b : shapely geometry
+        As for `within`. The points that are farthest from a point are vertices.
+    d : float
+        The bound.
+
+    Returns
+    -------
+    bool
+        True if no two points, one of each, are more than d apart.
+    """
+    if d < 0 or d == inf:
+        return d > 0
+    limit = Fraction(d) ** 2
+    pairs = product(_points(a), _points(b))
+    return all((p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 <= limit for p, q in pairs)
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:

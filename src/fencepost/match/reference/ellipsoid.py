@@ -23,7 +23,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.match.reference.distance import centroid_in_plane, in_contact
 
-__all__ = ["metres", "same_place", "within"]
+__all__ = ["all_within", "metres", "same_place", "within"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,7 @@ _HALVINGS: Final = 120  # of angles from due east, which near the equator are ti
 _DEGREE: Final = _A / (1 - _F) * np.pi / 180  # in metres, no degree is longer
 _SMALL: Final = 1e-7  # metres: pieces of this size are not halved
 _MOST_PAIRS: Final = 200_000
+_FARTHEST: Final = 20_003_931.4586  # metres between antipodes, over a pole
 
 
 def metres(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats) -> Floats:
@@ -134,6 +135,54 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
                 _halved(pairs[left & ~first][:, [4, 5, 6, 7, 0, 1, 2, 3]]),
             )
         )
+    return False
+
+
+def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
+    """
+    Whether no point of one geometry in lon/lat is more than d metres from one of the other.
+
+    Parameters
+    ----------
+    a, b : shapely geometry
+        As for `within`.
+    d : float
+        The bound.
+
+    Returns
+    -------
+    bool
+        Right as `within` is. What is inside an area is farthest only where it is an antipode.
+    """
+    if d < 0:
+        return False
+    if d < _FARTHEST and (_has_antipode(a, b) or _has_antipode(b, a)):
+        return False
+    pairs = np.array([(*one, *other) for one, other in product(_edges(a), _edges(b))])
+    while 0 < len(pairs) <= _MOST_PAIRS:
+        x, y, u, v, x2, y2, u2, v2 = pairs.T
+        apart = metres((x + u) / 2, (y + v) / 2, (x2 + u2) / 2, (y2 + v2) / 2)
+        if apart.max() > d:
+            return False
+        own, other = _lengths(pairs[:, :4]), _lengths(pairs[:, 4:])
+        left = (apart + (own + other) / 2 > d) & (own + other > _SMALL)
+        first = own >= other
+        pairs = np.concatenate(
+            (
+                _halved(pairs[left & first]),
+                _halved(pairs[left & ~first][:, [4, 5, 6, 7, 0, 1, 2, 3]]),
+            )
+        )
+    return True
+
+
+def _has_antipode(area: BaseGeometry, other: BaseGeometry) -> bool:
+    """Whether an area has the antipode of a vertex of another geometry."""
+    if not area.geom_type.endswith("Polygon"):
+        return False
+    for lon, lat in shapely.get_coordinates(other):
+        if in_contact(area, shapely.Point(lon - 180 if lon > 0 else lon + 180, -lat)):
+            return True
     return False
 
 

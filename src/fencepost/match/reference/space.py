@@ -58,6 +58,9 @@ def are_near(
     function: Near, a: BaseGeometry, b: BaseGeometry, bound: float, space: Space = Space.PLANAR
 ) -> bool:
     """Whether a bound on the distance of two usable geometries holds."""
+    if function is Near.S_ALLWITHIN:
+        all_within = ellipsoid.all_within if space is Space.WGS84 else distance.all_within
+        return all_within(a, b, bound)
     same_place, within, closer = distance.same_place, distance.within, distance.closer
     if space is Space.WGS84:
         # A distance that is just the bound cannot be told apart there.

@@ -1,0 +1,71 @@
+"""Points in their plainest forms: what is read at once is what readers of all forms read."""
+
+from __future__ import annotations
+
+import random
+import struct
+from math import inf, isfinite, nan
+
+import pytest
+import shapely
+
+from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_plain import point_of
+
+
+def numeral(rng: random.Random) -> str:
+    sign = rng.choice(("", "-"))
+    match rng.randrange(4):
+        case 0:
+            return repr(rng.uniform(-1e3, 1e3))
+        case 1:
+            whole, rest = (rng.randrange(10 ** rng.randrange(1, 30)) for _ in range(2))
+            return f"{sign}{whole}.{rest:030d}"
+        case 2:
+            return f"{sign}{rng.randrange(10**17)}e{rng.randrange(-320, 280)}"
+    return f"{sign}{rng.getrandbits(55) * 2 + 1}E-{rng.randrange(30)}"  # ties between doubles
+
+
+def test_written_points_are_those_of_shapely() -> None:
+    rng = random.Random("points")
+    for _ in range(2_000):
+        text = f"POINT{rng.choice(('', ' '))}({numeral(rng)} {numeral(rng)})"
+        point = shapely.from_wkt(text)
+        assert point_of(text) == (point.x, point.y), text
+        assert point_of(point.wkb) == point_of(point) == (point.x, point.y)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "POINT EMPTY",
+        "POINT Z (1 2 3)",
+        "POINT (1 2 3)",
+        "POINT (1 2) ",
+        "POINT (1 2)\n",
+        "POINT (1_0 2)",
+        "POINT (١ 2)",
+        "POINT (nan 2)",
+        "POINT (inf 2)",
+        "MULTIPOINT (1 2)",
+        "LINESTRING (1 2, 3 4)",
+        shapely.Point(1, 2, 3).wkb,
+        shapely.MultiPoint([(1, 2)]).wkb,
+        struct.pack(">BIdd", 0, 1, 1.0, 2.0),
+        struct.pack("<BIdd", 1, 0x20000001, 1.0, 2.0),
+        b"POINT (10.125 20.125)",
+        {"type": "Point", "coordinates": [1, 2]},
+        None,
+    ],
+)
+def test_all_else_is_left_to_the_readers(value: object) -> None:
+    assert point_of(value) is None
+
+
+def test_what_is_not_finite_is_for_the_caller_to_see() -> None:
+    for x, y in ((nan, nan), (inf, 1.0), (1.0, -inf)):
+        found = point_of(struct.pack("<BIdd", 1, 1, x, y))
+        assert found is not None
+        assert not (isfinite(found[0]) and isfinite(found[1]))
+    assert point_of("POINT (1e999 2)") == (inf, 2.0)
+    assert Shapes.read_one("POINT (1 2)").arrays.x.tolist() == [1.0]

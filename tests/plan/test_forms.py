@@ -1,0 +1,254 @@
+"""Texts of one form ask the same as when each is read by itself."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.errors import LanguageError
+from fencepost.index.columns import Columns
+from fencepost.index.table import FilterTable, TableArrays
+from fencepost.language.parse import parse
+from fencepost.model.space import Space
+from fencepost.model.tokens import Tokeniser
+from fencepost.plan import forms
+from fencepost.plan.forms import Filled, unusable
+from fencepost.plan.normal import filters
+
+_STOP_WORDS = Tokeniser.without(["the"])
+
+
+@pytest.fixture(autouse=True)
+def _no_forms_known() -> None:
+    forms._known.clear()
+
+
+def filled(text: str, space: Space) -> Filled | None:
+    """As if the form of the text had been seen before."""
+    forms.filled(text, space)
+    return forms.filled(text, space)
+
+
+def _table(asked: object, columns: Columns, compact: bool) -> list[object]:
+    table = FilterTable(columns, compact)
+    table.add(0, asked)  # type: ignore[arg-type]
+    return list(_flat(table.arrays()))
+
+
+def _flat(value: object) -> list[object]:
+    if isinstance(value, np.ndarray):
+        return [value.dtype, value.tolist()]
+    if isinstance(value, TableArrays):
+        value = tuple(getattr(value, name) for name in value.__slots__)
+    if hasattr(value, "arrays"):
+        value = value.arrays
+    if isinstance(value, tuple):
+        return [one for part in value for one in _flat(part)]
+    return [value]
+
+
+def _agrees(text: str, space: Space = Space.PLANAR) -> bool:
+    """Whether a text is of a form; then it asks what its tree asks, and a bad one is none."""
+    columns = Columns(_STOP_WORDS, space)
+    try:
+        expected = filters(parse(text, space), space)
+    except LanguageError:
+        expected = None
+    own = filled(text, space)
+    if own is None:
+        return False
+    if expected is None:
+        assert not own.is_usable(), text
+        assert unusable([own]) == {0}
+        return False
+    assert not unusable([own])
+    for compact in (False, True):
+        assert _table(own, columns, compact) == _table(expected, columns, compact), text
+    return True
+
+
+_NUMBERS = st.one_of(
+    st.sampled_from(
+        ["0", "-0", "-0.0", "1", "1.0", "+2", "-3.5", ".5", "7.", "1e2", "1E-2", "-4e+1"]
+    ),
+    st.sampled_from(["9007199254740993", "1e400", "0" * 30 + "1", "- 5", "(6)", "1e999", "1" * 21]),
+    st.integers(-99, 99).map(str),
+    st.floats(-1e6, 1e6).map(repr),
+)
+_STRINGS = st.one_of(
+    st.sampled_from(
+        ["a", "B", "it''s", "", "The", "the end", "2024-05-01", "2024-13-01", "é", "%"]
+    ),
+    st.text("ab'\" é1(,.", max_size=4).map(lambda text: text.replace("'", "''")),
+).map(lambda text: f"'{text}'")
+_PLACES = st.integers(-20, 20).map(str) | st.floats(-180, 180).map(lambda x: f"{x:.3f}")
+_POINTS = st.lists(st.tuples(_PLACES, _PLACES).map(" ".join), min_size=1, max_size=6)
+
+
+@st.composite
+def _geometries(draw: st.DrawFn) -> str:
+    kind = draw(st.sampled_from(["BBOX", "BBOX", "POINT", "LINESTRING", "POLYGON", "odd"]))
+    if kind == "BBOX":
+        x, y, w, h = (draw(st.integers(-20, 20)) for _ in range(4))
+        return f"BBOX({x}, {y},{x + w} ,{y + abs(h)})"
+    if kind == "POINT":
+        return f"POINT({draw(_PLACES)} {draw(_PLACES)})"
+    points = draw(_POINTS)
+    if kind == "LINESTRING":
+        return f"LINESTRING({', '.join(points)})"
+    if kind == "POLYGON":
+        rings = [[*points, points[0]]]
+        if draw(st.booleans()):
+            rings = [["0 0", "9 0", "9 9", "0 9", "0 0"], ["1 1", "2 1", "1 2", "1 1"]]
+        return f"polygon (({'),('.join(', '.join(ring) for ring in rings)}))"
+    return draw(
+        st.sampled_from(
+            [
+                "POLYGON((0 0, 4 0, 4 4, 0 4))",
+                "POLYGON((0 0,4 0,4 4,0 4,0 0))",
+                "MULTIPOINT((1 2), (3 4))",
+                "POINT(1 2, 3 4)",
+                "POINT Z(1 2 3)",
+                "BBOX(0, 0, 0, 4, 4, 4)",
+                "POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))",
+                "place",
+            ]
+        )
+    )
+
+
+@st.composite
+def _conditions(draw: st.DrawFn) -> str:
+    own = draw(st.sampled_from(["price", "size", "kind", '"quoted"', "a1"]))
+    n, m, s, t = draw(_NUMBERS), draw(_NUMBERS), draw(_STRINGS), draw(_STRINGS)
+    op = draw(st.sampled_from(["=", "<", "<=", ">", ">=", "<>"]))
+    relation = draw(st.sampled_from(["S_INTERSECTS", "s_within", "EH_OVERLAP", "S_DISJOINT"]))
+    near = draw(st.sampled_from(["S_DWITHIN", "S_BEYOND", "S_CLOSER"]))
+    listed = draw(st.sampled_from(["A_CONTAINS", "A_OVERLAPS", "a_equals"]))
+    g = draw(_geometries())
+    return draw(
+        st.sampled_from(
+            [
+                f"{own} {op} {n}",
+                f"{own} {op} {s}",
+                f"{own} BETWEEN {n} AND {m}",
+                f"{own} IN ({s}, {t})",
+                f"{own} IN ({s}, {n})",
+                f"{own} LIKE {s}",
+                f"{relation}(place, {g})",
+                f"{relation}(place, {g})",
+                f"{near}(place, {g}, {n})",
+                f"{listed}(words, ({s}, {t}))",
+                f"{listed}(words, ({s}))",
+                f"{own} IS NOT NULL",
+                f"flag AND {own} = {own}",
+                f"{own} > DATE({s})",
+                f"{n} < {own}",
+                f"({own} = {n} AND kind = {s})",
+                f"({own} = {n} OR kind = {s})",
+                f"{own} + 1 > {n}",
+            ]
+        )
+    )
+
+
+_TEXTS = st.lists(_conditions(), min_size=1, max_size=3).map(" AND ".join)
+
+
+@given(st.lists(_TEXTS, min_size=1, max_size=2), st.sampled_from(Space))
+def test_a_text_of_a_form_asks_what_its_tree_asks(texts: list[str], space: Space) -> None:
+    for text in texts:
+        _agrees(text, space)
+
+
+_COMMON = [
+    "S_INTERSECTS(geometry, BBOX(1.5,2,3,4)) AND kind = 'a'",
+    "S_INTERSECTS(geometry, POLYGON ((0 0, 9 1, 8 7, 0 0))) AND kind = 'k1' AND price BETWEEN 3 "
+    "AND 40 AND A_CONTAINS(words, ('w1', 'w2'))",
+    "A_CONTAINS(words, ('tea')) AND S_INTERSECTS(place, BBOX(-1, -1, 1, 1))",
+    "A_CONTAINS(words, ('tea', 'The'))",
+    "S_DWITHIN(place, POINT(1 2), 500) AND price <= 3",
+    "price > -3 AND price < 4.5 AND kind IN ('a', 'b') AND flag AND size IS NULL",
+]
+
+
+def test_the_commonest_texts_are_of_a_form() -> None:
+    for text in _COMMON:
+        assert _agrees(text)
+        assert _agrees(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
+    assert len(forms._known) == len(_COMMON)
+
+
+def test_literals_of_a_known_form_may_be_anything() -> None:
+    rng = random.Random(5)
+    pieces = [
+        "'",
+        "''",
+        '"',
+        "(",
+        ")",
+        ",",
+        " ",
+        "-",
+        "+",
+        ".",
+        "e",
+        "1",
+        "0",
+        "x",
+        "é",
+        "AND",
+        "\n",
+    ]
+    of_a_form = 0
+    for _ in range(3_000):
+        text = rng.choice(_COMMON)
+        filled(text, Space.PLANAR)
+        for _ in range(rng.randint(1, 2)):
+            at = rng.randrange(len(text) + 1)
+            text = text[:at] + rng.choice(pieces) + text[at + rng.randint(0, 2) :]
+        of_a_form += _agrees(text)
+    assert of_a_form > 300
+
+
+def test_equal_conditions_of_one_text_are_one() -> None:
+    filled("kind = 'a' AND kind = 'b'", Space.PLANAR)
+    assert not _agrees("kind = 'a' AND kind = 'a'")
+    assert _agrees("price > 3 AND price < 3")
+
+
+def test_a_string_that_is_a_time_is_left_to_the_reader_of_any_text() -> None:
+    assert _agrees("kind = 'a'")
+    assert filled("kind = '2024-05-01'", Space.PLANAR) is None
+    assert _agrees("kind = '2024-05-99'")
+
+
+def test_half_a_surrogate_pair_is_left_to_it_too() -> None:
+    assert _agrees("kind = 'é'")
+    assert filled("kind = '\ud800'", Space.PLANAR) is None
+
+
+def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert forms.filled("a = 1", Space.PLANAR) is None
+    assert forms.filled("b = 1", Space.PLANAR) is None
+    assert forms.filled("a = 2", Space.PLANAR) is not None
+    monkeypatch.setattr(forms, "_Reading", None)
+    assert forms.filled("a = 3", Space.PLANAR) is not None
+
+
+def test_few_forms_are_kept() -> None:
+    for k in range(2 * forms._MOST_FORMS):
+        filled(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
+    assert 0 < len(forms._known) <= forms._MOST_FORMS
+
+
+@pytest.mark.parametrize("number", ["9007199254740993", "-0", "-0.0", "1e400", "1" * 40])
+def test_numbers_that_are_no_plain_doubles_are_left_to_it_too(number: str) -> None:
+    assert _agrees("price = 7")
+    assert _agrees("price = -7")
+    assert not _agrees(f"price = {number}")

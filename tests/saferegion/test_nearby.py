@@ -1,0 +1,126 @@
+"""Subscriptions that are taken up at once are found where they would be one by one."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import fencepost as fp
+from fencepost.saferegion.nearby import Nearby
+from fencepost.saferegion.regions import SafeRegions
+
+END = "2999-01-01T00:00:00Z"
+
+
+def place(rng: random.Random, size: float) -> str:
+    x, y = rng.uniform(-80, 75), rng.uniform(-80, 75)
+    u, v = x + rng.uniform(0, size), y + rng.uniform(0, size)
+    return rng.choice(
+        (
+            f"POINT({x} {y})",
+            f"LINESTRING({x} {y}, {u} {v})",
+            f"POLYGON(({x} {y}, {u} {y}, {x} {v}, {x} {y}))",
+            f"BBOX({x}, {y}, {u}, {v})",
+        )
+    )
+
+
+def expression(rng: random.Random, metres: float) -> str:
+    """Most of the usual forms, some of others."""
+    own, other = (place(rng, 5) for _ in range(2))
+    reach = rng.uniform(0, 5) * metres
+    spatial = rng.choice(
+        (
+            f"S_INTERSECTS(geometry, {own})",
+            f"S_WITHIN(geometry, {own})",
+            f"S_DWITHIN(geometry, {own}, {reach})",
+            f"S_CLOSER(geometry, {own}, {reach + 1})",
+            f"S_ALLWITHIN(geometry, {own}, {reach})",
+            f"S_DWITHIN(geometry, POINT(179.9 1), {reach})",
+            f"S_DWITHIN(geometry, POINT(3 89.9), {reach})",
+            f"S_BEYOND(geometry, {own}, {reach})",
+            f"S_SAMEPLACE(geometry, {own}, {reach})",
+            f"EH_MEET(geometry, {own})",
+            f"NOT S_INTERSECTS(geometry, {own})",
+            f"S_INTERSECTS(geometry, {own}) AND S_DWITHIN(geometry, {other}, {reach})",
+            f"(S_INTERSECTS(geometry, {own}) OR S_INTERSECTS(geometry, {other}))",
+            f"S_INTERSECTS(other, {own})",
+            "TRUE",
+        )
+    )
+    rest = rng.choice(
+        (
+            "",
+            " AND state = 'empty'",
+            " AND state = 'full' AND kind = 'täxi'",
+            " AND state = 'full' AND state = 'empty'",
+            " AND state IN ('empty', 'full')",
+            " AND NOT state = 'empty'",
+            " AND CASEI(state) = CASEI('Empty')",
+            " AND seats > 3",
+            " AND note = 'x'",
+            " AND A_CONTAINS(words, ('hail'))",
+            " AND state = '2024-05-01'",
+        )
+    )
+    return spatial + rest
+
+
+@pytest.mark.parametrize("space", ["planar", "wgs84"])
+@pytest.mark.parametrize("seed", range(3))
+def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any) -> None:
+    rng = random.Random(f"{space} {seed}")
+    metres = 1.0 if space == "planar" else 100_000.0
+    m = fp.Matcher(space)
+    for k in range(250):
+        expires = END if rng.random() < 0.1 else None
+        m.subscribe(f"s{k}", expression(rng, metres), expires=expires)
+    for k in rng.sample(range(250), 20):
+        m.unsubscribe(f"s{k}")
+    m.settle()
+    for k in range(250, 270):
+        m.subscribe(f"s{k}", expression(rng, metres))
+    at_once = SafeRegions(m, changing=["note"])
+    taken = len(at_once._nearby) - len(at_once._nearby._known)
+    assert taken > 30
+    with monkeypatch.context() as patch:
+        patch.setattr(Nearby, "put_usual", lambda self, prefix, shelf, rows, columns: rows)
+        one_by_one = SafeRegions(m, changing=["note"])
+    assert len(at_once._nearby) == len(one_by_one._nearby)
+    assert at_once._nearby.extent == pytest.approx(one_by_one._nearby.extent, rel=1e-6)
+    total = 0
+    for _ in range(150):
+        x, y, size = rng.uniform(-85, 80), rng.uniform(-85, 80), rng.choice((0.01, 1, 10))
+        event = {
+            "state": rng.choice(("empty", "full", "2024-05-01", None)),
+            "kind": rng.choice(("täxi", "bus")),
+            "seats": rng.randrange(6),
+            "words": ["hail"] if rng.random() < 0.5 else [],
+        }
+        window = (x, y, x + size, y + size)
+        found = {one[:2] for one in at_once._nearby.find(event, window)}
+        assert found == {one[:2] for one in one_by_one._nearby.find(event, window)}
+        total += len(found)
+        spot = {**event, "geometry": f"POINT({x} {y})"}
+        mine, other = at_once.around(spot), one_by_one.around(spot)
+        assert (mine.safe, mine.inside, mine.outside) == (other.safe, other.inside, other.outside)
+    assert total > 300
+
+
+def test_what_was_taken_up_at_once_can_change() -> None:
+    m = fp.Matcher()
+    m.subscribe_columns(
+        [f"s{k}" for k in range(100)],
+        regions={"geometry": ([f"POINT({k} 0)" for k in range(100)], "S_INTERSECTS")},
+        equals={"state": ["empty", None] * 50},
+    )
+    regions = SafeRegions(m)
+    at = {"geometry": "POINT(10.5 0.25)", "state": "full"}
+    assert {one[0] for one in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
+    m.unsubscribe("s11")
+    assert regions._nearby.find(at, (10, 0, 11, 1)) == []
+    m.subscribe("s11", "S_DWITHIN(geometry, POINT(10 0), 3)")
+    assert {one[0] for one in regions._nearby.find(at, (10, 0, 11, 1))} == {"ss11"}
+    assert not regions.around(at).contains(10.5, 0.25)

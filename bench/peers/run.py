@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.peers.figures import fences, growth, mixed, taxi
+from bench.peers.figures import churn, fences, growth, mixed, taxi
 from bench.progress import Progress
 from bench.report import Report
 
-FIGURES: dict[str, Any] = {"fences": fences, "taxi": taxi, "mixed": mixed, "growth": growth}
+FIGURES: dict[str, Any] = {
+    "fences": fences,
+    "taxi": taxi,
+    "mixed": mixed,
+    "growth": growth,
+    "churn": churn,
+}
 
 
 def run(figure: str, *, quick: bool, seed: int, progress: Progress) -> Report:

@@ -131,6 +131,7 @@ class PeersFigure(StrEnum):
     TAXI = "taxi"
     MIXED = "mixed"
     GROWTH = "growth"
+    CHURN = "churn"
 
 
 class SparkFigure(StrEnum):
@@ -413,8 +414,9 @@ def bench_peers(
     """Match beside Shapely, geoindex-rs, SciPy's KD-trees and PostGIS.
 
     Points in polygons (`fences`), positions near subscribers (`taxi`), regions
-    with attributes and keywords (`mixed`), and time from one to ten million
-    subscriptions (`growth`). Each is written as JSON, Markdown, PNG and SVG.
+    with attributes and keywords (`mixed`), time from one to ten million
+    subscriptions (`growth`), and single matches while subscriptions change
+    (`churn`). Each is written as JSON, Markdown, PNG and SVG.
     A peer that is not installed is left out, and the report says what to install.
 
     [bold]Examples[/bold]

@@ -38,7 +38,7 @@ from bench.peers.contest import (
     pairs_of,
     pairs_of_lists,
 )
-from bench.peers.figures import fences, growth, mixed, taxi
+from bench.peers.figures import churn, fences, growth, mixed, taxi
 from bench.peers.optional import PeerMissing
 from bench.peers.polygons import spread, stars
 from bench.peers.run import FIGURES, run
@@ -53,6 +53,9 @@ TINY = {
     "mixed": replace(mixed.QUICK, subscriptions=400, events=60, effort=EFFORT),
     "growth": replace(
         growth.QUICK, subscriptions=(2_000, 4_000), events=30, rounds=1, budget_s=0.2, verify=10
+    ),
+    "churn": replace(
+        churn.QUICK, subscriptions=2_000, changes_a_second=4_000, seconds=0.5, events=50
     ),
 }
 

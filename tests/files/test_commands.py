@@ -649,7 +649,7 @@ class TestRefusals:
         assert len(result.stderr) < 2_000
 
     def test_a_damaged_index(self, index: Path) -> None:
-        for file in sorted(index.rglob("*.npy"))[:3]:
+        for file in index.rglob("arrays"):
             file.write_bytes(b"nonsense")
         result = run("match", "events.ndjson", "--index", index)
         assert result.exit_code == 1

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fencepost.match.matcher import Matcher
@@ -94,8 +93,8 @@ def test_stopped_at_every_write(
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     matcher.save(tmp_path / "count")
     total = calls
-    assert total > 50
-    for stop_at in sorted({*np.linspace(1, total, 25).astype(int).tolist(), total - 2, total - 1}):
+    assert total >= 7  # three files, their folder, the manifest, its name, and the folder of all
+    for stop_at in range(1, total + 1):
         calls = 0
         with pytest.raises(Crash):
             matcher.save(folder)

@@ -646,23 +646,44 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize(
-    "name", ["checks.npy", "gone.npy", "scan.npy", "shapes.x.npy", "names.arrow"]
-)
+@pytest.mark.parametrize("name", ["arrays", "gone.npy", "names.arrow"])
 def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
     DAMAGE[damage](next(copy.glob("segment-*")) / name)
     with pytest.raises(IndexingError, match="damaged"):
         Matcher.open(copy)
 
 
-@pytest.mark.parametrize("names", [("gone.npy", "expires.npy"), ("shapes.x.npy", "scan.npy")])
-def test_files_of_a_segment_that_changed_places(copy: Path, names: tuple[str, str]) -> None:
-    folder = next(copy.glob("segment-*"))
-    contents = [(folder / name).read_bytes() for name in names]
-    for name, content in zip(names, reversed(contents), strict=True):
-        (folder / name).write_bytes(content)
+ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "another type": lambda arrays: arrays["checks"].__setitem__(0, "<u4"),
+    "another number of sides": lambda arrays: arrays["scan_box"][1].append(1),
+    "too long": lambda arrays: arrays["checks"][1].__setitem__(0, 2**40),
+    "of less than nothing": lambda arrays: arrays["checks"][1].__setitem__(0, -1),
+    "behind the end": lambda arrays: arrays["checks"].__setitem__(2, 2**40),
+    "before the beginning": lambda arrays: arrays["checks"].__setitem__(2, -64),
+    "out of step": lambda arrays: arrays["checks"].__setitem__(2, arrays["checks"][2] + 8),
+    "changed places": lambda arrays: arrays.update(
+        {"expires": arrays["set_start"], "set_start": arrays["expires"]}
+    ),
+    "missing": lambda arrays: arrays.pop("shapes.x"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_are_not_what_the_manifest_says(copy: Path, name: str) -> None:
+    manifest = json.loads((copy / "manifest.json").read_text())
+    ARRAYS[name](manifest["segments"][0]["arrays"])
+    (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(IndexingError, match="damaged"):
         Matcher.open(copy)
+
+
+def test_an_open_index_holds_few_files_open(saved: Path) -> None:
+    """A process may hold some 1,000 open, and some libraries cannot use those after the first."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    opened = [Matcher.open(saved) for _ in range(10)]
+    held = len(list(Path("/proc/self/fd").iterdir())) - before
+    assert len(opened) == 10
+    assert held <= 10 * len(opened[0].snapshot())
 
 
 def test_an_opened_index_goes_on_as_if_it_had_not_been_saved(saved: Path) -> None:

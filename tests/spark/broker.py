@@ -82,17 +82,18 @@ class Mosquitto:
         ready = threading.Event()
         client.on_subscribe = lambda *_: ready.set()
 
-        def subscribe(*_: object) -> None:
-            client.subscribe(topic, qos=1)
+        def connected(*_: object) -> None:
+            if topic:
+                client.subscribe(topic, qos=1)
+            else:
+                ready.set()
 
-        if topic:  # once the broker has answered: what is sent before may be lost
-            client.on_connect = subscribe
+        client.on_connect = connected  # what is sent before may be lost
         if on_message is not None:
             client.on_message = lambda _, __, message: on_message(message)
         client.connect("127.0.0.1", self.port)
         client.loop_start()
-        if topic:
-            assert ready.wait(WAIT_S)
+        assert ready.wait(WAIT_S)
         try:
             yield client
         finally:

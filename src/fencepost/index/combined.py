@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fencepost.index.planner import TO_COMPARE, Path, Plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
-from fencepost.kernels import matching, vocabulary
+from fencepost.kernels import checking, vocabulary
 from fencepost.kernels.combined import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
 from fencepost.kernels.distance import squares
 from fencepost.kernels.places import AREA, RECTANGLE, ROUND
@@ -82,7 +82,7 @@ def combine(
     better &= (taken > 0) & (taken + placed > 1)
     members = members[better[owner[members]]]
     members, chosen, signature, arrays = _signed(checks, owner, members)
-    checks["flags"][members] |= matching.FOUND
+    checks["flags"][members] |= checking.FOUND
     plan.put_under(Path.COMBINED, chosen.filters, share[chosen.filters].astype(np.float32))
     place = plan.place[chosen.filters]
     # Across the antimeridian one box that holds both; the last is for those without a place.
@@ -113,7 +113,7 @@ def combine(
 
 def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan) -> Ints:
     """Checks that need one of few strings: of each filter a few with the smallest shares."""
-    asked = (checks["kind"] == matching.MEMBER) & ((checks["flags"] & matching.NEGATED) == 0)
+    asked = (checks["kind"] == checking.MEMBER) & ((checks["flags"] & checking.NEGATED) == 0)
     members = np.flatnonzero(asked & (plan.path[owner] != Path.WORDS))
     sizes = np.diff(set_start)[checks["item"][members]]
     members = members[(sizes > 0) & (sizes <= _MOST_POSTINGS)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
-from functools import cache
 from itertools import accumulate, chain
 from typing import Any
 
@@ -21,14 +20,16 @@ from fencepost.index.columns import Columns
 from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
 from fencepost.index.planner import Path
-from fencepost.index.segment import NEVER, NEVER_GONE, Segment, build
+from fencepost.index.segment import NEVER, NEVER_GONE, Segment, free_of, nothing
 from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
+from fencepost.kernels.checking import CHECK
 from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import CHECK, SegmentArrays
+from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.places import NOWHERE
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.vectors import WIDTH
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain
@@ -40,15 +41,9 @@ from fencepost.plan.forms import Filled
 FIRST_ROOM = 64
 
 
-@cache
-def _nothing() -> SegmentArrays:
-    """A segment of no subscriptions, for the parts that a delta has not."""
-    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays
-
-
 def _empty(room: int) -> SegmentArrays:
     """Room for so many subscriptions, with a few checks and points each."""
-    return _nothing()._replace(
+    return nothing()._replace(
         checks=np.zeros(4 * room, CHECK),
         filter_check=np.zeros(room + 1, np.uint32),
         # Those that are not there yet belong to a subscription that never comes.
@@ -60,7 +55,8 @@ def _empty(room: int) -> SegmentArrays:
         set_items=np.zeros(4 * room, np.uint32),
         scan=np.arange(room, dtype=np.uint32),
         scan_column=np.zeros(room, np.int32),
-        scan_box=np.zeros((room, 4)),
+        scan_box=np.full((room // WIDTH, 4, WIDTH), np.nan),
+        scan_free=np.zeros(room // WIDTH, np.uint16),
         path=np.full(room, Path.SCAN, np.uint8),
         share=np.ones(room, np.float32),
         state=np.array([0, NEVER, 1, 0, 0], np.int64),
@@ -184,6 +180,7 @@ class Delta:
         except BaseException:
             self._sizes[:] = sizes
             self._arrays.born[len(self) :] = NEVER_GONE
+            self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
             raise
 
     def _add(self, asked: Asked, expires: int, version: int) -> None:
@@ -235,10 +232,12 @@ class Delta:
             sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
             sizes[places.kinds == NOWHERE] = np.inf
             best = int(np.argmin(sizes)) if len(sizes) else -1
-            own.scan_column[number] = -1
-            if best >= 0 and np.isfinite(sizes[best]):
-                own.scan_column[number] = own.checks["column"][low + best]
-                own.scan_box[number] = boxes[best]
+            placed = best >= 0 and np.isfinite(sizes[best])
+            block, lane = divmod(number, WIDTH)
+            own.scan_column[number] = own.checks["column"][low + best] if placed else -1
+            own.scan_box[block, :, lane] = boxes[best] if placed else np.nan
+            last = (block + 1) * WIDTH
+            own.scan_free[block] = free_of(own.scan_column[block * WIDTH : last])[0]
 
     def remove(self, row: int, version: int) -> None:
         """Let a subscription match no longer, from a version on."""
@@ -266,6 +265,7 @@ class Delta:
         own = self._arrays
         filters = int(np.searchsorted(own.filter_subscription, count))
         checks = int(own.filter_check[filters])
+        blocks = -(-filters // WIDTH)
         _, _, _, sets, items, words, shapes, chains, points, nodes, touches = self._sizes.tolist()
         g = own.shapes
         return Segment(
@@ -274,13 +274,14 @@ class Delta:
                 filter_check=own.filter_check[: filters + 1],
                 filter_subscription=own.filter_subscription[:filters],
                 gone=own.gone[:count],
-                born=_nothing().born,
+                born=nothing().born,
                 expires=own.expires[:count],
                 set_start=own.set_start[: sets + 1],
                 set_items=own.set_items[:items],
                 scan=own.scan[:filters],
                 scan_column=own.scan_column[:filters],
-                scan_box=own.scan_box[:filters],
+                scan_box=own.scan_box[:blocks],
+                scan_free=free_of(own.scan_column[:filters]),
                 path=own.path[:filters],
                 share=own.share[:filters],
                 vocabulary=own.vocabulary._replace(start=own.vocabulary.start[: words + 1]),

@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.table import string_key
+from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.tokenise import (
     Rules,
     all_characters,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from fencepost.kernels.matching import CHECK, LIST, MEMBER, NEAR, RELATE
+from fencepost.kernels.checking import CHECK, LIST, MEMBER, NEAR, RELATE
 from fencepost.language.ast import Array, Spatial
 from fencepost.model.outlines import Outline
 from fencepost.plan.checks import Filter, ListCheck, RelateCheck

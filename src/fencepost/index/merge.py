@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from fencepost.index import posts
 from fencepost.index.posts import PostRows, ranges
 from fencepost.index.table import TableArrays
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
 # What the item of a check refers to: a shape, a string, a set; of others, nothing.
-GEOMETRIC = (matching.RELATE, matching.NEAR)
-TEXTUAL = (matching.ORDER, matching.LIKE)
-WITH_SETS = (matching.MEMBER, matching.LIST)
+GEOMETRIC = (checking.RELATE, checking.NEAR)
+TEXTUAL = (checking.ORDER, checking.LIKE)
+WITH_SETS = (checking.MEMBER, checking.LIST)
 
 
 def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
@@ -85,7 +85,7 @@ class _Piece:
         sizes = ends[kept + 1] - ends[kept]
         self.filter_ends = np.cumsum(sizes)
         self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
-        self.checks["flags"] &= 0xFF & ~matching.FOUND
+        self.checks["flags"] &= 0xFF & ~checking.FOUND
         kind = self.checks["kind"]
         self.geometric = np.isin(kind, GEOMETRIC)
         self.textual = np.isin(kind, TEXTUAL)
@@ -103,7 +103,7 @@ class _Piece:
     def _keep_sets(self, kind: NDArray[np.uint8]) -> None:
         first = self.checks["item"][self.with_sets].astype(np.int64)
         # A list check owns two sets, one after the other.
-        owned = np.where(kind[self.with_sets] == matching.LIST, 2, 1)
+        owned = np.where(kind[self.with_sets] == checking.LIST, 2, 1)
         self.checks["item"][self.with_sets] = np.cumsum(owned) - owned
         chosen = ranges(first, owned)
         start = self.arrays.set_start.astype(np.int64)

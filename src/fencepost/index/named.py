@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fencepost.index.posts import ranges
 from fencepost.index.segment import Segment
 from fencepost.index.table import ITEMS, TEXT
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.spatial import DISJOINT as S_DISJOINT
 from fencepost.language.ast import Spatial
 from fencepost.plan.relate import CODE
@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
 def use_of(column: int, kind: int) -> int:
     """A number for words of a list column where the event has a list, or a text, in it."""
-    return 2 * column + (kind == matching.TEXT)
+    return 2 * column + (kind == checking.TEXT)
 
 
 def word_key(
@@ -73,13 +73,13 @@ def _in_checks(segment: Segment, rows: NDArray[np.int64]) -> list[Named]:
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
     names = (
-        (checks["kind"] == matching.LIST)
-        & (checks["flags"] & matching.NEGATED == 0)
-        & (checks["function"] != matching.CONTAINED_BY)
+        (checks["kind"] == checking.LIST)
+        & (checks["flags"] & checking.NEGATED == 0)
+        & (checks["function"] != checking.CONTAINED_BY)
     )
     found = []
     # A check has two sets: the items as they are and, if they are strings, after it their words.
-    for text, chosen in ((0, names), (1, names & (checks["flags"] & matching.TOKENS > 0))):
+    for text, chosen in ((0, names), (1, names & (checks["flags"] & checking.TOKENS > 0))):
         sets = checks["item"][chosen].astype(np.int64) + text
         first = arrays.set_start[sets].astype(np.int64)
         sizes = arrays.set_start[sets + 1] - first
@@ -116,12 +116,12 @@ def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
-    negated = checks["flags"] & matching.NEGATED > 0
+    negated = checks["flags"] & checking.NEGATED > 0
     function = checks["function"]
     apart = (function == S_DISJOINT) | (function == _EH_DISJOINT)
-    contact = (checks["kind"] == matching.RELATE) & (apart == negated)
-    near = (checks["kind"] == matching.NEAR) & (
-        (function % matching.ON_WGS84 == matching.BEYOND) == negated
+    contact = (checks["kind"] == checking.RELATE) & (apart == negated)
+    near = (checks["kind"] == checking.NEAR) & (
+        (function % checking.ON_WGS84 == checking.BEYOND) == negated
     )
     chosen = np.flatnonzero(contact | near)
     shapes = arrays.shapes.shapes[checks["item"][chosen]]

@@ -10,7 +10,8 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.events import pair_of, truth_of
 from fencepost.index.table import string_key
-from fencepost.kernels.matching import ITEMS, EventArrays
+from fencepost.kernels.checking import ITEMS
+from fencepost.kernels.matching import EventArrays
 from fencepost.language.ast import Property
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of

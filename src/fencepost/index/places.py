@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import matching, places
+from fencepost.kernels import checking, places
 from fencepost.kernels.geodesic_box import reach
 from fencepost.kernels.shapes import ShapeArrays
 
@@ -47,8 +47,8 @@ def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     kinds = np.empty(len(checks), np.uint8)
     places.places(checks, shapes, boxes, kinds)
     geodesic = np.flatnonzero(
-        (checks["kind"] == matching.NEAR)
-        & (checks["function"] >= matching.ON_WGS84)
+        (checks["kind"] == checking.NEAR)
+        & (checks["function"] >= checking.ON_WGS84)
         & (kinds != places.NOWHERE)
     )
     if not len(geodesic):

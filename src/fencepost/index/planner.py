@@ -25,7 +25,7 @@ from fencepost.index.places import Places, places_of
 from fencepost.index.posts import ranges
 from fencepost.index.seen import Sample
 from fencepost.index.table import place_of
-from fencepost.kernels import matching
+from fencepost.kernels import checking, matching
 from fencepost.kernels.like import ANY_RUN, ONE
 from fencepost.kernels.places import AREA, RECTANGLE
 from fencepost.kernels.shapes import ShapeArrays
@@ -114,7 +114,7 @@ def plan(
     sample: Sample,
 ) -> Plan:
     """The path of each of so many filters; `owner` is the filter of each check."""
-    asked = (checks["flags"] & matching.NEGATED) == 0
+    asked = (checks["flags"] & checking.NEGATED) == 0
     found = places_of(checks, shapes)
     spatial = np.flatnonzero(found.kinds)
     intervals, source = _intervals(checks, owner, asked, words)
@@ -127,15 +127,15 @@ def plan(
         share[rows[split]] = np.minimum(share[rows[split]] + density.share(beyond), 1.0)
     areas = (found.kinds[spatial] == AREA) | (found.kinds[spatial] == RECTANGLE)
     path[spatial] = np.where(areas, Path.REGION, Path.PLACE)
-    members = np.flatnonzero(asked & (checks["kind"] == matching.MEMBER))
+    members = np.flatnonzero(asked & (checks["kind"] == checking.MEMBER))
     members = members[np.diff(set_start)[checks["item"][members]] <= _MOST_POSTINGS]
     for rows in _by_column(checks, members):
         share[rows] = _string_shares(checks["item"][rows], set_items, set_start)
     flags = checks["flags"]
-    either = (flags & matching.ALLOWS_TRUE > 0) != (flags & matching.ALLOWS_FALSE > 0)
+    either = (flags & checking.ALLOWS_TRUE > 0) != (flags & checking.ALLOWS_FALSE > 0)
     halves = np.flatnonzero(
         asked
-        & ((checks["kind"] == matching.NULL) | ((checks["kind"] == matching.BOOLEAN) & either))
+        & ((checks["kind"] == checking.NULL) | ((checks["kind"] == checking.BOOLEAN) & either))
     )
     share[halves] = 0.5
     path[members] = path[halves] = Path.EQUALITY
@@ -146,7 +146,7 @@ def plan(
             share[rows] = _interval_shares(intervals[rows])
     if len(sample):
         kind = checks["kind"][halves]
-        wanted = (flags & matching.ALLOWS_TRUE > 0) | (checks["kind"] == matching.NULL)
+        wanted = (flags & checking.ALLOWS_TRUE > 0) | (checks["kind"] == checking.NULL)
         strings = partial(
             sample.strings, set_items=set_items, set_start=set_start.astype(np.int64), words=words
         )
@@ -154,8 +154,8 @@ def plan(
         learned: tuple[tuple[Ints, Callable[..., Floats], NDArray[Any]], ...] = (
             (spatial, sample.places, found.joined()),
             (members, strings, checks["item"].astype(np.int64)),
-            (halves[kind == matching.BOOLEAN], sample.truths, wanted),
-            (halves[kind == matching.NULL], sample.absences, wanted),
+            (halves[kind == checking.BOOLEAN], sample.truths, wanted),
+            (halves[kind == checking.NULL], sample.absences, wanted),
             (ranged[ranges_of == matching.NUMBERS], sample.numbers, intervals),
             (ranged[ranges_of == matching.BEGINNINGS], sample.beginnings, intervals),
             (ranged[ranges_of == matching.ENDS], sample.ends, intervals),
@@ -256,7 +256,7 @@ def _intervals(
     """
     intervals = np.zeros((len(checks), 2))
     source = np.full(len(checks), -1, np.int64)
-    ranged = np.flatnonzero(asked & (checks["kind"] == matching.RANGE))
+    ranged = np.flatnonzero(asked & (checks["kind"] == checking.RANGE))
     intervals[ranged, 0] = checks["low"][ranged]
     intervals[ranged, 1] = checks["high"][ranged]
     source[ranged] = matching.NUMBERS
@@ -266,7 +266,7 @@ def _intervals(
     np.maximum.at(low, own, intervals[ranged, 0])
     np.minimum.at(high, own, intervals[ranged, 1])
     intervals[ranged] = np.column_stack((low[own], np.maximum(low, high)[own]))
-    texts = np.flatnonzero(asked & np.isin(checks["kind"], (matching.ORDER, matching.LIKE)))
+    texts = np.flatnonzero(asked & np.isin(checks["kind"], (checking.ORDER, checking.LIKE)))
     start, text = words.start, words.bytes
     for check in texts.tolist():
         item = int(checks["item"][check])
@@ -282,9 +282,9 @@ def _intervals(
 
 def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, float] | None:
     """Where a string that passes stands by its first or last bytes, if they are bound."""
-    if kind == matching.ORDER:
+    if kind == checking.ORDER:
         place = place_of(given)
-        less = flags & matching.LESS
+        less = flags & checking.LESS
         return (
             (matching.BEGINNINGS, -np.inf, place) if less else (matching.BEGINNINGS, place, np.inf)
         )

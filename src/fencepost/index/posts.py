@@ -130,6 +130,10 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         forms, group, images, chosen, entry_of, words
     )
     groups["strings"] = of_group
+    for number in range(len(forms)):
+        own = rows.boxes[group == number]
+        groups["x0"][number], groups["y0"][number] = own[:, :2].min(0)
+        groups["x1"][number], groups["y1"][number] = own[:, 2:].max(0)
     columns_of = [(form.list_column, form.string_column) for form in forms]
     groups["source"] = [columns_of.index(own) for own in columns_of]
     return PostArrays(

@@ -19,18 +19,20 @@ Only `gone` ever changes, and in `state` how many are.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index import posts, regions
+from fencepost.index.columns import Columns
 from fencepost.index.combined import combine
 from fencepost.index.planner import Path, Plan, plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
 from fencepost.index.seen import NOTHING_SEEN, Sample
-from fencepost.index.table import ITEMS, TEXT, TableArrays
-from fencepost.kernels import matching, rtree, vocabulary
+from fencepost.index.table import ITEMS, TEXT, FilterTable, TableArrays
+from fencepost.kernels import checking, matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import GUARD
@@ -38,6 +40,7 @@ from fencepost.kernels.region_walk import RegionArrays
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import RTreeArrays
 from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.vectors import WIDTH
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
@@ -144,7 +147,7 @@ def build(
     """
     words, ids = vocabulary.build(table.text, table.string_start)
     checks = table.checks.copy()
-    in_vocabulary = np.isin(checks["kind"], (matching.ORDER, matching.LIKE))
+    in_vocabulary = np.isin(checks["kind"], (checking.ORDER, checking.LIKE))
     checks["item"][in_vocabulary] = ids[checks["item"][in_vocabulary]]
     set_items = _sorted_sets(ids[table.set_items], table.set_start)
     filters = len(table.filter_subscription)
@@ -162,6 +165,7 @@ def build(
     interval_source, interval_column, intervals = _intervals(checks, chosen)
     post_key, post_start, post_filter = _postings(checks, chosen, set_items, table.set_start)
     scan = chosen.found_by(Path.SCAN)
+    free = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     most_chains = max(table.shapes.most_chains, 1)
     all_words = len(words.start) + len(together.arrays.words.start) - 2
@@ -187,8 +191,9 @@ def build(
             interval_source,
             interval_column,
             scan.astype(np.uint32),
-            np.full(len(scan), -1, np.int32),
-            np.zeros((len(scan), 4)),
+            free,
+            np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
+            free_of(free),
             chosen.path,
             chosen.share,
             state,
@@ -203,6 +208,19 @@ def build(
             shapes,
         )
     )
+
+
+@cache
+def nothing() -> SegmentArrays:
+    """A segment of no subscriptions."""
+    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays
+
+
+def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
+    """Which filters of each block ask for no box, as bits, by the columns that they ask for."""
+    lanes = np.zeros((-(-len(columns) // WIDTH), WIDTH), bool)
+    lanes.reshape(-1)[: len(columns)] = columns < 0
+    return np.packbits(lanes, axis=1, bitorder="little").view("<u2").astype(np.uint16).reshape(-1)
 
 
 def _found_once(table: TableArrays, chosen: Plan) -> bool:
@@ -264,32 +282,32 @@ def _posted(
     """
     function = checks["function"]
     usable = np.flatnonzero(
-        (checks["kind"] == matching.LIST)
-        & ((checks["flags"] & matching.NEGATED) == 0)
-        & (function != matching.CONTAINED_BY)
+        (checks["kind"] == checking.LIST)
+        & ((checks["flags"] & checking.NEGATED) == 0)
+        & (function != checking.CONTAINED_BY)
     )
     sizes = np.diff(set_start)[checks["item"][usable]]
     usable, sizes = usable[sizes > 0], sizes[sizes > 0]
-    all_of = function[usable] != matching.OVERLAPS
+    all_of = function[usable] != checking.OVERLAPS
     best = np.full(len(chosen_plan.check), -1, np.int64)
     order = np.lexsort((np.where(all_of, sizes, -sizes), all_of))
     best[owner[usable[order]]] = usable[order]
     filters = np.flatnonzero(best >= 0)
     chosen = checks[best[filters]]
-    marked = best[filters[chosen["function"] != matching.EQUAL]]
-    checks["flags"][marked] |= matching.FOUND
+    marked = best[filters[chosen["function"] != checking.EQUAL]]
+    checks["flags"][marked] |= checking.FOUND
     spatial = chosen_plan.place[filters]
     boxes = np.where((spatial >= 0)[:, None], chosen_plan.places.boxes[spatial], EVERYWHERE)
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     first_set = chosen["item"].astype(np.int64)
     same = _equal_sets(set_items, set_start, first_set, first_set + 1)
-    in_texts = ~same & (chosen["flags"] & matching.TOKENS > 0)
+    in_texts = ~same & (chosen["flags"] & checking.TOKENS > 0)
     parts = []
     for second, kept in ((0, np.arange(len(filters))), (1, np.flatnonzero(in_texts))):
         own_set = first_set[kept] + second
         sizes = set_start[own_set + 1] - set_start[own_set]
         # Of a check that needs any of its words, each is a row of its own.
-        apart = (chosen["function"][kept] == matching.OVERLAPS) & (sizes > 0)
+        apart = (chosen["function"][kept] == checking.OVERLAPS) & (sizes > 0)
         times = np.where(apart, sizes, 1)
         accepts = np.where(same[kept], ITEMS | TEXT, TEXT if second else ITEMS)
         kinds = np.column_stack((chosen["column"][kept], geometry[kept], accepts))
@@ -307,7 +325,7 @@ def _posted(
     posted = _on_both_sides(posts.join(parts), chosen_plan)
     shares = _word_shares(posted)[filters]
     strings = _strings(checks, owner, set_start, filters, chosen_plan.shares)
-    checks["flags"][strings[strings >= 0]] |= matching.FOUND
+    checks["flags"][strings[strings >= 0]] |= checking.FOUND
     shares *= np.append(chosen_plan.shares, 1.0)[strings[filters]].astype(np.float32)
     chosen_plan.put_under(Path.WORDS, filters, shares)
     return _with_each_string(posted, checks, strings, set_items, set_start)
@@ -326,7 +344,7 @@ def _strings(
     """
     worded = np.zeros(int(owner.max(initial=-1)) + 1, bool)
     worded[filters] = True
-    asked = (checks["kind"] == matching.MEMBER) & ((checks["flags"] & matching.NEGATED) == 0)
+    asked = (checks["kind"] == checking.MEMBER) & ((checks["flags"] & checking.NEGATED) == 0)
     own = np.flatnonzero(asked & worded[owner] & (shares <= _MOST_SHARE))
     sizes = np.diff(set_start)[checks["item"][own]]
     own = own[(sizes > 0) & (sizes <= _MOST_STRINGS)]
@@ -431,10 +449,10 @@ def _walked(
     """
     found = chosen.found_by(Path.REGION)
     own = checks[chosen.check[found]]
-    checks["flags"][chosen.check[found]] |= matching.FOUND
+    checks["flags"][chosen.check[found]] |= checking.FOUND
     keys = own["column"].astype(np.int64) * 2 + alone[found]
     kinds, tree = np.unique(keys, return_inverse=True)
-    full = np.where(own["flags"] & matching.NEGATED, 0xFF, 0).astype(np.uint8)
+    full = np.where(own["flags"] & checking.NEGATED, 0xFF, 0).astype(np.uint8)
     laid = regions.build(
         regions.Regions(
             tree.astype(np.int64),
@@ -452,7 +470,7 @@ def _walked(
     order = np.concatenate((used, rest))
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order))
-    geometric = np.isin(checks["kind"], (matching.RELATE, matching.NEAR))
+    geometric = np.isin(checks["kind"], (checking.RELATE, checking.NEAR))
     checks["item"][geometric] = place[checks["item"][geometric]]
     shapes = Shapes.gather([(table.shapes.arrays, order)]).arrays
     regions.point_to(laid, place, shapes)
@@ -473,14 +491,14 @@ def _postings(
     """The values under which filters are posted, and the filters under each."""
     filters = chosen.found_by(Path.EQUALITY)
     own = checks[chosen.check[filters]]
-    member = own["kind"] == matching.MEMBER
+    member = own["kind"] == checking.MEMBER
     sets = own["item"][member].astype(np.int64)
     sizes = set_start[sets + 1] - set_start[sets]
     items = set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
     strings = _keys(matching.STRINGS, np.repeat(own["column"][member], sizes), items)
-    boolean = own["kind"] == matching.BOOLEAN
-    truth = own["flags"][boolean] & matching.ALLOWS_TRUE > 0
-    absent = own["kind"] == matching.NULL
+    boolean = own["kind"] == checking.BOOLEAN
+    truth = own["flags"][boolean] & checking.ALLOWS_TRUE > 0
+    absent = own["kind"] == checking.NULL
     keys = np.concatenate(
         (
             strings,

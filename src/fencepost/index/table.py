@@ -13,9 +13,9 @@ from fencepost.errors import GeometryError
 from fencepost.index.columns import Columns
 from fencepost.index.form_rows import ROW, FormRows, Row, rectangle
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
-from fencepost.kernels import matching
+from fencepost.kernels import checking, matching
+from fencepost.kernels.checking import CHECK
 from fencepost.kernels.like import compile_pattern
-from fencepost.kernels.matching import CHECK
 from fencepost.language.ast import Array, Compare, Near, Spatial, String
 from fencepost.model.geometry import Shapes
 from fencepost.model.outlines import Outline, raw_shapes
@@ -41,9 +41,9 @@ from fencepost.plan.evaluate import literal_key
 from fencepost.plan.forms import Filled, TextForm
 
 _NEAR = (Near.S_DWITHIN, Near.S_BEYOND, Near.S_SAMEPLACE)
-_NEAR_FLAGS = {Near.S_CLOSER: matching.LESS, Near.S_ALLWITHIN: matching.ALL_OF_IT}
+_NEAR_FLAGS = {Near.S_CLOSER: checking.LESS, Near.S_ALLWITHIN: checking.ALL_OF_IT}
 _ARRAY = {function: code for code, function in enumerate(Array)}
-ITEMS, TEXT = 1 << matching.ITEMS, 1 << matching.TEXT  # kinds of list attributes, as bits
+ITEMS, TEXT = 1 << checking.ITEMS, 1 << checking.TEXT  # kinds of list attributes, as bits
 
 
 def near_code(function: Near, space: Space) -> int:
@@ -54,17 +54,17 @@ def near_code(function: Near, space: Space) -> int:
     like S_DWITHIN, which it implies, and has a flag that kernels read: see `_NEAR_FLAGS`.
     """
     code = _NEAR.index(Near.S_DWITHIN if function in _NEAR_FLAGS else function)
-    return code + (matching.ON_WGS84 if space is Space.WGS84 else 0)
+    return code + (checking.ON_WGS84 if space is Space.WGS84 else 0)
 
 
 def near_of_check(check: np.void) -> tuple[Near, Space]:
     """The bound of a check again, and how it is measured."""
     code = int(check["function"])
-    function = _NEAR[code % matching.ON_WGS84]
+    function = _NEAR[code % checking.ON_WGS84]
     for flagged, flag in _NEAR_FLAGS.items():
         if check["flags"] & flag:
             function = flagged
-    return function, Space.WGS84 if code >= matching.ON_WGS84 else Space.PLANAR
+    return function, Space.WGS84 if code >= checking.ON_WGS84 else Space.PLANAR
 
 
 def string_key(text: str) -> bytes:
@@ -186,47 +186,47 @@ class FilterTable:
         masks = (0, 0, 0)
         match check:
             case RangeCheck():
-                kind = matching.RANGE
+                kind = checking.RANGE
                 low, high = check.low, check.high
-                flags = check.low_closed * matching.LOW_CLOSED
-                flags |= check.high_closed * matching.HIGH_CLOSED
+                flags = check.low_closed * checking.LOW_CLOSED
+                flags |= check.high_closed * checking.HIGH_CLOSED
             case MemberCheck():
-                kind = matching.MEMBER
+                kind = checking.MEMBER
                 item = self._set([string_key(text) for text in check.strings])
             case OrderCheck():
-                kind = matching.ORDER
+                kind = checking.ORDER
                 item = self._string(string_key(check.bound))
-                flags = (check.op in (Compare.LT, Compare.LE)) * matching.LESS
-                flags |= (check.op in (Compare.LE, Compare.GE)) * matching.OR_EQUAL
+                flags = (check.op in (Compare.LT, Compare.LE)) * checking.LESS
+                flags |= (check.op in (Compare.LE, Compare.GE)) * checking.OR_EQUAL
             case LikeCheck():
-                kind = matching.LIKE
+                kind = checking.LIKE
                 item = self._string(compile_pattern(check.pattern))
             case BooleanCheck():
-                kind = matching.BOOLEAN
-                flags = check.allows_false * matching.ALLOWS_FALSE
-                flags |= check.allows_true * matching.ALLOWS_TRUE
+                kind = checking.BOOLEAN
+                flags = check.allows_false * checking.ALLOWS_FALSE
+                flags |= check.allows_true * checking.ALLOWS_TRUE
             case NullCheck():
-                kind = matching.NULL
+                kind = checking.NULL
             case RelateCheck():
-                kind = matching.RELATE
+                kind = checking.RELATE
                 item = self._geometry(check.geometry.value)
                 function = relate.CODE[check.function]
                 masks = tuple(relate.mask(check.function, d) for d in range(3))  # type: ignore[assignment]
             case NearCheck():
-                kind = matching.NEAR
+                kind = checking.NEAR
                 item = self._geometry(check.geometry.value)
                 function = near_code(check.function, self.columns.space)
                 low = (check.distance, 0.0)
                 flags = _NEAR_FLAGS.get(check.function, 0)
             case ListCheck():
-                kind = matching.LIST
+                kind = checking.LIST
                 item = self._set([literal_key(one) for one in check.items.items])
                 strings = [one.value for one in check.items.items if isinstance(one, String)]
                 words = self.columns.tokeniser.keywords(strings)
                 self._set([word_key(word) for word in words])
                 function = _ARRAY[check.function]
-                flags = (len(strings) == len(check.items.items)) * matching.TOKENS
-        flags |= term.negated * matching.NEGATED
+                flags = (len(strings) == len(check.items.items)) * checking.TOKENS
+        flags |= term.negated * checking.NEGATED
         return (*low, *high, column, item, kind, flags, function, *masks)
 
     def arrays(self) -> TableArrays:

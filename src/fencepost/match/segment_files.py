@@ -1,9 +1,11 @@
-"""A segment in a folder: one file an array, and the names of its subscriptions.
+"""A segment in a folder: its arrays in one file, and the names of its subscriptions.
 
-    x.y.npy       each array of the segment, memory-mapped when opened
+    arrays        the arrays one after another, each from a multiple of 64 bytes on; mapped as one
+    gone.npy      which subscriptions are gone
     names.arrow   id, and where given subscriber and expression, of each subscription
 
-Who has mapped files that are removed keeps them.
+What is mapped holds a file open, and how many a process may hold open is limited: so there are not
+as many as there are arrays. Who has mapped files that are removed keeps them.
 """
 
 from __future__ import annotations
@@ -18,22 +20,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays
-from fencepost.kernels.combined import CombinedArrays
-from fencepost.kernels.matching import CHECK, SegmentArrays
-from fencepost.kernels.posts_arrays import GROUP, GUARD, LIST, PostArrays
-from fencepost.kernels.region_walk import ENTRY, RegionArrays
+from fencepost.index.columns import Storage
+from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays, nothing
+from fencepost.kernels import checking
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED
-from fencepost.kernels.rtree import TREE, RTreeArrays
-from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
-from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.match.catalogue import FiledShelf, Shelf
 
 PREFIX = "segment-"
+_ARRAYS = "arrays"
+_GONE = "gone"
 _NAMES = "names.arrow"
+_ALIGNMENT = 64
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 
-# What a manifest says of a segment: its `folder`, the forms of its `arrays`, how many
+# What a manifest says of a segment: its `folder`; of its `arrays` their types, shapes and where
+# they begin; their `size`; by storage the last column that is `asked` for; how many
 # `subscriptions` it has and, where some were removed later, the file that says which are `gone`.
 Entry = dict[str, Any]
 
@@ -42,18 +45,42 @@ def write_segment(path: Path, shelf: Shelf, version: int, prefix: str = PREFIX) 
     """Write a shelf, as it is at a version, to a new folder in `path`, and onto the disk."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path))
     folder.chmod(0o755)
-    own = shelf.segment.arrays
+    arrays = shelf.segment.arrays
+    forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
-    arrays = _with_gone(own, np.where(own.gone <= version, np.uint32(0), np.uint32(NEVER_GONE)))
-    for array_name, array in flat_arrays(arrays):
-        write_array(folder / f"{array_name}.npy", array)
+    gone = np.where(arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
+    write_array(folder / f"{_GONE}.npy", gone)
     names = shelf.table
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
             writer.write_table(names)
         sync(file)
     sync_folder(folder)
-    return {"folder": folder.name, "arrays": _forms(arrays), "subscriptions": len(shelf)}
+    return {
+        "folder": folder.name,
+        "arrays": forms,
+        "size": size,
+        "asked": _last_columns(arrays),
+        "subscriptions": len(shelf),
+    }
+
+
+def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, list[object]], int]:
+    """Write all arrays but for `gone`: the form of each, and how many bytes they are."""
+    forms: dict[str, list[object]] = {}
+    with path.open("wb") as file:
+        for name, array in flat_arrays(arrays):
+            if name == _GONE:
+                continue
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            forms[name] = [_type_of(array), list(array.shape), file.tell()]
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        sync(file)
+        return forms, file.tell()
+
+
+def _type_of(array: NDArray[Any]) -> str:
+    return str(np.lib.format.dtype_to_descr(array.dtype))
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -83,31 +110,71 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def _forms(arrays: SegmentArrays) -> dict[str, list[object]]:
-    """The type and shape of each array."""
-    found: dict[str, list[object]] = {}
-    for name, array in flat_arrays(arrays):
-        found[name] = [str(np.lib.format.dtype_to_descr(array.dtype)), list(array.shape)]
+_STORAGES = {
+    checking.RANGE: Storage.NUMBER,
+    checking.MEMBER: Storage.STRING,
+    checking.ORDER: Storage.STRING,
+    checking.LIKE: Storage.STRING,
+    checking.BOOLEAN: Storage.TRUTH,
+    checking.NULL: Storage.MISSING,
+    checking.RELATE: Storage.GEOMETRY,
+    checking.NEAR: Storage.GEOMETRY,
+    checking.LIST: Storage.LIST,
+}
+
+
+def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
+    """By storage the last column that a segment asks for, or -1."""
+    found = {storage.name: -1 for storage in Storage}
+    lists = arrays.posts.groups["list_column"]
+    asked = [
+        (lists[lists != COMBINED], Storage.LIST),
+        (arrays.posts.groups["geometry_column"], Storage.GEOMETRY),
+        (arrays.combined.columns, Storage.STRING),
+    ]
+    for kind, storage in _STORAGES.items():
+        asked.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
+    for columns, storage in asked:
+        found[storage.name] = max(
+            found[storage.name], int(columns.astype(np.int64).max(initial=-1))
+        )
     return found
 
 
 def open_segment(path: Path, entry: Entry) -> Shelf:
     """A segment in a folder in `path`, mapped; ValueError where it is not what was written."""
-    folder = path / entry["folder"]
-    arrays: SegmentArrays = _open_part(folder, SegmentArrays, "")
-    seen, forms = _forms(arrays), entry["arrays"]
-    for name in seen:
-        if seen[name] != forms[name]:
-            raise ValueError(f"{name}.npy holds {seen[name]}, not {forms[name]}")
-    names = names_of(path, entry)
-    if names.num_rows != len(arrays.gone):
-        raise ValueError(f"names.arrow has {names.num_rows} rows, not {len(arrays.gone)}")
-    if "gone" in entry:
-        gone = gone_of(path, entry)
-        if gone.dtype != np.uint32 or len(gone) != len(arrays.gone):
-            raise ValueError(f"{entry['gone']} does not fit the segment")
-        arrays = _with_gone(arrays, gone)
-    return FiledShelf(Segment(arrays), names)
+    mapped = np.asarray(np.memmap(path / entry["folder"] / _ARRAYS, np.uint8, "c"))
+    if len(mapped) != entry["size"]:
+        raise ValueError(f"{_ARRAYS} has {len(mapped)} bytes, not {entry['size']}")
+    gone, names = gone_of(path, entry), names_of(path, entry)
+    if gone.dtype != np.uint32 or len(gone) != names.num_rows:
+        raise ValueError(f"{_NAMES} has {names.num_rows} rows, not {len(gone)}")
+    arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, {**entry["arrays"], _GONE: None})
+    if len(arrays.expires) != len(gone):
+        raise ValueError(f"{_ARRAYS} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
+    return FiledShelf(Segment(_with_gone(arrays, gone)), names)
+
+
+def _mapped_part(part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[str, Any]) -> Any:
+    """Views of what is mapped, in place of the arrays of a named tuple.
+
+    It is copied on write: removing a subscription here must not write to the file. For a memmap, a
+    read-only array, or a record whose type does not say that it is aligned, Numba would compile
+    everything again.
+    """
+    if isinstance(part, tuple):
+        before = f"{name}." if name else ""
+        own = zip(part._fields, part, strict=True)  # type: ignore[attr-defined]
+        return type(part)(*(_mapped_part(one, before + n, mapped, forms) for n, one in own))
+    if forms[name] is None:
+        return part
+    written, shape, start = forms[name]
+    size = int(np.prod(shape, dtype=np.int64)) * part.itemsize
+    if written != _type_of(part) or len(shape) != part.ndim:
+        raise ValueError(f"{name} is of {written} {shape}, not of {_type_of(part)}")
+    if start < 0 or start % _ALIGNMENT or min(shape) < 0 or start + size > len(mapped):
+        raise ValueError(f"{name} is not in the file")
+    return mapped[start : start + size].view(part.dtype).reshape(shape)
 
 
 def names_of(path: Path, entry: Entry) -> pa.Table:
@@ -124,74 +191,14 @@ def gone_of(path: Path, entry: Entry) -> NDArray[np.uint32]:
 
 
 def _gone_file(entry: Entry) -> str:
-    return f"{entry['folder']}/{entry.get('gone', 'gone.npy')}"
+    return f"{entry['folder']}/{entry.get(_GONE, f'{_GONE}.npy')}"
 
 
 def files_of(entry: Entry) -> list[str]:
     """The files that `open_segment` opens."""
-    arrays = [f"{entry['folder']}/{name}.npy" for name in entry["arrays"]]
-    return list(dict.fromkeys([*arrays, *name_files_of(entry)]))
+    return [f"{entry['folder']}/{_ARRAYS}", *name_files_of(entry)]
 
 
 def name_files_of(entry: Entry) -> list[str]:
     """The files that `names_of` and `gone_of` open."""
     return [f"{entry['folder']}/{_NAMES}", _gone_file(entry)]
-
-
-_PARTS: dict[str, Any] = {
-    "combined": CombinedArrays,
-    "combined.words": Vocabulary,
-    "posts": PostArrays,
-    "posts.string_words": Vocabulary,
-    "regions": RegionArrays,
-    "regions.trees": RTreeArrays,
-    "trees": RTreeArrays,
-    "intervals": RTreeArrays,
-    "vocabulary": Vocabulary,
-    "shapes": ShapeArrays,
-}
-_RECORDS = {
-    "checks": CHECK,
-    "posts.groups": GROUP,
-    "posts.lists": LIST,
-    "posts.guards": GUARD,
-    "regions.entries": ENTRY,
-    "regions.large": ENTRY,
-    "regions.trees.trees": TREE,
-    "trees.trees": TREE,
-    "intervals.trees": TREE,
-    "shapes.chains": CHAIN,
-    "shapes.shapes": SHAPE,
-    "shapes.nodes": NODE,
-    "shapes.touches": TOUCHING,
-}
-
-
-def _open_part(folder: Path, part: Any, prefix: str) -> Any:
-    """A named tuple of arrays and of others like it."""
-    names = [f"{prefix}{name}" for name in part._fields]
-    return part(
-        *(
-            _open_part(folder, _PARTS[name], f"{name}.")
-            if name in _PARTS
-            else _open_array(folder, name)
-            for name in names
-        )
-    )
-
-
-def _open_array(folder: Path, name: str) -> NDArray[Any]:
-    """A mapped array as a plain view, copied on write.
-
-    Numba would compile everything again for a memmap, a read-only array, or a record whose type
-    does not say that it is aligned, as a file cannot; and removing a subscription here must not
-    write to the file.
-    """
-    path = folder / f"{name}.npy"
-    with _READING:
-        try:
-            mapped = np.load(path, mmap_mode="c")
-        except ValueError:
-            mapped = np.load(path)  # an array without items cannot be mapped
-    plain = np.asarray(mapped).view(np.ndarray)
-    return plain.view(_RECORDS[name]) if name in _RECORDS else plain

@@ -22,9 +22,6 @@ import pyarrow as pa
 
 from fencepost import errors
 from fencepost.index.columns import Columns, Storage
-from fencepost.kernels import matching
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
@@ -43,7 +40,7 @@ from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 7
+FORMAT = 8
 MANIFEST = "manifest.json"
 Manifest = dict[str, Any]
 Opened = tuple[tuple[Shelf, ...], Columns]
@@ -133,13 +130,11 @@ def open(path: Path) -> Opened:
 def open_segments(path: Path, manifest: Manifest, entries: Sequence[Entry]) -> Opened:
     """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
     columns = columns_of(manifest)
-    return tuple(_opened(path, entry, columns) for entry in entries), columns
-
-
-def _opened(path: Path, entry: Entry, columns: Columns) -> Shelf:
-    shelf = open_segment(path, entry)
-    _check_columns(shelf.segment.arrays, columns)
-    return shelf
+    for entry in entries:
+        for name, last in entry["asked"].items():
+            if last >= len(columns.of(Storage[name])):
+                raise ValueError("the manifest lacks columns that the segments ask for")
+    return tuple(open_segment(path, entry) for entry in entries), columns
 
 
 DAMAGES = (
@@ -200,35 +195,6 @@ def columns_of(manifest: Manifest) -> Columns:
 def columns_json(columns: Columns) -> list[list[dict[str, object]]]:
     """The columns for a manifest."""
     return [[_column_json(column) for column in rows] for rows in columns.by_storage]
-
-
-_STORAGES = {
-    matching.RANGE: Storage.NUMBER,
-    matching.MEMBER: Storage.STRING,
-    matching.ORDER: Storage.STRING,
-    matching.LIKE: Storage.STRING,
-    matching.BOOLEAN: Storage.TRUTH,
-    matching.NULL: Storage.MISSING,
-    matching.RELATE: Storage.GEOMETRY,
-    matching.NEAR: Storage.GEOMETRY,
-    matching.LIST: Storage.LIST,
-}
-
-
-def _check_columns(arrays: SegmentArrays, columns: Columns) -> None:
-    """A segment must not ask for a column that the manifest does not have."""
-    for kind, storage in _STORAGES.items():
-        asked = arrays.checks["column"][arrays.checks["kind"] == kind]
-        if len(asked) and asked.max() >= len(columns.of(storage)):
-            raise ValueError("the manifest lacks columns that the segments ask for")
-    lists = arrays.posts.groups["list_column"]
-    for asked, storage in (
-        (lists[lists != COMBINED], Storage.LIST),
-        (arrays.posts.groups["geometry_column"], Storage.GEOMETRY),
-        (arrays.combined.columns, Storage.STRING),
-    ):
-        if len(asked) and asked.max() >= len(columns.of(storage)):
-            raise ValueError("the manifest lacks columns that the segments ask for")
 
 
 def _column_json(column: Column) -> dict[str, object]:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from fencepost.index import posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.kernels.contact import rectangle
 from fencepost.kernels.handles import arrays_of, handle
-from fencepost.kernels.matching import ITEMS, TEXT, EventArrays
+from fencepost.kernels.matching import EventArrays
 from fencepost.kernels.posted import find_posted
 from fencepost.kernels.posts import FEW, NEAR_BY, search
 from fencepost.kernels.posts_arrays import PIECES, image

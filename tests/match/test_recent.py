@@ -24,6 +24,7 @@ def expression(rng: random.Random, number: int) -> str:
         f"S_DWITHIN(g, LINESTRING({x} {y}, {y} {x}, 5 5), 1)",
         f"S_INTERSECTS(g, POLYGON(({x} {y}, {x + 4} {y}, {x + 4} {y + 4}, {x} {y}),"
         f" ({x + 2} {y + 1}, {x + 3} {y + 1}, {x + 3} {y + 2}, {x + 2} {y + 1})))",
+        f"S_INTERSECTS(h, BBOX({y}, {x}, {y + 3}, {x + 3}))",
         f"s IN ('a', 'unknown {number}', 'b{number % 3}')",
         f"s LIKE 'b%' OR s > 'x{number}'",
         f"A_CONTAINS(l, ('word{number % 5}'))",
@@ -33,8 +34,13 @@ def expression(rng: random.Random, number: int) -> str:
 
 
 def event(rng: random.Random) -> dict[str, Any]:
+    places = {
+        name: f"POINT ({rng.uniform(0, 12)} {rng.uniform(0, 12)})"
+        for name in "gh"
+        if rng.random() < 0.8
+    }
     return {
-        "g": f"POINT ({rng.uniform(0, 12)} {rng.uniform(0, 12)})",
+        **places,
         "s": rng.choice(["a", "b0", "b1", "x9", "unknown 7"]),
         "l": [f"word{k}" for k in range(5) if rng.random() < 0.5],
         "n": rng.randint(0, 10),
@@ -106,7 +112,7 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
             raise MemoryError
         add(self, filters, expires, version)
 
-    rows = [{"id": id, "expression": "n > 0"} for id in ("a", "b", "c")]
+    rows = [{"id": id, "expression": "n > 0 OR n < -5"} for id in ("a", "b", "c")]
     with monkeypatch.context() as patched:
         patched.setattr(delta_module.Delta, "_add", fails)
         with pytest.raises(MemoryError):
@@ -115,5 +121,6 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
     matcher.subscribe("later", "n > 5")
     assert matcher.match({"n": 1}) == ["first"]
     assert matcher.match({"n": 6}) == ["first", "later"]
+    assert matcher.match({"n": -9}) == []
     matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["a", "b", "c", "first"]

@@ -11,20 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.kernels.checking import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.matching import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
 from fencepost.kernels.places import NOWHERE, places
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS
 from fencepost.kernels.shapes import Bytes, Floats, Ints
+from fencepost.kernels.vectors import WIDTH
 from fencepost.kernels.vocabulary import add
 
 # What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
 SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS, FIRST_SHAPE_SIZE = range(7)
 SIZES = FIRST_SHAPE_SIZE + 5
 _MOST = float(np.finfo(np.float64).max)
+_NO_BOX = np.full(4, np.nan)
 
 
 @kernel
@@ -178,14 +180,30 @@ def _add_filters(own, sizes, first, filter_check, subscription):
     places(checks, own.shapes, boxes, kinds)
     for f in range(filter_check.shape[0] - 1):
         at = sizes[FILTERS] + f
-        own.scan_column[at] = -1
+        best = -1
         least = np.inf
         for k in range(filter_check[f], filter_check[f + 1]):
             size = (boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1])
             if kinds[k] != NOWHERE and size < least:
-                least = size
-                own.scan_column[at] = checks[k]["column"]
-                own.scan_box[at] = boxes[k]
+                least, best = size, k
+        if best >= 0:
+            _place_filter(own, at, np.int64(checks[best]["column"]), boxes[best])
+        else:
+            _place_filter(own, at, np.int64(-1), _NO_BOX)
         own.filter_check[at + 1] = first + filter_check[f + 1]
         own.filter_subscription[at] = subscription
     sizes[FILTERS] += filter_check.shape[0] - 1
+
+
+@kernel
+def _place_filter(own, f, column, box):
+    """Let a filter be found only where the geometry of a column meets a box; -1: everywhere."""
+    block, lane = f // WIDTH, f % WIDTH
+    own.scan_column[f] = column
+    for side in range(4):
+        own.scan_box[block, side, lane] = box[side]
+    bit = np.uint16(1 << lane)
+    if column < 0:
+        own.scan_free[block] |= bit
+    else:
+        own.scan_free[block] &= ~bit

@@ -18,21 +18,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.kernels.checking import NO, YES, check_all
 from fencepost.kernels.combined import CombinedArrays, words_of_events
 from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
-from fencepost.kernels.distance import all_within, same_place, within
-from fencepost.kernels.geodesic_shapes import all_within_wgs84, same_place_wgs84, within_wgs84
+from fencepost.kernels.fetching import fetch_checks, fetch_first, fetch_later
 from fencepost.kernels.handles import put
-from fencepost.kernels.like import compare, like
-from fencepost.kernels.locate import is_place, point_in_area
-from fencepost.kernels.matrices import DISJOINT, relation_of_matrix
 from fencepost.kernels.posted import find_posted
-from fencepost.kernels.posts_arrays import PostArrays
-from fencepost.kernels.prefetch import prefetch
+from fencepost.kernels.posts_arrays import PostArrays, is_beside
 from fencepost.kernels.region_points import find_points
 from fencepost.kernels.region_walk import RegionArrays, walk
-from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import area_relation
 from fencepost.kernels.rooms import (
     CANDIDATES,
     EVENTS,
@@ -48,59 +42,16 @@ from fencepost.kernels.rooms import (
     needs,
 )
 from fencepost.kernels.rtree import RTreeArrays, search
-from fencepost.kernels.shapes import AREAS, POINTS, ShapeArrays
-from fencepost.kernels.spatial import FIRST_EH, spatial_holds
-from fencepost.kernels.trees import boxes_apart
+from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 from fencepost.kernels.with_strings import words_with_strings
 
-RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
-
-# Bits of `flags`, besides what a kind keeps in the others.
-NEGATED = 1
-FOUND = 128  # the filter is found by this check, which need not be asked again
-LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
-ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
-LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
-ALL_OF_IT = 4  # NEAR: of the farthest points, in place of the nearest
-TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
-
-CHECK = np.dtype(
-    [
-        ("low", "f8"),  # RANGE: the bounds, as pairs; NEAR: `low` is the distance
-        ("low_rest", "f8"),
-        ("high", "f8"),
-        ("high_rest", "f8"),
-        ("column", "u4"),  # among the event's columns of its storage
-        ("item", "u4"),  # a row of the shapes, sets or vocabulary
-        ("kind", "u1"),
-        ("flags", "u1"),
-        ("function", "u1"),  # RELATE, NEAR, LIST: which
-        ("points_mask", "u1"),  # RELATE with an area: relations that satisfy it, by the dimension
-        ("lines_mask", "u1"),  # of the event's geometry
-        ("areas_mask", "u1"),
-    ],
-    align=True,
-)
-
-# Functions of NEAR, in the order of `fencepost.language.ast.Near`.
-DWITHIN, BEYOND, SAMEPLACE = range(3)
-ON_WGS84 = 3  # added to these: coordinates are lon/lat, and distances metres
-# Functions of LIST, in the order of `fencepost.language.ast.Array`.
-CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
-
-NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
-
-_FETCHED = 64  # filters whose checks are asked for before they are read
-_STEPS = 5  # in which all is asked for that a check may need
-_STRIDE = 4  # filters between two steps
-_LINE, _LINES = 8, 2  # numbers in a line of the cache; lines of coordinates that are asked for
 _FEW = 24  # results that are sorted by insertion
 _DENSE = 8  # with at least one result for so many words of bits, bits sort faster
 # Which bit a power of two is, by its remainder: no two have the same.
 _BIT = np.zeros(67, np.uint32)
 _BIT[[pow(2, bit, 67) for bit in range(64)]] = np.arange(64)
-NO_LIST, ITEMS, TEXT = 0, 1, 2
 
 # What the postings are of, and the intervals.
 STRINGS, TRUTHS, ABSENCES = range(3)
@@ -128,7 +79,8 @@ class SegmentArrays(NamedTuple):
     interval_column: NDArray[np.uint32]
     scan: NDArray[np.uint32]  # filters under no other path
     scan_column: NDArray[np.int32]  # the geometry column that must meet a box, or -1
-    scan_box: NDArray[np.float64]  # (scan, 4)
+    scan_box: NDArray[np.float64]  # (blocks, 4, WIDTH): the boxes, NaN where none is asked for
+    scan_free: NDArray[np.uint16]  # of each block, bits: those that ask for none
     path: NDArray[np.uint8]  # of each filter
     share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
     state: NDArray[np.int64]  # how many were removed, and others: see `rooms`
@@ -288,9 +240,7 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
                 points_begin = e
                 points_end = find_points(segment, events, e, room.pairs.stack, room.points)
                 if points_end > e:
-                    _fetch_first(
-                        segment, room.points.found[0], room.points.stops[0, points_end - e]
-                    )
+                    fetch_first(segment, room.points.found[0], room.points.stops[0, points_end - e])
             if e < points_end:
                 k = e - points_begin
                 for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
@@ -300,11 +250,11 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
                 for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
                     candidates[total] = room.points.found[0, j]
                     total += 1
-                    _fetch_later(segment, room.points.found[0], j, last)
+                    fetch_later(segment, room.points.found[0], j, last)
             else:
                 found = _walked(segment, events, e, True, room.pairs, results, found)
                 total = _walked(segment, events, e, False, room.pairs, candidates, total)
-                _fetch_checks(segment, candidates[:total])
+                fetch_checks(segment, candidates[:total])
         if posted:
             if e == ahead:
                 begin = e
@@ -312,14 +262,14 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
                     segment, events, item_id, words.with_string, words.combined, e, room.pairs,
                     room.posts, room.ahead,
                 )  # fmt: skip
-                _fetch_first(segment, filters, ends[ahead - begin, 1])
+                fetch_first(segment, filters, ends[ahead - begin, 1])
             for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
                 results[found] = matches[k]
                 found += 1
             for k in range(ends[e - begin, 1], ends[e - begin + 1, 1]):
                 candidates[total] = filters[k]
                 total += 1
-                _fetch_later(segment, filters, k, ends[ahead - begin, 1])
+                fetch_later(segment, filters, k, ends[ahead - begin, 1])
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
         if with_others:
@@ -327,13 +277,13 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
             total = _candidates(
                 segment, events, string_id, e, version, room.pairs, candidates, total
             )
-            _fetch_checks(segment, candidates[fetched:total])
+            fetch_checks(segment, candidates[fetched:total])
         for k in range(total):
             f = candidates[k]
             subscription = owner[f]
             if some_gone and _is_gone(gone, expires, subscription, now, version):
                 continue
-            answer = _check_all(segment, events, string_id, item_id, e, f, room.pairs)
+            answer = check_all(segment, events, string_id, item_id, e, f, room.pairs)
             if answer == NO:
                 continue
             if answer == YES:
@@ -360,25 +310,67 @@ def _words_of(segment, events, room_handle):
     items = events.arrays.item_start.shape[0] - 1
     signatures = segment.arrays.combined.start.shape[0] - 1
     strings = segment.arrays.posts.string_columns.shape[0]
-    sizes = (columns * count, items, signatures * count, strings * (items + count))
+    placed = _all_posted_by_place(segment)
+    sizes = (
+        columns * count, items, signatures * count, strings * (items + count),
+        columns * count + items if placed else 0,
+    )  # fmt: skip
     numbers = room_handle.arrays.numbers
     if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
         numbers = np.empty(sum(sizes), np.int64)
     string_id, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
     item_id, numbers = numbers[: sizes[1]], numbers[sizes[1] :]
     combined, numbers = numbers[: sizes[2]].reshape(signatures, count), numbers[sizes[2] :]
-    with_string = numbers[: sizes[3]].reshape(strings, items + count)
+    with_string, numbers = numbers[: sizes[3]].reshape(strings, items + count), numbers[sizes[3] :]
     vocabulary = segment.arrays.vocabulary
     text = events.arrays.text
     start, stop = events.arrays.string_start, events.arrays.string_stop
+    item_start, item_stop = events.arrays.item_start[:-1], events.arrays.item_start[1:]
+    if placed:
+        start = numbers[: columns * count].reshape(columns, count)
+        item_start = numbers[columns * count : columns * count + items]
+        _without_distant(segment, events, start, item_start)
     look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
-    item_start = events.arrays.item_start
-    look_up_all(vocabulary, text, item_start[:-1], item_start[1:], item_id)
+    look_up_all(vocabulary, text, item_start, item_stop, item_id)
     if signatures > 0:
         words_of_events(segment.arrays.combined, string_id, combined)
     if strings > 0:
         words_with_strings(segment.arrays.posts, events.arrays, string_id, item_id, with_string)
     return EventWords(string_id, item_id, combined, with_string)
+
+
+@uncounted
+def _all_posted_by_place(segment):
+    """Whether events can find nothing but what is posted, near them."""
+    groups = segment.arrays.posts.groups
+    for g in range(groups.shape[0]):
+        if groups[g]["geometry_column"] < 0:
+            return False
+    return (
+        groups.shape[0] > 0
+        and segment.arrays.region_column.shape[0] == 0
+        and not _has_others(segment)
+    )
+
+
+@uncounted
+def _without_distant(segment, events, string_start, item_start):
+    """Write where strings and items start; below 0 those of events that find nothing here."""
+    posts = segment.arrays.posts
+    given = events.arrays
+    columns, count = string_start.shape
+    for k in range(item_start.shape[0]):
+        item_start[k] = given.item_start[k]
+    for e in range(count):
+        distant = True
+        for g in range(posts.groups.shape[0]):
+            distant = distant and is_beside(posts, g, given, e)
+        for c in range(columns):
+            string_start[c, e] = -1 if distant else given.string_start[c, e]
+        if distant:
+            for c in range(given.list_start.shape[0]):
+                for k in range(given.list_start[c, e], given.list_stop[c, e]):
+                    item_start[k] = -1
 
 
 @uncounted
@@ -542,24 +534,40 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
         for column in range(events.arrays.missing.shape[0]):
             if events.arrays.missing[column, e]:
                 count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
-    growing = segment.arrays.born.shape[0] > 0
-    for k in range(segment.arrays.scan.shape[0]):
-        if growing:
-            subscription = segment.arrays.filter_subscription[segment.arrays.scan[k]]
-            if segment.arrays.born[subscription] > version:
-                break
-        column = segment.arrays.scan_column[k]
-        if column >= 0:
-            row = events.arrays.geometry[column, e]
-            if row < 0 or (
-                events.arrays.shapes.shapes[row]["x0"] > segment.arrays.scan_box[k, 2]
-                or events.arrays.shapes.shapes[row]["y0"] > segment.arrays.scan_box[k, 3]
-                or events.arrays.shapes.shapes[row]["x1"] < segment.arrays.scan_box[k, 0]
-                or events.arrays.shapes.shapes[row]["y1"] < segment.arrays.scan_box[k, 1]
-            ):
+    return _scanned(segment, events, e, version, out, count)
+
+
+@uncounted
+def _scanned(segment, events, e, version, out, count):
+    """Append the filters under no other path, but for those whose boxes event e does not meet."""
+    geometry, shapes = events.arrays.geometry, events.arrays.shapes.shapes
+    owner, born = segment.arrays.filter_subscription, segment.arrays.born
+    growing = born.shape[0] > 0
+    for block in range(segment.arrays.scan_free.shape[0]):
+        first = WIDTH * block
+        if growing and born[owner[segment.arrays.scan[first]]] > version:
+            break
+        bits = int(segment.arrays.scan_free[block])
+        for column in range(geometry.shape[0]):
+            row = geometry[column, e]
+            if row < 0:
                 continue
-        out[count] = segment.arrays.scan[k]
-        count += 1
+            met = block_meeting(
+                segment.arrays.scan_box, block, shapes[row]["x0"], shapes[row]["y0"],
+                shapes[row]["x1"], shapes[row]["y1"],
+            )  # fmt: skip
+            while met:
+                k = lowest(met)
+                met &= met - 1
+                if segment.arrays.scan_column[first + k] == column:
+                    bits |= 1 << k
+        while bits:
+            f = segment.arrays.scan[first + lowest(bits)]
+            bits &= bits - 1
+            if growing and born[owner[f]] > version:
+                break
+            out[count] = f
+            count += 1
     return count
 
 
@@ -590,250 +598,3 @@ def place_of_string(text, start, stop, source):
             byte = np.int64(text[stop - 1 - k] if source == ENDS else text[start + k])
         place = place << 8 | byte
     return np.float64(place)
-
-
-@uncounted
-def _fetch_checks(segment, filters):
-    """Ask for what will be read of some filters, each array of all of them before the next."""
-    filters = filters[:_FETCHED]
-    for step in range(_STEPS):
-        for k in range(filters.shape[0]):
-            _fetch_step(segment, filters[k], step)
-
-
-@inlined
-def _fetch_later(segment, filters, k, stop):
-    """Ask for what will be read of some of the filters after filter k, one step for each."""
-    for step in range(_STEPS):
-        later = k + _STRIDE * (_STEPS - step)
-        if later < stop:
-            _fetch_step(segment, filters[later], step)
-
-
-@uncounted
-def _fetch_first(segment, filters, stop):
-    """The same for the first ones, which nobody has asked for yet."""
-    for step in range(_STEPS):
-        for k in range(min(stop, _STRIDE * (_STEPS - step))):
-            _fetch_step(segment, filters[k], step)
-
-
-@inlined
-def _fetch_step(segment, f, step):
-    """Ask for what is found by reading what was asked for in the step before."""
-    filter_check = segment.arrays.filter_check
-    if step == 0:
-        prefetch(filter_check, np.int64(f))
-        prefetch(segment.arrays.filter_subscription, np.int64(f))
-        return
-    checks = segment.arrays.checks
-    shapes = segment.arrays.shapes
-    for j in range(filter_check[f], filter_check[f + 1]):
-        if step == 1:
-            prefetch(checks, np.int64(j))
-        elif checks[j]["kind"] == RELATE or checks[j]["kind"] == NEAR:
-            item = np.int64(checks[j]["item"])
-            if step == 2:
-                prefetch(shapes.shapes, item)
-                continue
-            chain = np.int64(shapes.shapes[item]["chain"])
-            if step == 3:
-                prefetch(shapes.chains, chain)
-                continue
-            start = np.int64(shapes.chains[chain]["start"])
-            for line in range(_LINES):
-                prefetch(shapes.x, start + _LINE * line)
-                prefetch(shapes.y, start + _LINE * line)
-
-
-@separate
-@uncounted
-def _check_all(segment, events, string_id, item_id, e, f, room):
-    """YES, NO, or CLOSE where only distances too close to call are left."""
-    checks = segment.arrays.checks
-    close = False
-    for k in range(segment.arrays.filter_check[f], segment.arrays.filter_check[f + 1]):
-        if checks[k]["flags"] & FOUND:
-            continue
-        kind = checks[k]["kind"]
-        if kind == RANGE:
-            answer = _range(checks[k], events, e)
-        elif kind == MEMBER:
-            answer = _member(segment, checks[k], string_id, e)
-        elif kind == BOOLEAN:
-            answer = _boolean(checks[k], events, e)
-        elif kind == NULL:
-            answer = YES if events.arrays.missing[checks[k]["column"], e] else NO
-        elif kind == LIST:
-            answer = _list(segment, checks[k], events, item_id, e)
-        elif kind == RELATE:
-            answer = _relate(segment, checks[k], events, e, room)
-        elif kind == NEAR:
-            answer = _near(segment, checks[k], events, e, room)
-        else:
-            answer = _text(segment, checks[k], events, e)
-        if answer == CLOSE:
-            close = True
-        elif answer == UNKNOWN or (answer == YES) == (checks[k]["flags"] & NEGATED > 0):
-            return NO
-    return CLOSE if close else YES
-
-
-@inlined
-def _below(a, a_rest, b, b_rest):
-    return a < b or (a == b and a_rest < b_rest)
-
-
-@uncounted
-def _range(check, events, e):
-    value = events.arrays.number[check["column"], e]
-    if np.isnan(value):
-        return UNKNOWN
-    rest = events.arrays.number_rest[check["column"], e]
-    if _below(value, rest, check["low"], check["low_rest"]):
-        return NO
-    if _below(check["high"], check["high_rest"], value, rest):
-        return NO
-    if not check["flags"] & LOW_CLOSED and not _below(check["low"], check["low_rest"], value, rest):
-        return NO
-    if not check["flags"] & HIGH_CLOSED and not _below(
-        value, rest, check["high"], check["high_rest"]
-    ):
-        return NO
-    return YES
-
-
-@uncounted
-def _boolean(check, events, e):
-    value = events.arrays.truth[check["column"], e]
-    if value < 0:
-        return UNKNOWN
-    allowed = check["flags"] & (ALLOWS_TRUE if value else ALLOWS_FALSE)
-    return YES if allowed else NO
-
-
-@uncounted
-def _member(segment, check, string_id, e):
-    """string_id is -2 where the event has no string, -1 where no subscription knows it."""
-    own = string_id[check["column"], e]
-    if own < 0:
-        return UNKNOWN if own == -2 else NO
-    low = np.int64(segment.arrays.set_start[check["item"]])
-    high = np.int64(segment.arrays.set_start[check["item"] + 1])
-    return YES if _in_set(segment.arrays.set_items, low, high, own) else NO
-
-
-@uncounted
-def _in_set(items, low, high, item):
-    while low < high:
-        middle = (low + high) >> 1
-        if items[middle] < item:
-            low = middle + 1
-        elif items[middle] > item:
-            high = middle
-        else:
-            return True
-    return False
-
-
-@uncounted
-def _text(segment, check, events, e):
-    start = events.arrays.string_start[check["column"], e]
-    if start < 0:
-        return UNKNOWN
-    stop = events.arrays.string_stop[check["column"], e]
-    words = segment.arrays.vocabulary
-    low = np.int64(words.start[check["item"]])
-    high = np.int64(words.start[check["item"] + 1])
-    if check["kind"] == LIKE:
-        return YES if like(words.bytes, low, high, events.arrays.text, start, stop) else NO
-    order = compare(events.arrays.text, start, stop, words.bytes, low, high)
-    if order == 0:
-        return YES if check["flags"] & OR_EQUAL else NO
-    return YES if (order < 0) == (check["flags"] & LESS > 0) else NO
-
-
-@uncounted
-def _list(segment, check, events, item_id, e):
-    """The event's items are distinct; those that no subscription knows have the id -1."""
-    kind = events.arrays.list_kind[check["column"], e]
-    if kind == NO_LIST or (kind == TEXT and not check["flags"] & TOKENS):
-        return UNKNOWN
-    # A list check owns two sets: the items as they are, and after it their words.
-    own_set = check["item"] + (1 if kind == TEXT else 0)
-    low = np.int64(segment.arrays.set_start[own_set])
-    high = np.int64(segment.arrays.set_start[own_set + 1])
-    start = events.arrays.list_start[check["column"], e]
-    stop = events.arrays.list_stop[check["column"], e]
-    function = check["function"]
-    if low == high and (function == CONTAINS or function == OVERLAPS):
-        return YES
-    common = 0
-    for k in range(start, stop):
-        if item_id[k] >= 0 and _in_set(segment.arrays.set_items, low, high, item_id[k]):
-            common += 1
-    if function == CONTAINS:
-        return YES if common == high - low else NO
-    if function == CONTAINED_BY:
-        return YES if common == stop - start else NO
-    if function == EQUAL:
-        return YES if common == stop - start and common == high - low else NO
-    return YES if common > 0 else NO
-
-
-@uncounted
-def _relate(segment, check, events, e, room):
-    a = events.arrays.geometry[check["column"], e]
-    if a < 0:
-        return UNKNOWN
-    g = events.arrays.shapes
-    h = segment.arrays.shapes
-    b = np.int64(check["item"])
-    a_dimension = g.shapes[a]["dimension"]
-    b_dimension = h.shapes[b]["dimension"]
-    if b_dimension == AREAS:
-        if boxes_apart(g.shapes, a, h.shapes, b):
-            code = DISJOINT
-        elif a_dimension == AREAS:
-            code = area_relation(g, a, h, b, room)
-        elif a_dimension == POINTS and is_place(g.shapes, a):
-            code = point_in_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], room.stack)
-        else:
-            code = relation_of_matrix(matrix_of(g, a, h, b, 0, room))
-        mask = check["areas_mask"]
-        if a_dimension == POINTS:
-            mask = check["points_mask"]
-        elif a_dimension != AREAS:
-            mask = check["lines_mask"]
-        return YES if (mask >> code) & 1 else NO
-    m = matrix_of(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, room)
-    if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
-        return YES
-    return NO
-
-
-@uncounted
-def _near(segment, check, events, e, room):
-    a = events.arrays.geometry[check["column"], e]
-    if a < 0:
-        return UNKNOWN
-    b = np.int64(check["item"])
-    function = check["function"]
-    if function == SAMEPLACE:
-        answer = same_place(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-    elif check["flags"] & ALL_OF_IT:
-        if function < ON_WGS84:
-            answer = all_within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-        else:
-            answer = all_within_wgs84(
-                events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room
-            )
-    elif function < ON_WGS84:
-        answer = within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
-    elif function == ON_WGS84 + SAMEPLACE:
-        answer = same_place_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-    else:
-        answer = within_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
-    if answer == 2:
-        return CLOSE
-    return YES if (answer == 1) != (function % ON_WGS84 == BEYOND) else NO

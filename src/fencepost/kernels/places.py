@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fencepost.kernels.checking import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE, SAMEPLACE
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.contact import fills_its_box
-from fencepost.kernels.matching import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE, SAMEPLACE
 from fencepost.kernels.shapes import AREAS, POINTS
 from fencepost.kernels.spatial import DISJOINT, FIRST_EH, INTERSECTS
 

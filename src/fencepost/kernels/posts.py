@@ -21,6 +21,7 @@ from fencepost.kernels.posts_arrays import (
     cells_of,
     height,
     image,
+    is_beside,
     level_range,
 )
 from fencepost.kernels.prefetch import prefetch
@@ -145,9 +146,9 @@ def _images(posts, events, e, g, asked, at):
     """Write the images of event e's box; whether it can match filters of group g at all."""
     x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
     if posts.groups[g]["geometry_column"] >= 0:
-        place = events.geometry[posts.groups[g]["geometry_column"], e]
-        if place < 0:
+        if is_beside(posts, g, events, e):
             return False
+        place = events.geometry[posts.groups[g]["geometry_column"], e]
         x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
         x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
     column = posts.groups[g]["list_column"]

@@ -66,6 +66,10 @@ GROUP = np.dtype(
         ("node", "u4"),  # where their tree begins in `spatial_nodes`
         ("width", "f4"),  # of the blocks' boxes, on average
         ("height", "f4"),
+        ("x0", "f8"),  # a box that holds those of all entries
+        ("y0", "f8"),
+        ("x1", "f8"),
+        ("y1", "f8"),
     ],
     align=True,
 )
@@ -125,6 +129,20 @@ def passes(posts, entry, events, e):
         return True
     value = events.number[column, e]
     return posts.guards[k]["low"] <= value <= posts.guards[k]["high"]
+
+
+@inlined
+def is_beside(posts, g, events, e):
+    """Whether event e is nowhere near the boxes of group g, which asks for a place."""
+    place = events.geometry[posts.groups[g]["geometry_column"], e]
+    if place < 0:
+        return True
+    return (
+        events.shapes.shapes[place]["x1"] < posts.groups[g]["x0"]
+        or events.shapes.shapes[place]["y1"] < posts.groups[g]["y0"]
+        or events.shapes.shapes[place]["x0"] > posts.groups[g]["x1"]
+        or events.shapes.shapes[place]["y0"] > posts.groups[g]["y1"]
+    )
 
 
 @inlined

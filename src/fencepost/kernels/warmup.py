@@ -17,6 +17,7 @@ from fencepost.kernels import (
     vocabulary,
 )
 from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
+from fencepost.kernels.checking import CHECK
 from fencepost.kernels.combined import CombinedArrays
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.distance import (
@@ -38,7 +39,7 @@ from fencepost.kernels.geodesic_shapes import (
 from fencepost.kernels.handles import arrays_of, followed_by, handle, listed
 from fencepost.kernels.hulls import Hulls, hull_centroids, hulls, locate_in_hull
 from fencepost.kernels.layout import lay_out
-from fencepost.kernels.matching import CHECK, EventArrays, SegmentArrays, look_up, match_events
+from fencepost.kernels.matching import EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
 from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
 from fencepost.kernels.places import places
@@ -65,6 +66,7 @@ from fencepost.kernels.tokenise import (
     words_of_texts,
 )
 from fencepost.kernels.trees import scratch
+from fencepost.kernels.vectors import WIDTH
 
 Step = tuple[str, Callable[[], None]]
 
@@ -244,7 +246,8 @@ def _segment() -> SegmentArrays:
         none,
         none,
         np.empty(0, np.int32),
-        np.empty((0, 4)),
+        np.empty((0, 4, WIDTH)),
+        np.empty(0, np.uint16),
         np.empty(0, np.uint8),
         np.empty(0, np.float32),
         np.array([0, 2**62, 1, 0, 0]),

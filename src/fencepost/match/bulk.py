@@ -27,8 +27,8 @@ from fencepost.index.table import (
     string_key,
     word_key,
 )
-from fencepost.kernels import matching
-from fencepost.kernels.matching import CHECK
+from fencepost.kernels import checking
+from fencepost.kernels.checking import CHECK
 from fencepost.language.ast import Near, Property, Spatial
 from fencepost.match.catalogue import FiledShelf, Shelf
 from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
@@ -146,7 +146,7 @@ class ColumnSubscriptions:
     def _add_regions(self, attribute: str, geometries: object, functions: object) -> None:
         rows = self._add_shapes(f"regions[{attribute!r}]", geometries)
         checks = self._new(
-            matching.RELATE, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
+            checking.RELATE, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
         )
         checks["item"] = rows
         everywhere = isinstance(functions, str)
@@ -177,7 +177,7 @@ class ColumnSubscriptions:
                 f"saw {reach[bad]} in row {bad}"
             )
         checks = self._new(
-            matching.NEAR, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
+            checking.NEAR, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
         )
         checks["item"] = rows
         checks["low"] = reach
@@ -189,29 +189,29 @@ class ColumnSubscriptions:
         found = read_values(what, given)
         own = Property(attribute)
         if len(found.string_rows):
-            checks = self._new(matching.MEMBER, Column(Kind.STRING, own), found.string_rows)
+            checks = self._new(checking.MEMBER, Column(Kind.STRING, own), found.string_rows)
             known = [self._string(string_key(text)) for text in found.strings]
             items = np.array(known, np.int64)[found.string_codes]
             checks["item"] = self._add_sets(Ragged(np.arange(len(items) + 1), items))
         if len(found.boolean_rows):
-            checks = self._new(matching.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows)
-            checks["flags"] = np.where(found.booleans, matching.ALLOWS_TRUE, matching.ALLOWS_FALSE)
+            checks = self._new(checking.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows)
+            checks["flags"] = np.where(found.booleans, checking.ALLOWS_TRUE, checking.ALLOWS_FALSE)
         if len(found.number_rows):
-            checks = self._new(matching.RANGE, Column(Kind.NUMBER, own), found.number_rows)
+            checks = self._new(checking.RANGE, Column(Kind.NUMBER, own), found.number_rows)
             checks["low"] = checks["high"] = found.numbers[:, 0]
             checks["low_rest"] = checks["high_rest"] = found.numbers[:, 1]
-            checks["flags"] = matching.LOW_CLOSED | matching.HIGH_CLOSED
+            checks["flags"] = checking.LOW_CLOSED | checking.HIGH_CLOSED
 
     def _add_keywords(self, attribute: str, lists: Any) -> None:
         items, words = self._read_keywords(attribute, lists)
         owners = np.flatnonzero(np.diff(items.start))
-        checks = self._new(matching.LIST, Column(Kind.LIST, Property(attribute)), owners)
+        checks = self._new(checking.LIST, Column(Kind.LIST, Property(attribute)), owners)
         # Of each row the set of what a list must have, and after it that of a text.
         both = joined([items.take(owners), words.take(owners)])
         in_turn = np.arange(2 * len(owners)).reshape(2, -1).T.ravel()
         checks["item"] = self._add_sets(both.take(in_turn))[::2]
-        checks["function"] = matching.CONTAINS
-        checks["flags"] = matching.TOKENS
+        checks["function"] = checking.CONTAINS
+        checks["flags"] = checking.TOKENS
 
     def _add_sets(self, rows: Ragged) -> NDArray[np.int64]:
         """Keep sets of strings; their numbers."""

@@ -14,7 +14,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
 from fencepost.index.segment import Segment
 from fencepost.index.table import near_of_check
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
@@ -48,7 +48,7 @@ def _posted(
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
         group, word = entry_of(arrays.posts, entry)
-        if group["list_column"] < 0 or group["accepts"] >> matching.ITEMS & 1:
+        if group["list_column"] < 0 or group["accepts"] >> checking.ITEMS & 1:
             break
     parts: list[ast.Condition] = []
     if group["geometry_column"] >= 0:
@@ -68,25 +68,25 @@ def _posted(
 def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
     arrays, item = segment.arrays, int(check["item"])
     kind, column = int(check["kind"]), int(check["column"])
-    if kind == matching.RELATE:
+    if kind == checking.RELATE:
         own = _property(columns, Storage.GEOMETRY, column)
         geometry = ast.Geometry(geometry_of(arrays.shapes, item))
         return ast.SpatialCondition(FUNCTIONS[check["function"]], own, geometry)
-    if kind == matching.NEAR:
+    if kind == checking.NEAR:
         own = _property(columns, Storage.GEOMETRY, column)
         geometry = ast.Geometry(geometry_of(arrays.shapes, item))
         function, _ = near_of_check(check)
         return ast.NearCondition(function, own, geometry, float(check["low"]))
-    if kind == matching.MEMBER:
+    if kind == checking.MEMBER:
         own = _property(columns, Storage.STRING, column)
         return ast.Comparison(Compare.EQ, own, ast.String(_strings(segment, item)[0].decode()))
-    if kind == matching.RANGE:
+    if kind == checking.RANGE:
         own = _property(columns, Storage.NUMBER, column)
         number = number_of_pair((float(check["low"]), float(check["low_rest"])))
         return ast.Comparison(Compare.EQ, own, number)
-    if kind == matching.BOOLEAN:
+    if kind == checking.BOOLEAN:
         own = _property(columns, Storage.TRUTH, column)
-        value = bool(check["flags"] & matching.ALLOWS_TRUE)
+        value = bool(check["flags"] & checking.ALLOWS_TRUE)
         return ast.Comparison(Compare.EQ, own, ast.Boolean(value))
     own = _property(columns, Storage.LIST, column)
     words = tuple(ast.String(word[1:].decode()) for word in sorted(_strings(segment, item)))

@@ -13,7 +13,7 @@ from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
 from fencepost.index.table import near_of_check
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
@@ -242,11 +242,11 @@ def _decide(
     for event, number in uncertain.tolist():
         low, high = arrays.filter_check[number], arrays.filter_check[number + 1]
         for check in arrays.checks[low:high]:
-            if check["kind"] != matching.NEAR:
+            if check["kind"] != checking.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
             function, space = near_of_check(check)
-            negated = bool(check["flags"] & matching.NEGATED)
+            negated = bool(check["flags"] & checking.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
             if near_in(space, function, *pair, float(check["low"])) == negated:
                 break

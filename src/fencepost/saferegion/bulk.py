@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import Shelf
@@ -91,16 +91,16 @@ def _wants_a_place(checks: NDArray[np.void], column: int | None) -> Mask:
     if column is None:
         return np.zeros(len(checks), bool)
     kind, function = checks["kind"], checks["function"]
-    found: Mask = (kind == matching.RELATE) & np.isin(function, _CONTACT)
-    found |= (kind == matching.NEAR) & (function % matching.ON_WGS84 == matching.DWITHIN)
-    found &= (checks["column"] == column) & (checks["flags"] & matching.NEGATED == 0)
+    found: Mask = (kind == checking.RELATE) & np.isin(function, _CONTACT)
+    found |= (kind == checking.NEAR) & (function % checking.ON_WGS84 == checking.DWITHIN)
+    found &= (checks["column"] == column) & (checks["flags"] & checking.NEGATED == 0)
     return found
 
 
 def _wants_a_string(arrays: SegmentArrays, plain: Mask) -> Mask:
     checks = arrays.checks
-    found: Mask = checks["kind"] == matching.MEMBER
-    found &= checks["flags"] & matching.NEGATED == 0
+    found: Mask = checks["kind"] == checking.MEMBER
+    found &= checks["flags"] & checking.NEGATED == 0
     asked = np.flatnonzero(found)
     sizes = np.diff(arrays.set_start.astype(np.int64))[checks["item"][asked]]
     found[asked] = (sizes == 1) & plain[checks["column"][asked]]

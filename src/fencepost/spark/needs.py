@@ -18,7 +18,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.places import places_of
 from fencepost.index.posts import PostRows, ranges, rows_of
 from fencepost.index.segment import Segment
-from fencepost.kernels import matching
+from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.places import NOWHERE
 from fencepost.language.ast import Array, Geometry, Items, Spatial, String
@@ -83,14 +83,14 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     checks, filters = arrays.checks, len(arrays.filter_subscription)
     first = arrays.filter_check.astype(np.int64)
     owner = np.repeat(np.arange(filters), first[1:] - first[:-1])
-    positive = checks["flags"] & matching.NEGATED == 0
+    positive = checks["flags"] & checking.NEGATED == 0
     kind = np.full(filters, NOTHING, np.uint8)
     found = np.zeros(filters, np.int64)  # the check that is needed
 
     # Later ones overrule earlier ones: strings, words, places; among places the smallest is last.
-    own = np.flatnonzero(positive & (checks["kind"] == matching.MEMBER))
+    own = np.flatnonzero(positive & (checks["kind"] == checking.MEMBER))
     kind[owner[own]], found[owner[own]] = STRING, own
-    own = np.flatnonzero(positive & (checks["kind"] == matching.LIST))
+    own = np.flatnonzero(positive & (checks["kind"] == checking.LIST))
     own = own[_needs_words(arrays, own)]
     kind[owner[own]], found[owner[own]] = WORD, own
     places = places_of(checks, arrays.shapes)
@@ -119,8 +119,8 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
 
 def _of_centroids(checks: NDArray[np.void]) -> NDArray[np.bool_]:
     """Whether checks ask where a centroid is; the geometry itself may be all round about it."""
-    same = checks["function"] % matching.ON_WGS84 == matching.SAMEPLACE
-    result: NDArray[np.bool_] = (checks["kind"] == matching.NEAR) & same
+    same = checks["function"] % checking.ON_WGS84 == checking.SAMEPLACE
+    result: NDArray[np.bool_] = (checks["kind"] == checking.NEAR) & same
     return result
 
 
@@ -132,8 +132,8 @@ def _needs_words(arrays: SegmentArrays, own: Ints) -> NDArray[np.bool_]:
     checks = arrays.checks[own]
     sizes = np.diff(arrays.set_start.astype(np.int64))
     item = checks["item"].astype(np.int64)
-    texts = checks["flags"] & matching.TOKENS > 0
-    needed = np.isin(checks["function"], (matching.CONTAINS, matching.OVERLAPS))
+    texts = checks["flags"] & checking.TOKENS > 0
+    needed = np.isin(checks["function"], (checking.CONTAINS, checking.OVERLAPS))
     result: NDArray[np.bool_] = needed & (sizes[item] > 0) & (~texts | (sizes[item + 1] > 0))
     return result
 
@@ -150,14 +150,14 @@ def _words(arrays: SegmentArrays, own: Ints) -> tuple[Ints, Ints]:
     """The words of checks of which an event has one: the rarest, where it must have all."""
     checks, start = arrays.checks[own], arrays.set_start.astype(np.int64)
     items = arrays.set_items.astype(np.int64)
-    texts = checks["flags"] & matching.TOKENS > 0
+    texts = checks["flags"] & checking.TOKENS > 0
     rows, keys = [], []
     for which in (0, 1):  # of lists, of texts
         number = checks["item"].astype(np.int64) + which
         asked = texts if which else np.ones(len(own), bool)
-        every = np.flatnonzero(asked & (checks["function"] == matching.OVERLAPS))
+        every = np.flatnonzero(asked & (checks["function"] == checking.OVERLAPS))
         sizes = start[number[every] + 1] - start[number[every]]
-        one = np.flatnonzero(asked & (checks["function"] == matching.CONTAINS))
+        one = np.flatnonzero(asked & (checks["function"] == checking.CONTAINS))
         rows += [np.repeat(every, sizes), one]
         keys += [
             items[ranges(start[number[every]], sizes)],

@@ -16,6 +16,7 @@ from fencepost.index.one_event import EventLayout
 from fencepost.index.table import FilterTable
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.matching import EventArrays
+from fencepost.kernels.one_event import tell_apart
 from fencepost.language.parse import parse
 from fencepost.model.geometry import Shapes
 from fencepost.plan.evaluate import EventValues
@@ -89,16 +90,16 @@ def written(layout: EventLayout, event: dict[str, Any]) -> EventArrays | None:
     rest = layout.write(EventValues(event))
     if rest is None:
         return None
-    if len(rest) in (2, 4):
-        if not np.isfinite(rest[:2]).all():
+    if len(rest) == 2:
+        if not np.isfinite(rest).all():
             return None
-        shapes, usable = Shapes.read_one(shapely.Point(*rest[:2])).arrays, True
+        shapes, usable = Shapes.read_one(shapely.Point(*rest)).arrays, True
     else:
         lay_out: Any = lay_out_plain
-        shapes, usable = lay_out(*rest[:5], *layout.limits)
-    item_start, text = rest[-2:] if len(rest) > 2 else layout.events[-3:-1]
-    whole = layout.events._replace(item_start=item_start, text=text, shapes=shapes)
-    return whole if usable else None
+        shapes, usable = lay_out(*rest, *layout.limits)
+    if layout.joined[0] < layout.joined[1]:
+        tell_apart(layout.joined, layout.events.text, layout.events.item_start)
+    return layout.events._replace(shapes=shapes) if usable else None
 
 
 def strings_of(block: EventArrays) -> list[bytes | None]:
@@ -154,3 +155,29 @@ def test_nothing_is_left_of_the_event_before() -> None:
             np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
         assert strings_of(one) == strings_of(row)
         assert (one.geometry[0, 0] >= 0) == ("g" in event)
+
+
+def test_lists_one_after_another() -> None:
+    columns = columns_of(["A_OVERLAPS(l, ('x', 1)) AND s = 'a' AND S_INTERSECTS(g, POINT(0 0))"])
+    layout = EventLayout(columns)
+    lists: list[Any] = [
+        ["one", "two", "one", "three"],
+        ["nothing\0between", "b"],
+        [],
+        ["", "s", "ss", "", "\0"],
+        [f"word {k}" for k in range(300)],
+        "words of a text",
+        None,
+        ["ü", "a"],
+        ["a", 1, True],
+        [f"w{k}" for k in range(17)],
+    ]
+    for items in lists * 2:
+        for place in ({"type": "Point", "coordinates": [1, 2]}, "LINESTRING (0 0, 1 1)"):
+            event = {"l": items, "s": "a string", "g": place}
+            one = written(layout, event)
+            assert one is not None
+            row = block_of_rows(columns, [EventValues(event)])
+            assert one.list_kind.tolist() == row.list_kind.tolist()
+            assert lists_of(one) == lists_of(row)
+            assert strings_of(one) == strings_of(row)

@@ -12,6 +12,7 @@ from fencepost.index.events import pair_of, truth_of
 from fencepost.index.table import string_key
 from fencepost.kernels.checking import ITEMS
 from fencepost.kernels.matching import EventArrays
+from fencepost.kernels.one_event import BETWEEN
 from fencepost.language.ast import Property
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of
@@ -23,13 +24,13 @@ from fencepost.plan.evaluate import EventValues
 _EXACT = 2**53  # every whole number up to it is a double
 _NO_NUMBER = np.nan, 0.0
 _NOWHERE = 0.0, 0.0
-_NO_ITEMS = np.zeros(1, np.int64)
+_BETWEEN = chr(BETWEEN)
+_JOIN = f"{_BETWEEN}s".join
 _FIRST_TEXT = 256
 _FIRST_ITEMS = 64
 
 
-# What is not in the arrays: the coordinates of a point or the arrays of shapes, and the items of
-# lists and the text that they are in, if any list is asked for.
+# What is not in the arrays: the coordinates of a point, or the arrays of shapes.
 OneEvent: TypeAlias = tuple[Any, ...]
 
 
@@ -42,6 +43,8 @@ class EventLayout:
     ----------
     events : EventArrays
         Where they are written; the shape is a point.
+    joined : array
+        Where items begin and end in the text that are left to be told apart; see `one_event`.
     limits : pair of float
         How far from 0 coordinates may be.
     """
@@ -77,7 +80,7 @@ class EventLayout:
             np.zeros((len(self._lists), 1), np.uint8),
             np.zeros((len(self._lists), 1), np.int64),
             np.zeros((len(self._lists), 1), np.int64),
-            _NO_ITEMS,
+            np.zeros(_FIRST_ITEMS, np.int64),
             np.zeros(_FIRST_TEXT, np.uint8),
             Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
@@ -86,8 +89,8 @@ class EventLayout:
             array.reshape(-1).data
             for array in (self.events.list_kind, self.events.list_start, self.events.list_stop)
         )
-        self._item_starts = np.zeros(_FIRST_ITEMS, np.int64)
-        self._item_start = self._item_starts.data
+        self.joined = np.zeros(2, np.int64)
+        self._joined = self.joined.data
         self.limits = columns.space.limits
         others = (numbers, truths, strings, self._missing, self._lists)
         self._only_place = len(self._geometries) == 1 and not any(others)
@@ -103,8 +106,8 @@ class EventLayout:
         self._write_numbers(event)
         size = self._write_strings(event)
         if self._lists:
-            return *shapes, *self._items(event, size)
-        return shapes if len(shapes) == 2 else (*shapes, _NO_ITEMS, self.events.text)
+            self._write_items(event, size)
+        return shapes
 
     def _write_numbers(self, event: EventValues) -> None:
         attributes = event.attributes
@@ -147,14 +150,12 @@ class EventLayout:
             self.events = self.events._replace(text=grown)
             self._text = grown.data
 
-    def _items(self, event: EventValues, size: int) -> tuple[Any, ...]:
-        """Write the lists; the items, and the text to whose first `size` bytes theirs are added."""
+    def _write_items(self, event: EventValues, size: int) -> None:
+        """Write the lists, and their items behind the first `size` bytes of the text."""
         if len(self._lists) == 1:
             given = event.attributes.get(self._lists[0])
-            if type(given) is list:
-                written = self._plain_items(given, size)
-                if written is not None:
-                    return written, self.events.text
+            if type(given) is list and self._write_plain_items(given, size):
+                return
         lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokeniser)
         stop = size + len(lists.text)
         self._fit(stop)
@@ -162,31 +163,32 @@ class EventLayout:
         self.events.list_kind[:, 0] = lists.kind
         self.events.list_start[:, 0] = lists.start
         self.events.list_stop[:, 0] = lists.stop
-        return lists.item_start + size, self.events.text
+        count = len(lists.item_start)
+        self._fit_items(count)
+        self.events.item_start[:count] = lists.item_start + size
+        self._joined[1] = self._joined[0]
 
-    def _plain_items(self, given: list[Any], size: int) -> Any:
-        """Write the only list, of ASCII strings, and where its items are; None of any other."""
+    def _write_plain_items(self, given: list[Any], size: int) -> bool:
+        """Write the only list, in one piece; whether it is one of ASCII strings."""
         try:
             items = dict.fromkeys(given)
-            keys = f"s{'s'.join(items)}" if items else ""
+            keys = f"s{_JOIN(items)}" if items else ""
         except TypeError:  # what is no string
-            return None
-        if not keys.isascii():
-            return None
+            return False
         count = len(items)
+        if not keys.isascii() or keys.count(_BETWEEN) >= max(count, 1):
+            return False
         stop = size + len(keys)
         self._fit(stop)
-        if count >= len(self._item_start):
-            self._item_starts = np.zeros(2 * count, np.int64)
-            self._item_start = self._item_starts.data
+        self._fit_items(count + 1)
         self._text[size:stop] = keys.encode()
-        view = self._item_start
-        view[0] = size
-        for k, item in enumerate(items, 1):
-            size += len(item) + 1
-            view[k] = size
+        self._joined[0], self._joined[1] = size, stop
         self._list_kind[0], self._list_start[0], self._list_stop[0] = ITEMS, 0, count
-        return self._item_starts[: count + 1]
+        return True
+
+    def _fit_items(self, count: int) -> None:
+        if count > len(self.events.item_start):
+            self.events = self.events._replace(item_start=np.zeros(2 * count, np.int64))
 
     def _shapes(self, event: EventValues) -> OneEvent | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""

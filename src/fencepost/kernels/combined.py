@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import uncounted
 from fencepost.kernels.shapes import Positions
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 
@@ -38,15 +38,16 @@ class CombinedArrays(NamedTuple):
     words: Vocabulary
 
 
-@kernel
-def words_of_events(combined, string_id, found):
+@uncounted
+def words_of_events(combined, string_id, found, room):
     """found[s, e] = the word of signature s and event e; negative where nobody asks for it.
 
     string_id : (columns, events), the numbers of the events' strings, negative where unknown.
+    room : int64, (KEY_NUMBERS / 2 + 2) for each event.
     """
     events = string_id.shape[1]
-    keys = np.zeros(events * KEY_NUMBERS, np.uint32)
-    start, stop = np.empty(events, np.int64), np.empty(events, np.int64)
+    start, stop = room[:events], room[events : 2 * events]
+    keys = room[2 * events :].view(np.uint32)
     for s in range(found.shape[0]):
         first, last = np.int64(combined.start[s]), np.int64(combined.start[s + 1])
         for e in range(events):

@@ -47,6 +47,7 @@ from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 from fencepost.kernels.with_strings import words_with_strings
 
+_A_KEY = 4  # numbers of room for what is looked up of an item or event
 _FEW = 24  # results that are sorted by insertion
 _DENSE = 8  # with at least one result for so many words of bits, bits sort faster
 # Which bit a power of two is, by its remainder: no two have the same.
@@ -307,13 +308,14 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
 def _words_of(segment, events, room_handle):
     """What a segment's vocabularies know of some events."""
     columns, count = events.arrays.string_start.shape
-    items = events.arrays.item_start.shape[0] - 1
+    items = _item_count(events)
     signatures = segment.arrays.combined.start.shape[0] - 1
     strings = segment.arrays.posts.string_columns.shape[0]
     placed = _all_posted_by_place(segment)
     sizes = (
         columns * count, items, signatures * count, strings * (items + count),
         columns * count + items if placed else 0,
+        _A_KEY * (items + count) if strings > 0 else _A_KEY * count if signatures > 0 else 0,
     )  # fmt: skip
     numbers = room_handle.arrays.numbers
     if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
@@ -325,18 +327,31 @@ def _words_of(segment, events, room_handle):
     vocabulary = segment.arrays.vocabulary
     text = events.arrays.text
     start, stop = events.arrays.string_start, events.arrays.string_stop
-    item_start, item_stop = events.arrays.item_start[:-1], events.arrays.item_start[1:]
+    item_start = events.arrays.item_start[:items]
+    item_stop = events.arrays.item_start[1 : items + 1]
     if placed:
-        start = numbers[: columns * count].reshape(columns, count)
-        item_start = numbers[columns * count : columns * count + items]
+        start, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
+        item_start, numbers = numbers[:items], numbers[items:]
         _without_distant(segment, events, start, item_start)
     look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
     look_up_all(vocabulary, text, item_start, item_stop, item_id)
     if signatures > 0:
-        words_of_events(segment.arrays.combined, string_id, combined)
+        words_of_events(segment.arrays.combined, string_id, combined, numbers)
     if strings > 0:
-        words_with_strings(segment.arrays.posts, events.arrays, string_id, item_id, with_string)
+        words_with_strings(
+            segment.arrays.posts, events.arrays, string_id, item_id, with_string, numbers
+        )
     return EventWords(string_id, item_id, combined, with_string)
+
+
+@uncounted
+def _item_count(events):
+    """How many items the lists of the events have; there may be room for more."""
+    count = np.int64(0)
+    for c in range(events.arrays.list_stop.shape[0]):
+        for e in range(events.arrays.list_stop.shape[1]):
+            count = max(count, events.arrays.list_stop[c, e])
+    return count
 
 
 @uncounted

@@ -12,13 +12,16 @@ from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.matching import EventArrays, find_all
 
+BETWEEN = 0  # a byte between items that are written in one piece
+
 
 class Desk(NamedTuple):
     """What one event after another is matched with, each written where the last one was."""
 
     segments: Any  # list of handles of SegmentArrays
     room: Any  # handle of Room
-    events: Any  # handle of EventArrays: of one event without items, and its shape a point
+    events: Any  # handle of EventArrays: of one event, and its shape a point
+    joined: NDArray[np.int64]  # where items begin and end in the text that are not told apart yet
     stops: NDArray[np.int64]  # (segments, 1)
     answer: NDArray[np.uint32]  # where what is found is written
     most_x: float  # how far from 0 coordinates may be, which is finite
@@ -41,20 +44,7 @@ def match_point(desk, x, y, now, version):
 
 
 @kernel
-def match_words(desk, x, y, item_start, text, now, version):
-    """The same for an event with items, which are given as in `EventArrays`."""
-    own = desk.arrays
-    if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
-        return 0
-    _write(own.events.arrays.shapes, x, y)
-    events = _with_items(own.events.arrays, item_start, text, own.events.arrays.shapes)
-    return _matched(own, events, now, version)
-
-
-@kernel
-def match_one(
-    desk, xy, chain_start, chain_part, shape_chain, dimension, item_start, text, now, version
-):
+def match_one(desk, xy, chain_start, chain_part, shape_chain, dimension, now, version):
     """The same for an event with any shapes, which are given as in `lay_out_plain`."""
     own = desk.arrays
     shapes, usable = lay_out_plain(
@@ -62,8 +52,7 @@ def match_one(
     )
     if not usable:
         return 0
-    events = _with_items(own.events.arrays, item_start, text, shapes)
-    return _matched(own, events, now, version)
+    return _matched(own, _with_shapes(own.events.arrays, shapes), now, version)
 
 
 @uncounted
@@ -80,19 +69,38 @@ def _write(shapes, x, y):
 
 
 @kernel
-def _with_items(event, item_start, text, shapes):
+def _with_shapes(event, shapes):
     return handle(
         EventArrays(
             event.number, event.number_rest, event.truth, event.missing, event.string_start,
             event.string_stop, event.geometry, event.list_kind, event.list_start, event.list_stop,
-            item_start, text, shapes,
+            event.item_start, event.text, shapes,
         )
     )  # fmt: skip
+
+
+@uncounted
+def tell_apart(joined, text, item_start):
+    """Move items together that have `BETWEEN` between them, and write where each begins."""
+    write = joined[0]
+    item_start[0] = write
+    item = 1
+    for k in range(joined[0], joined[1]):
+        if text[k] == BETWEEN:
+            item_start[item] = write
+            item += 1
+        else:
+            text[write] = text[k]
+            write += 1
+    item_start[item] = write
+    joined[1] = joined[0]
 
 
 @separate
 @kernel
 def _matched(own, events, now, version):
+    if own.joined[0] < own.joined[1]:
+        tell_apart(own.joined, own.events.arrays.text, own.events.arrays.item_start)
     counts = own.room.arrays.counts
     before = (counts[0], counts[1], counts[2], counts[3])
     total, unsure = find_all(own.segments, events, own.room, now, np.uint32(version), own.stops)

@@ -41,7 +41,7 @@ from fencepost.kernels.hulls import Hulls, hull_centroids, hulls, locate_in_hull
 from fencepost.kernels.layout import lay_out
 from fencepost.kernels.matching import EventArrays, SegmentArrays, look_up, match_events
 from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
+from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
@@ -333,10 +333,9 @@ def _match() -> None:
         np.zeros((1, 2)), np.array([0, 1]), np.array([0]), np.array([0, 1]), np.zeros(1, np.int8),
     )  # fmt: skip
     stops, answer = np.empty((1, 1), np.int64), np.empty(4, np.uint32)
-    desk = handle(Desk(segments, room, events, stops, answer, 1.0, 1.0))
+    desk = handle(Desk(segments, room, events, np.zeros(2, np.int64), stops, answer, 1.0, 1.0))
     match_point(desk, 0.0, 0.0, 0, 0)
-    match_words(desk, 0.0, 0.0, item_start, text, 0, 0)
-    match_one(desk, *point, item_start, text, 0, 0)
+    match_one(desk, *point, 0, 0)
     shapes, _ = growing.laid_out(*point)
     # No check, filter, set, key or shape: just the starts.
     counts = np.array([0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 0])

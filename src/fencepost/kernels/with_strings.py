@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import inlined, uncounted
 from fencepost.kernels.vocabulary import look_up_all
 
 KEY_NUMBERS = 3  # the string column, the string, the word
 _KEY_BYTES = 4 * KEY_NUMBERS
 
 
-@kernel
-def words_with_strings(posts, events, string_id, item_id, found):
+@uncounted
+def words_with_strings(posts, events, string_id, item_id, found, room):
     """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
+    room : int64, (KEY_NUMBERS / 2 + 2) for each item and event.
     """
     items, count = item_id.shape[0], string_id.shape[1]
     plain = posts.token_lists.shape[0] - 2 - (posts.string_words.start.shape[0] - 1)
-    keys = np.zeros((items + count) * KEY_NUMBERS, np.uint32)
-    start, stop = np.empty(items + count, np.int64), np.empty(items + count, np.int64)
+    start, stop = room[: items + count], room[items + count : 2 * (items + count)]
+    keys = room[2 * (items + count) :].view(np.uint32)
     for s in range(found.shape[0]):
         column = posts.string_columns[s]
         start[:] = -1
@@ -47,7 +48,7 @@ def words_with_strings(posts, events, string_id, item_id, found):
                 found[s, k] += plain
 
 
-@kernel
+@inlined
 def _write(keys, start, k, column, string, word):
     keys[KEY_NUMBERS * k] = column
     keys[KEY_NUMBERS * k + 1] = string

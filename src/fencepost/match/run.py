@@ -17,7 +17,7 @@ from fencepost.kernels import checking
 from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
-from fencepost.kernels.one_event import Desk, match_one, match_point, match_words
+from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.rooms import no_room
 from fencepost.match.catalogue import Snapshot
 from fencepost.model.geometry import Shapes
@@ -29,7 +29,7 @@ Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 _FIRST_NUMBERS = 1_024  # of the answer to one event
 _TIMED = 64  # one event in so many, where they come one at a time
-_PLAIN: dict[int, Any] = {2: match_point, 4: match_words}  # by how much there is of an event
+_POINT = 2  # so much there is of an event whose place is a point
 
 
 class _Room(NamedTuple):
@@ -52,7 +52,7 @@ class _Desk:
         self._segments: Any = None
         self._events: EventArrays | None = None
         self._handle: Any = None
-        self._calls: dict[int, Callable[..., int]] = {7: match_one}
+        self._match_point: Callable[..., int] | None = None
         self.answer = np.empty(_FIRST_NUMBERS, np.uint32)
         self.numbers = self.answer.data
 
@@ -63,7 +63,9 @@ class _Desk:
         """
         if shelves is not self._shelves or self.layout.events is not self._events:
             self._turn_to(shelves)
-        call = self._calls.get(len(event)) or self._call_for(event, now)
+        call: Callable[..., int] = match_one
+        if len(event) == _POINT:
+            call = self._match_point or self._entry(event, now)
         count = call(self._handle, *event, now, self._version)
         if count < 0:
             self.answer = np.empty(-2 * count, np.uint32)
@@ -78,17 +80,24 @@ class _Desk:
             self._segments, self._events = shelves.handles, self.layout.events
             self._make()
 
-    def _call_for(self, event: OneEvent, now: int) -> Callable[..., int]:
-        """What all events of one sort are given to: what they have is always of the same types."""
-        size = len(event)
-        self._calls[size] = entry(_PLAIN[size], self._handle, *event, now, self._version)
-        return self._calls[size]
+    def _entry(self, event: OneEvent, now: int) -> Callable[..., int]:
+        """What all points are given to, which are always of the same types."""
+        self._match_point = entry(match_point, self._handle, *event, now, self._version)
+        return self._match_point
 
     def _make(self) -> None:
         stops = np.empty((len(self._segments), 1), np.int64)
         events, limits = handle(self._events), self.layout.limits
         self._handle = handle(
-            Desk(self._segments, self._room.handle, events, stops, self.answer, *limits)
+            Desk(
+                self._segments,
+                self._room.handle,
+                events,
+                self.layout.joined,
+                stops,
+                self.answer,
+                *limits,
+            )
         )
 
 

@@ -40,14 +40,19 @@ class Strings(Sequence[str]):
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
         """One string, or some."""
-        if len(self) <= _FEW or isinstance(row, slice):
-            return self._list()[row]
-        return str(self._text[self._end[row] : self._end[row + 1]], "utf-8")
+        return self._list()[row] if isinstance(row, slice) else self.get(row)
 
     @property
     def get(self) -> Callable[[int], str]:
         """From a row to its string, as fast as can be."""
-        return self._list().__getitem__ if len(self) <= _FEW else self.__getitem__
+        if len(self) <= _FEW:
+            return self._list().__getitem__
+        text, end = self._text, self._end
+
+        def string(row: int) -> str:
+            return str(text[end[row] : end[row + 1]], "utf-8")
+
+        return string
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._list() if len(self) <= _FEW else self.array.to_pylist())

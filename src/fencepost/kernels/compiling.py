@@ -36,6 +36,8 @@ from numba.core.types import unliteral  # type: ignore[attr-defined]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_NO_CODE = llvmlite.binding.parse_assembly("").as_bitcode()
+
 _PACKAGE = Path(__file__).parent.parent
 _KERNEL_FOLDERS = ("kernels", "papers")
 
@@ -218,13 +220,25 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_KernelLocator,)
 
     def reduce(self, result: Any) -> Any:
-        return _symbols_in(result.library), super().reduce(result)
+        module = result.library._get_module_for_linking()
+        parts = (*module.functions, *module.global_variables)
+        defined = [part.name for part in parts if not part.is_declaration]
+        return _symbols_in(result.library), defined, super().reduce(result)
 
     def rebuild(self, context: Any, payload: Any) -> Any:
-        called, compiled = payload
+        """Load machine code; the code that it was made of is read only if somebody compiles it in.
+
+        Reading that takes longer than all else.
+        """
+        called, defined, ((library, kind, (machine_code, code)), *others) = payload
         for module, name, types in called:
             getattr(importlib.import_module(module), name).compile(types)
-        return super().rebuild(context, compiled)
+        context.codegen()._engine._defined_symbols.update(defined)
+        result = super().rebuild(context, ((library, kind, (machine_code, _NO_CODE)), *others))
+        result.library._get_module_for_linking = functools.cache(
+            functools.partial(llvmlite.binding.parse_bitcode, code)
+        )
+        return result
 
 
 class _SignatureFiles:

@@ -202,8 +202,10 @@ class _Job:
         bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
         dead = self._dead_letters(bad, [*used, REASON])
         kept = good.where(~F.col(DELETED)) if deleting else good
-        columns = self._columns(kept)
-        added = kept.count()
+        is_kept = F.col(WRONG).isNull() & ~F.col(DELETED) if deleting else F.col(WRONG).isNull()
+        told = staged.groupBy(ASKS).agg(F.count(F.when(is_kept, 1))).collect()
+        columns = self._columns(asks for asks, _ in told if asks is not None)
+        added = sum(count for _, count in told)
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
         removed = 0
@@ -248,13 +250,15 @@ class _Job:
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
         return (count, self._folder.within(name)) if count else (0, None)
 
-    def _columns(self, kept: DataFrame) -> Columns:
-        """What the subscriptions ask of events, numbered for all parts alike."""
+    def _columns(self, asked: Iterable[str]) -> Columns:
+        """What the subscriptions ask of events, numbered for all parts alike.
+
+        asked : texts of `ASKS`; also for rows that are not kept, because their ids come twice.
+        """
         columns = Columns(Tokeniser.without(self._reader.stop_words), Space(self._reader.space))
         if self._before is not None:
             columns.adopt(storage.columns_of(self._before))
-        asked = sorted(row[0] for row in kept.select(ASKS).distinct().collect())
-        for text in asked:
+        for text in sorted(asked):
             for row in json.loads(text):
                 columns.number(storage.column_of(row))
         return columns

@@ -30,7 +30,7 @@ from fencepost.spark.reading import Reader, with_names_as_text
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
-ASKS = "fencepost_asks"  # which columns of events a row asks for, as JSON
+ASKS = "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
 WRONG = "fencepost_reason"
 GONE = "gone-"  # with which the files begin that say which rows of a segment are gone
 Batches = Iterable[pa.RecordBatch]
@@ -75,7 +75,7 @@ class Place:
         asks = json.dumps([c for rows in storage.columns_json(matcher._columns) for c in rows])
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
-        table = table.append_column(ASKS, pa.array([asks] * count, pa.string()))
+        table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
         return table.append_column(WRONG, pa.array(reasons, pa.string()))
 
 

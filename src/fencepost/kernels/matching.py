@@ -146,8 +146,9 @@ def find_all(segments, events_handle, room_handle, now, version, stops):
         needed = needs(segments[s], events_handle)
         if not has_room(room_handle, needed):
             grow(room_handle, needed)
+        words = _words_of(segments[s], events_handle, room_handle, len(segments) > 1)
         found, unsure = _match_segment(
-            segments[s], s, events_handle, room_handle, now, version, found, unsure, stops[s]
+            segments[s], s, events_handle, words, room_handle, now, version, found, unsure, stops[s]
         )
     counts = room_handle.arrays.counts
     counts[EVENTS] += stops.shape[1]
@@ -158,13 +159,12 @@ def find_all(segments, events_handle, room_handle, now, version, stops):
 
 @separate
 @kernel
-def _match_segment(segment, s, events, room_handle, now, version, found, unsure, stops):
+def _match_segment(segment, s, events, words, room_handle, now, version, found, unsure, stops):
     """Append what the events find in segment s; how many results and uncertain ones there are.
 
     segment, events : handles, as in what is called here: as arguments of a call the arrays of a
     segment are 700 machine words, which takes longer than most checks.
     """
-    words = _words_of(segment, events, room_handle)
     e = np.int64(0)
     while True:
         e, found, unsure = _find_from(
@@ -305,13 +305,16 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
 
 
 @kernel
-def _words_of(segment, events, room_handle):
-    """What a segment's vocabularies know of some events."""
+def _words_of(segment, events, room_handle, one_of_many):
+    """What a segment's vocabularies know of some events.
+
+    Of many segments, an event finds nothing at all in some.
+    """
     columns, count = events.arrays.string_start.shape
     items = _item_count(events)
     signatures = segment.arrays.combined.start.shape[0] - 1
     strings = segment.arrays.posts.string_columns.shape[0]
-    placed = _all_posted_by_place(segment)
+    placed = one_of_many and _all_posted_by_place(segment)
     sizes = (
         columns * count, items, signatures * count, strings * (items + count),
         columns * count + items if placed else 0,

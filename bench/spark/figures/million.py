@@ -46,7 +46,11 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
                 beside.build_s + beside.first_s,
             ),
         ],
-        notes=[_mixture(len(right) / scale)],
+        notes=[
+            _mixture(len(right) / scale),
+            f"Both sessions are in one Java process, {_label(CORES[0])} before {_label(CORES[1])}: "
+            "the first job of the second finds it warm, that of the first does not.",
+        ],
     )
 
 

@@ -1,7 +1,7 @@
 """Asking for the memory that checks will read, before they are evaluated.
 
 What a check needs is found in steps, each by reading what the step before asked for: the filter,
-its checks, the geometry of each, its first chain, and the coordinates.
+its checks, the geometry of the last, its first chain, and the coordinates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fencepost.kernels.prefetch import prefetch
 
 _AT_ONCE = 64  # filters whose checks are asked for before they are read
 _STEPS = 5  # in which all is asked for that a check may need
-_STRIDE = 4  # filters between two steps
+_STRIDE = 2  # filters between two steps
 _LINE, _LINES = 8, 2  # numbers in a line of the cache; lines of coordinates that are asked for
 
 
@@ -53,20 +53,24 @@ def _fetch_step(segment, f, step):
         prefetch(segment.arrays.filter_subscription, np.int64(f))
         return
     checks = segment.arrays.checks
+    first, stop = np.int64(filter_check[f]), np.int64(filter_check[f + 1])
+    if step == 1:
+        for k in range(first, stop):
+            prefetch(checks, k)
+        return
+    # Of the geometries only that of the last check, which is the dearest.
+    if first == stop or (checks[stop - 1]["kind"] != RELATE and checks[stop - 1]["kind"] != NEAR):
+        return
     shapes = segment.arrays.shapes
-    for j in range(filter_check[f], filter_check[f + 1]):
-        if step == 1:
-            prefetch(checks, np.int64(j))
-        elif checks[j]["kind"] == RELATE or checks[j]["kind"] == NEAR:
-            item = np.int64(checks[j]["item"])
-            if step == 2:
-                prefetch(shapes.shapes, item)
-                continue
-            chain = np.int64(shapes.shapes[item]["chain"])
-            if step == 3:
-                prefetch(shapes.chains, chain)
-                continue
-            start = np.int64(shapes.chains[chain]["start"])
-            for line in range(_LINES):
-                prefetch(shapes.x, start + _LINE * line)
-                prefetch(shapes.y, start + _LINE * line)
+    item = np.int64(checks[stop - 1]["item"])
+    if step == 2:
+        prefetch(shapes.shapes, item)
+        return
+    chain = np.int64(shapes.shapes[item]["chain"])
+    if step == 3:
+        prefetch(shapes.chains, chain)
+        return
+    start = np.int64(shapes.chains[chain]["start"])
+    for line in range(_LINES):
+        prefetch(shapes.x, start + _LINE * line)
+        prefetch(shapes.y, start + _LINE * line)

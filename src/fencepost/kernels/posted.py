@@ -19,7 +19,7 @@ from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
 
 AHEAD = 64  # events that are looked at in one go
-_SOON = 8  # entries
+_SOON = 16  # entries
 _ONE = np.uint64(1)
 
 

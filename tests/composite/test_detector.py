@@ -98,6 +98,29 @@ def wanted(given: list[tuple[str, object]]) -> list[tuple[str, str]]:
     return sorted((id, repr(members)) for id, members in given)
 
 
+def pushed(
+    detector: Detector,
+    events: list[dict[str, Any]],
+    expected: list[list[tuple[str, object]]],
+    state: Path,
+) -> tuple[Detector, int]:
+    """Push events one by one and compare what is found; the detector then, and how much it was.
+
+    It is saved in between, and goes on as if nothing had happened.
+    """
+    total = 0
+    for number, (one, answer) in enumerate(zip(events, expected, strict=True)):
+        if number == 20:
+            detector.save(state)
+            detector = Detector.open(state)
+        found = detector.push(one)
+        assert as_set(found) == wanted(answer), number
+        for detection in found:
+            assert detection.latest - detection.earliest <= 10 * 10**9
+        total += len(found)
+    return detector, total
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_detections_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
@@ -105,16 +128,7 @@ def test_detections_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     lateness = rng.choice((0, 3, 20))
     expected = brute_force.detections(COMPOSITES, events, lateness)
     detector = Detector(COMPOSITES, lateness)
-    total = 0
-    for number, (one, answer) in enumerate(zip(events, expected, strict=True)):
-        if number == 20:  # what is saved goes on as if nothing had happened
-            detector.save(tmp_path / "state")
-            detector = Detector.open(tmp_path / "state")
-        found = detector.push(one)
-        assert as_set(found) == wanted(answer), number
-        total += len(found)
-        for detection in found:
-            assert detection.latest - detection.earliest <= 10 * 10**9
+    detector, total = pushed(detector, events, expected, tmp_path / "state")
     assert total > 30
     stats = detector.stats()
     assert stats["events"] == len(events)

@@ -11,7 +11,7 @@ import pytest
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
 from tests.composite import brute_force
-from tests.composite.test_detector import COMPOSITES, as_set, event, has, pair, stream, wanted
+from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 
 PAIRS = [
     *(one for one in COMPOSITES if len(one.members) == 2 and one.id not in ("nested", "round")),
@@ -33,14 +33,7 @@ def test_pairs_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     lateness = rng.choice((0, 3, 20))
     expected = brute_force.detections(PAIRS, events, lateness)
     detector = Detector(PAIRS, lateness)
-    total = 0
-    for number, (one, answer) in enumerate(zip(events, expected, strict=True)):
-        if number == 20:
-            detector.save(tmp_path / "state")
-            detector = Detector.open(tmp_path / "state")
-        found = detector.push(one)
-        assert as_set(found) == wanted(answer), number
-        total += len(found)
+    detector, total = pushed(detector, events, expected, tmp_path / "state")
     assert total > 20
     assert None not in detector._casts.values()
 

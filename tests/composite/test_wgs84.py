@@ -19,7 +19,7 @@ from fencepost.composite.model import Composite
 from fencepost.errors import ModelError
 from fencepost.match.reference import ellipsoid
 from tests.composite import brute_force
-from tests.composite.test_detector import as_set, event, has, pair, stream, wanted
+from tests.composite.test_detector import event, has, pair, pushed, stream
 
 KM = 1_000.0
 NEST = Composite("inner", {"x": has("a"), "y": has("b")}, [f"DIST(x, y) <= {2 * KM}"], 6)
@@ -129,14 +129,7 @@ def test_detections_are_those_of_brute_force(
         events.append(event(one["id"], "".join(one["kinds"]), one["at"], *points))
     expected = brute_force.detections(composites, events, 3)
     detector = Detector(composites, 3, space="wgs84")
-    total = 0
-    for number, (one, answer) in enumerate(zip(events, expected, strict=True)):
-        if number == 20:
-            detector.save(tmp_path / "state")
-            detector = Detector.open(tmp_path / "state")
-        found = detector.push(one)
-        assert as_set(found) == wanted(answer), number
-        total += len(found)
+    detector, total = pushed(detector, events, expected, tmp_path / "state")
     assert total > 30
     whole = Detector(composites, 3, space="wgs84").push_batch(events)
     assert len(whole) == total

@@ -59,6 +59,20 @@ def test_a_batch_is_detected_as_in_process(spark: SparkSession) -> None:
     assert found(fps.detect(frame, COMPOSITES, LATENESS, cell=2.0)) == expected
 
 
+def streamed(spark: SparkSession, folder: Path, **more: Any) -> DataFrame:
+    """What was found so far, after a stream went over all files of events in a folder."""
+    read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    result = fps.detect(read.parquet(str(folder / "events")), COMPOSITES, LATENESS, **more)
+    query = (
+        result.writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .format("parquet")
+        .start(str(folder / "found"))
+    )
+    query.awaitTermination()
+    return spark.read.parquet(str(folder / "found"))
+
+
 def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(random.Random(2), 120, spread=3)
     source = tmp_path / "events"
@@ -68,25 +82,12 @@ def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -
         frame = spark.createDataFrame(rows(part), SCHEMA).coalesce(1)
         frame.write.mode("append").parquet(str(source))
 
-    def run() -> None:
-        read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        result = fps.detect(read.parquet(str(source)), COMPOSITES, LATENESS)
-        query = (
-            result.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .format("parquet")
-            .start(str(tmp_path / "found"))
-        )
-        query.awaitTermination()
-
     arrive(0)
     arrive(1)
-    run()
-    first = found(spark.read.parquet(str(tmp_path / "found")))
+    first = found(streamed(spark, tmp_path))
     arrive(2)
     arrive(3)
-    run()
-    both = found(spark.read.parquet(str(tmp_path / "found")))
+    both = found(streamed(spark, tmp_path))
     assert 0 < len(first) < len(both)
     assert both == wanted(events)
 
@@ -142,18 +143,7 @@ def test_a_stream_has_them_too(spark: SparkSession, tmp_path: Path) -> None:
     for part in (rows(events)[:30] + bad[:2], bad[2:], rows(events)[30:]):
         frame = spark.createDataFrame(part, SCHEMA).coalesce(1)
         frame.write.mode("append").parquet(str(tmp_path / "events"))
-    read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    result = fps.detect(
-        read.parquet(str(tmp_path / "events")), COMPOSITES, LATENESS, dead_letters=True
-    )
-    query = (
-        result.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .format("parquet")
-        .start(str(tmp_path / "found"))
-    )
-    query.awaitTermination()
-    result = spark.read.parquet(str(tmp_path / "found"))
+    result = streamed(spark, tmp_path, dead_letters=True)
     assert letters(result) == TOLD
     assert found(result.where("reason is null")) == wanted(events)
 

@@ -26,6 +26,7 @@ from fencepost.match.reference.distance import centroid_in_plane, in_contact
 __all__ = ["all_within", "metres", "same_place", "within"]
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 _A: Final = 6378137.0
 _F: Final = 1 / 298.257223563
@@ -128,13 +129,7 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
             return True
         own, other = _lengths(pairs[:, :4]), _lengths(pairs[:, 4:])
         left = (apart - (own + other) / 2 <= d) & (own + other > _SMALL)
-        first = own >= other
-        pairs = np.concatenate(
-            (
-                _halved(pairs[left & first]),
-                _halved(pairs[left & ~first][:, [4, 5, 6, 7, 0, 1, 2, 3]]),
-            )
-        )
+        pairs = _finer(pairs, left, own >= other)
     return False
 
 
@@ -166,13 +161,7 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
             return False
         own, other = _lengths(pairs[:, :4]), _lengths(pairs[:, 4:])
         left = (apart + (own + other) / 2 > d) & (own + other > _SMALL)
-        first = own >= other
-        pairs = np.concatenate(
-            (
-                _halved(pairs[left & first]),
-                _halved(pairs[left & ~first][:, [4, 5, 6, 7, 0, 1, 2, 3]]),
-            )
-        )
+        pairs = _finer(pairs, left, own >= other)
     return True
 
 
@@ -205,6 +194,16 @@ def _lengths(edges: Floats) -> Floats:
     nearest = np.where(y * v <= 0, 0.0, np.minimum(np.abs(y), np.abs(v)))
     lengths: Floats = _DEGREE * np.hypot((u - x) * np.cos(np.radians(nearest)), v - y)
     return lengths
+
+
+def _finer(pairs: Floats, chosen: Mask, first: Mask) -> Floats:
+    """Some pairs, in which the first or else the second edge is halved."""
+    return np.concatenate(
+        (
+            _halved(pairs[chosen & first]),
+            _halved(pairs[chosen & ~first][:, [4, 5, 6, 7, 0, 1, 2, 3]]),
+        )
+    )
 
 
 def _halved(pairs: Floats) -> Floats:

@@ -1,0 +1,47 @@
+"""How the Java process of a local session collects garbage: as somebody chose, else in parallel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fencepost.spark.session import _OPTIONS, _chooses_collector
+
+ASK = """
+from fencepost import spark as fps
+spark = fps.session(1)
+beans = spark._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+print([bean.getName() for bean in beans])
+"""
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in (*_OPTIONS, "SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_who_has_chosen(nobody: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not _chooses_collector()
+    nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g")
+    assert not _chooses_collector()
+    nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC")
+    assert _chooses_collector()
+    nobody.delenv("JAVA_TOOL_OPTIONS")
+    nobody.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert not _chooses_collector()
+    options = "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
+    (tmp_path / "spark-defaults.conf").write_text(options)
+    assert _chooses_collector()
+
+
+@pytest.mark.usefixtures("nobody")
+def test_in_parallel_where_nobody_has() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", ASK], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert "PS Scavenge" in told.stdout

@@ -48,8 +48,8 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
         ],
         notes=[
             _mixture(len(right) / scale),
-            f"Both sessions are in one Java process, {_label(CORES[0])} before {_label(CORES[1])}: "
-            "the first job of the second finds it warm, that of the first does not.",
+            f"All sessions are in one Java process, {', then '.join(map(_label, CORES))}: the first "
+            "job of the first finds it cold, those of others do not.",
         ],
     )
 

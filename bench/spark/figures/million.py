@@ -48,8 +48,8 @@ def run(folder: Path, scale: int, *, seed: int, progress: Progress) -> Report:
         ],
         notes=[
             _mixture(len(right) / scale),
-            f"All sessions are in one Java process, {', then '.join(map(_label, CORES))}: the first "
-            "job of the first finds it cold, those of others do not.",
+            f"All sessions are in one Java process, {', then '.join(map(_label, CORES))}: the "
+            "first job of the first finds it cold, those of others do not.",
         ],
     )
 

@@ -246,10 +246,9 @@ def test_no_rows_at_all() -> None:
 def test_the_map_of_coordinates_never_decreases(
     drawn_from: list[float], values: list[float]
 ) -> None:
-    knots = np.zeros((2, PIECES + 1))
-    boxes = np.resize(np.array(drawn_from), (len(drawn_from), 4))
-    posts._draw_map(boxes, np.arange(len(boxes)), knots)
-    images = [image(knots[None], 0, 0, value) for value in sorted(values)]
+    knots = np.zeros(PIECES + 1)
+    posts._draw_map(np.array(drawn_from), knots)
+    images = [image(knots[None, None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
     assert all(0 <= one < 2**16 for one in images)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from math import inf, isfinite, nan
+from math import copysign, inf, isfinite, nan
 
 import pytest
 import shapely
@@ -69,3 +69,19 @@ def test_what_is_not_finite_is_for_the_caller_to_see() -> None:
         assert not (isfinite(found[0]) and isfinite(found[1]))
     assert point_of("POINT (1e999 2)") == (inf, 2.0)
     assert Shapes.read_one("POINT (1 2)").arrays.x.tolist() == [1.0]
+
+
+def test_points_alone_are_laid_out_as_among_other_shapes() -> None:
+    rng = random.Random("layout")
+    points = [shapely.Point(rng.uniform(-9, 9), rng.choice((0.0, -0.0, 3.5))) for _ in range(50)]
+    alone = Shapes.read(points).arrays
+    beside = Shapes.read([*points, shapely.LineString([(0, 0), (1, 1)])]).arrays
+    count = len(points)
+    for name in ("x", "y", "chains", "shapes"):
+        own, other = getattr(alone, name), getattr(beside, name)
+        assert own.dtype == other.dtype
+        assert own[:count].tolist() == other[:count].tolist()
+    assert alone.chains["start"][count] == alone.shapes["chain"][count] == count
+    assert alone.shapes["dimension"][count] == -1
+    assert not len(alone.nodes)
+    assert all(copysign(1.0, y) > 0 for y in alone.y.tolist() if y == 0)

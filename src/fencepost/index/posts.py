@@ -13,7 +13,6 @@ from fencepost.kernels.posts_arrays import (
     COMBINED,
     DENSITY_BITS,
     GROUP,
-    GUARD,
     LIST,
     NOTHING,
     PADDING,
@@ -39,6 +38,7 @@ class Form(NamedTuple):
     direct: bool  # they ask for nothing else, and what they own are subscriptions
     decides: int = NOTHING  # of COMBINED: what decides a filter
     string_column: int = -1  # which must have the string of the row
+    number_column: int = -1  # which must have a number between the bounds of the row
 
 
 class PostRows(NamedTuple):
@@ -51,6 +51,7 @@ class PostRows(NamedTuple):
     token_start: NDArray[np.int64]
     tokens: NDArray[np.int64]  # those of a row differ
     strings: NDArray[np.int64] = np.empty(0, np.int64)  # of each row, or -1; of none if all are
+    bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN for any; of none if all are
 
 
 def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostRows:
@@ -76,7 +77,6 @@ def join(parts: list[PostRows]) -> PostRows:
     forms = tuple(dict.fromkeys(form for part in parts for form in part.forms))
     numbers = [np.array([forms.index(form) for form in part.forms]) for part in parts]
     base = np.cumsum([0, *(len(part.tokens) for part in parts)])
-    strings = [part.strings if len(part.strings) else np.full(len(part.form), -1) for part in parts]
     return PostRows(
         forms,
         np.concatenate([n[part.form] for n, part in zip(numbers, parts, strict=True)]),
@@ -86,7 +86,20 @@ def join(parts: list[PostRows]) -> PostRows:
             [[0], *(part.token_start[1:] + b for b, part in zip(base, parts, strict=False))]
         ),
         np.concatenate([part.tokens for part in parts]),
-        np.concatenate(strings) if any(len(part.strings) for part in parts) else parts[0].strings,
+        _joined([part.strings for part in parts], parts, -1),
+        _joined([part.bounds for part in parts], parts, np.nan),
+    )
+
+
+def _joined(values: list[NDArray[Any]], parts: list[PostRows], none: float) -> NDArray[Any]:
+    """The values of all rows, of which some parts have none; of none where all are such."""
+    if not any(map(len, values)):
+        return values[0]
+    return np.concatenate(
+        [
+            own if len(own) else np.full((len(part.form), *own.shape[1:]), none, own.dtype)
+            for own, part in zip(values, parts, strict=True)
+        ]
     )
 
 
@@ -98,11 +111,18 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
     """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
     tell("choosing words")
     forms, group = _groups(rows)
-    knots = np.zeros((len(forms), 2, PIECES + 1))
+    knots = np.zeros((len(forms), 3, PIECES + 1))
     for number in range(len(forms)):
-        _draw_map(rows.boxes, np.flatnonzero(group == number), knots[number])
+        own = np.flatnonzero(group == number)
+        own = own[:: max(len(own) // _SAMPLE, 1)]
+        for axis in range(2):
+            _draw_map(rows.boxes[own, axis::2], knots[number, axis])
+        if len(rows.bounds):
+            _draw_map(rows.bounds[own], knots[number, 2])
     images = np.empty((len(group), 4), np.uint16)
     posts_layout.images(rows.boxes, group, knots, images)
+    bounds = np.empty((len(rows.bounds), 2), np.uint16)
+    posts_layout.bound_images(rows.bounds, group, knots, bounds)
     chosen, rest_start, rest = _choose(rows, images, words)
     columns = sorted({form.string_column for form in forms} - {-1})
     of_group = np.array(
@@ -116,11 +136,13 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
     order = np.argsort(keys, kind="stable")
     tell("laying lists out")
     boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
+    entry_bounds = np.zeros(2 * len(bounds) + PADDING, np.uint16)
     entry_rest_start = np.empty(len(group) + 1, np.uint32)
     entry_rest = np.empty(len(rest), np.uint32)
     posts_layout.lay_out_entries(
-        images, order, rest_start, rest, lists, boxes, entry_rest_start, entry_rest
-    )
+        images, bounds, order, rest_start, rest, lists, boxes, entry_bounds, entry_rest_start,
+        entry_rest,
+    )  # fmt: skip
     nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
     lists, token_lists = _by_word(lists, list_words, words)
     tell("sorting places")
@@ -142,6 +164,7 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         groups,
         knots,
         boxes,
+        entry_bounds,
         nodes,
         entry_rest_start,
         entry_rest,
@@ -152,7 +175,6 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         spatial_boxes,
         spatial_nodes,
         density,
-        np.empty(0, GUARD),
         np.array(columns, np.uint32),
         string_words,
     )
@@ -171,16 +193,11 @@ def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
     return [rows.forms[k] for k in numbers], rank[rows.form]
 
 
-def _draw_map(
-    boxes: NDArray[np.float64], rows: NDArray[np.int64], knots: NDArray[np.float64]
-) -> None:
-    """Divide the coordinates of some boxes into pieces that hold equally many."""
-    sample = boxes[rows[:: max(len(rows) // _SAMPLE, 1)]]
-    for axis in range(2):
-        values = np.sort(sample[:, axis::2].ravel())
-        values = values[np.isfinite(values)]
-        if len(values):
-            knots[axis] = values[np.linspace(0, len(values) - 1, PIECES + 1).astype(np.int64)]
+def _draw_map(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
+    """Divide some numbers into pieces that hold equally many."""
+    values = np.sort(values[np.isfinite(values)])
+    if len(values):
+        knots[:] = values[np.linspace(0, len(values) - 1, PIECES + 1).astype(np.int64)]
 
 
 def _choose(
@@ -224,12 +241,6 @@ def _with_strings(
     chosen[chosen == words] = total
     chosen[own] = words + ids
     return pairs, total
-
-
-def guard(built: PostArrays, guards: NDArray[np.void]) -> PostArrays:
-    """The same with guards, one a filter, beside the entries that are owned by filters."""
-    own = guards[built.owner[direct_count(built) :]]
-    return built._replace(guards=own) if (own["column"] >= 0).any() else built
 
 
 def _lists(
@@ -301,7 +312,9 @@ def _spatial(
         groups["width"][number] = wide / max(blocks[number], 1)
         groups["height"][number] = high / max(blocks[number], 1)
     nodes, starts = _plant(boxes, firsts, blocks)
-    for name in ("list_column", "geometry_column", "accepts", "direct", "decides"):
+    for name in (
+        "list_column", "geometry_column", "accepts", "direct", "decides", "number_column",
+    ):  # fmt: skip
         groups[name] = [getattr(form, name) for form in forms]
     groups["block"], groups["blocks"], groups["node"] = firsts, blocks, starts
     return groups, tokens, entries, boxes, nodes, density
@@ -382,6 +395,7 @@ def take(rows: PostRows, chosen: NDArray[np.int64]) -> PostRows:
         start,
         rows.tokens[ranges(first, sizes)],
         rows.strings[chosen] if len(rows.strings) else rows.strings,
+        rows.bounds[chosen] if len(rows.bounds) else rows.bounds,
     )
 
 

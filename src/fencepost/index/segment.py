@@ -35,7 +35,6 @@ from fencepost.index.table import ITEMS, TEXT, FilterTable, TableArrays
 from fencepost.kernels import checking, matching, rtree, vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.posts_arrays import GUARD
 from fencepost.kernels.region_walk import RegionArrays
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import RTreeArrays
@@ -169,10 +168,11 @@ def build(
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     most_chains = max(table.shapes.most_chains, 1)
     all_words = len(words.start) + len(together.arrays.words.start) - 2
-    laid_out = posts.build(posts.join([direct, posted, together.rows]), all_words, tell)
-    laid_out = posts.guard(laid_out, _guards(checks, owner, chosen))
+    asking = [_with_bounds(own, checks, owner, chosen) for own in (posted, together.rows)]
+    laid_out = posts.build(posts.join([direct, *asking]), all_words, tell)
     together.give_discs(laid_out)
     once = _found_once(table, chosen)
+    checks = checks[_order(checks, owner)]
     state = np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64)
     return Segment(
         SegmentArrays(
@@ -221,6 +221,14 @@ def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
     lanes = np.zeros((-(-len(columns) // WIDTH), WIDTH), bool)
     lanes.reshape(-1)[: len(columns)] = columns < 0
     return np.packbits(lanes, axis=1, bitorder="little").view("<u2").astype(np.uint16).reshape(-1)
+
+
+def _order(checks: NDArray[np.void], owner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order of checks: those of a filter that find it last, before them the cheapest first."""
+    place = np.argsort(checking.CHEAPEST_FIRST)
+    found = checks["flags"] & checking.FOUND > 0
+    key = (2 * owner + found) * len(place) + place[checks["kind"]]
+    return np.argsort(key, kind="stable")
 
 
 def _found_once(table: TableArrays, chosen: Plan) -> bool:
@@ -388,16 +396,34 @@ def _with_each_string(
     return repeated._replace(forms=forms, form=form[rows], strings=found)
 
 
-def _guards(checks: NDArray[np.void], owner: NDArray[np.int64], chosen: Plan) -> NDArray[np.void]:
-    """Of each filter the numbers of an event that may satisfy it, by its most telling check."""
-    guards = np.zeros(len(chosen.path), GUARD)
-    guards["column"] = -1
-    posted = (chosen.path == Path.WORDS) | (chosen.path == Path.COMBINED)
-    own = np.flatnonzero((chosen.source == matching.NUMBERS) & posted[owner])
-    own = own[np.argsort(-chosen.shares[own], kind="stable")]
-    guards["column"][owner[own]] = checks["column"][own]
-    guards["low"][owner[own]], guards["high"][owner[own]] = chosen.intervals[own].T
-    return guards
+def _with_bounds(
+    posted: PostRows, checks: NDArray[np.void], owner: NDArray[np.int64], chosen: Plan
+) -> PostRows:
+    """The rows with bounds of a number that an event must have, which is the same for a form.
+
+    It is the number that tells most events apart.
+    """
+    ranged = np.flatnonzero(chosen.source == matching.NUMBERS)
+    forms = list(posted.forms)
+    bounds = np.full((len(posted.form), 2), np.nan)
+    of_filter = np.full((len(chosen.path), 2), np.nan)
+    asks = np.zeros(len(chosen.path), bool)
+    for number in range(len(forms)):
+        rows = np.flatnonzero(posted.form == number)
+        asks[posted.owner[rows]] = True
+        own = ranged[asks[owner[ranged]]]
+        if len(own):
+            columns, place = np.unique(checks["column"][own], return_inverse=True)
+            best = np.argmax(np.bincount(place, 1.0 - chosen.shares[own]))
+            own = own[place == best]
+            of_filter[owner[own]] = chosen.intervals[own]
+            bounds[rows] = of_filter[posted.owner[rows]]
+            of_filter[owner[own]] = np.nan
+            forms[number] = forms[number]._replace(number_column=int(columns[best]))
+        asks[posted.owner[rows]] = False
+    if np.isnan(bounds).all():
+        return posted
+    return posted._replace(forms=tuple(forms), bounds=bounds)
 
 
 def _on_both_sides(posted: PostRows, chosen_plan: Plan) -> PostRows:

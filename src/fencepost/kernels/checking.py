@@ -21,10 +21,11 @@ from fencepost.kernels.spatial import FIRST_EH, spatial_holds
 from fencepost.kernels.trees import boxes_apart
 
 RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
+CHEAPEST_FIRST = NULL, BOOLEAN, RANGE, MEMBER, LIST, ORDER, LIKE, RELATE, NEAR
 
 # Bits of `flags`, besides what a kind keeps in the others.
 NEGATED = 1
-FOUND = 128  # the filter is found by this check, which need not be asked again
+FOUND = 128  # the filter is found by this check, which need not be asked again; such come last
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
@@ -68,7 +69,7 @@ def check_all(segment, events, string_id, item_id, e, f, room):
     close = False
     for k in range(segment.arrays.filter_check[f], segment.arrays.filter_check[f + 1]):
         if checks[k]["flags"] & FOUND:
-            continue
+            break
         kind = checks[k]["kind"]
         if kind == RANGE:
             answer = _range(checks[k], events, e)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.checking import NEAR, RELATE
+from fencepost.kernels.checking import FOUND, NEAR, RELATE
 from fencepost.kernels.compiling import inlined, uncounted
 from fencepost.kernels.prefetch import prefetch
 
@@ -16,6 +16,7 @@ _AT_ONCE = 64  # filters whose checks are asked for before they are read
 _STEPS = 5  # in which all is asked for that a check may need
 _STRIDE = 2  # filters between two steps
 _LINE, _LINES = 8, 2  # numbers in a line of the cache; lines of coordinates that are asked for
+_CHECKS = 3  # that are asked for of a filter: few have more that are left to be evaluated
 
 
 @uncounted
@@ -55,14 +56,17 @@ def _fetch_step(segment, f, step):
     checks = segment.arrays.checks
     first, stop = np.int64(filter_check[f]), np.int64(filter_check[f + 1])
     if step == 1:
-        for k in range(first, stop):
+        for k in range(first, min(stop, first + _CHECKS)):
             prefetch(checks, k)
         return
-    # Of the geometries only that of the last check, which is the dearest.
-    if first == stop or (checks[stop - 1]["kind"] != RELATE and checks[stop - 1]["kind"] != NEAR):
+    # Of the geometries only that of the last check to be evaluated, which is the dearest.
+    last = first - 1
+    while last + 1 < stop and not checks[last + 1]["flags"] & FOUND:
+        last += 1
+    if last < first or (checks[last]["kind"] != RELATE and checks[last]["kind"] != NEAR):
         return
     shapes = segment.arrays.shapes
-    item = np.int64(checks[stop - 1]["item"])
+    item = np.int64(checks[last]["item"])
     if step == 2:
         prefetch(shapes.shapes, item)
         return

@@ -81,6 +81,24 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     return g, defect, place, contacts, count
 
 
+@kernel
+def lay_out_points(x, y):
+    """What `lay_out` makes of shapes that are a single point each; they have no defects."""
+    count = x.shape[0]
+    chains = np.zeros(count + 1, CHAIN)
+    shapes = np.zeros(count + 1, SHAPE)
+    for s in range(count + 1):
+        chains[s]["start"] = s
+        shapes[s]["chain"] = s
+    for s in range(count):
+        shapes[s]["x0"] = shapes[s]["x1"] = x[s]
+        shapes[s]["y0"] = shapes[s]["y1"] = y[s]
+    shapes[count]["dimension"] = -1
+    return ShapeArrays(
+        x, y, np.zeros(count, np.uint8), chains, shapes, np.empty(0, NODE), np.empty(0, TOUCHING)
+    )
+
+
 @separate
 @kernel
 def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):

@@ -43,16 +43,12 @@ from fencepost.kernels.rooms import (
 )
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.sorting import sort_distinct
 from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 from fencepost.kernels.with_strings import words_with_strings
 
 _A_KEY = 4  # numbers of room for what is looked up of an item or event
-_FEW = 24  # results that are sorted by insertion
-_DENSE = 8  # with at least one result for so many words of bits, bits sort faster
-# Which bit a power of two is, by its remainder: no two have the same.
-_BIT = np.zeros(67, np.uint32)
-_BIT[[pow(2, bit, 67) for bit in range(64)]] = np.arange(64)
 
 # What the postings are of, and the intervals.
 STRINGS, TRUTHS, ABSENCES = range(3)
@@ -298,7 +294,7 @@ def _find_from(segment, s, events, words, room_handle, now, version, found, unsu
             uncertain[unsure, 2] = f
             unsure += 1
         if not once:
-            found = _sort_distinct(results, start, found, seen)
+            found = sort_distinct(results, start, found, seen)
         room.counts[CANDIDATES] += total
         stops[e] = found
     return stops.shape[0], found, unsure
@@ -443,62 +439,6 @@ def _drop_gone(gone, expires, now, version, results, start, stop):
 def look_up(segment_handle, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
     look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
-
-
-@kernel
-def _sort_distinct(results, start, stop, seen):
-    """Sort the subscriptions of one event and drop repetitions; where they end."""
-    if stop - start < 2:
-        return stop
-    if _DENSE * (stop - start) >= seen.shape[0]:
-        return _sort_by_bits(results, start, stop, seen)
-    if stop - start <= _FEW:
-        return _sort_few(results, start, stop)
-    part = np.sort(results[start:stop])
-    write = start
-    for k in range(part.shape[0]):
-        if k == 0 or part[k] != part[k - 1]:
-            results[write] = part[k]
-            write += 1
-    return write
-
-
-@inlined
-def _sort_few(results, start, stop):
-    """The same by insertion."""
-    write = start
-    for k in range(start, stop):
-        own = results[k]
-        at = write
-        while at > start and results[at - 1] > own:
-            at -= 1
-        if at > start and results[at - 1] == own:
-            continue
-        for j in range(write, at, -1):
-            results[j] = results[j - 1]
-        results[at] = own
-        write += 1
-    return write
-
-
-@uncounted
-def _sort_by_bits(results, start, stop, seen):
-    """The same by way of a bit for each subscription; leaves all bits 0."""
-    one = np.uint64(1)
-    for k in range(start, stop):
-        seen[results[k] >> 6] |= one << np.uint64(results[k] & 63)
-    write = start
-    for w in range(seen.shape[0]):
-        word = seen[w]
-        if word == 0:
-            continue
-        seen[w] = 0
-        while word:
-            rest = word & (word - one)
-            results[write] = 64 * w + _BIT[(word ^ rest) % np.uint64(67)]
-            write += 1
-            word = rest
-    return write
 
 
 @separate

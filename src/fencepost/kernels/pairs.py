@@ -6,6 +6,8 @@ import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.prefetch import prefetch
+from fencepost.kernels.sorting import sort_distinct
+from fencepost.kernels.vectors import WIDTH, below
 
 EMPTY = 2**32 - 1
 _AHEAD = 16  # rows whose names are asked for before they are read
@@ -13,6 +15,7 @@ _FEW = 24  # items that are sorted by insertion
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE = np.uint64(8)
+_NO_RANK = np.uint32(2**32 - 1)
 
 
 @kernel
@@ -31,63 +34,73 @@ def list_pairs(rows, stops, numbers, base, out, at):
     return at
 
 
-# Pairs are sorted by counting, twice: by the rank of the row, and then, which leaves that order
-# where it is, by event. Each step is called for one part of the pairs after the other.
-
-
 @kernel
-def count_pairs(rows, stops, rank, event_counts, rank_counts):
-    """Count rows of each event and of each rank, both one place further on.
+def write_ranks(rows, stops, rank, places, out):
+    """Write the ranks of the rows of each event from places[event] on, which is then their end.
 
     rows : of event after event. stops : where those of each event end. rank : of each row.
     """
     first = np.int64(0)
     for e in range(stops.shape[0]):
-        event_counts[e + 1] += stops[e] - first
+        at = places[e]
+        for k in range(first, stops[e]):
+            out[at] = rank[rows[k]]
+            at += 1
+        places[e] = at
         first = stops[e]
-    for k in range(first):
-        rank_counts[rank[rows[k]] + 1] += 1
 
 
 @kernel
-def sort_by_rank(rows, stops, rank, number, places, by_rank):
-    """Write the events, numbered from `number` on, of the rows of each rank from places[rank] on.
+def sort_ranks(ranks, stops, numbers, seen, events):
+    """Sort the ranks of each event, which differ; write each one's event, and which ranks occur.
 
-    `places` are then where they end.
+    stops : where those of each event end. numbers : what events are called. seen : uint8, one a
+    rank, all 0; then 1 where it occurs.
     """
+    bits = np.zeros((seen.shape[0] + 63) >> 6, np.uint64)
+    room = np.empty(2 * WIDTH, np.uint32)
     first = np.int64(0)
     for e in range(stops.shape[0]):
+        if stops[e] - first > 2 * WIDTH:
+            sort_distinct(ranks, first, stops[e], bits)
+        else:
+            _sort_by_counting(ranks, first, stops[e], room)
         for k in range(first, stops[e]):
-            r = rank[rows[k]]
-            by_rank[places[r]] = number + e
-            places[r] += 1
+            seen[ranks[k]] = 1
+            events[k] = numbers[e]
         first = stops[e]
 
 
-@kernel
-def sort_by_event(rank_stops, by_rank, numbers, places, distinct, events, codes):
-    """Write each pair's event and which of the ranks that occur it has; how many do.
+@inlined
+def _sort_by_counting(ranks, start, stop, room):
+    """Put each of a few ranks after as many as are lower: no branch depends on them."""
+    count = stop - start
+    for k in range(count):
+        room[k] = ranks[start + k]
+    for k in range(count, 2 * WIDTH):
+        room[k] = _NO_RANK
+    for k in range(count):
+        lower = below(room, 0, room[k])
+        if count > WIDTH:
+            lower += below(room, WIDTH, room[k])
+        ranks[start + lower] = room[k]
 
-    numbers : what events are called. places : where the pairs of each event begin. distinct : the
-    ranks that occur.
+
+@kernel
+def number_ranks(ranks, seen, distinct):
+    """Replace each rank by which of those that occur it is, in place; how many do.
+
+    seen : see `sort_ranks`. distinct : the ranks that occur; room for all.
     """
+    code_of = np.empty(seen.shape[0], np.uint32)
     count = 0
-    first = np.int64(0)
-    for r in range(rank_stops.shape[0] - 1):
-        if rank_stops[r] == first:
-            continue
+    for r in range(seen.shape[0]):
         distinct[count] = r
-        for k in range(first, rank_stops[r]):
-            e = by_rank[k]
-            codes[places[e]] = count
-            places[e] += 1
-        first = rank_stops[r]
-        count += 1
-    first = np.int64(0)
-    for e in range(numbers.shape[0]):
-        for k in range(first, places[e]):
-            events[k] = numbers[e]
-        first = places[e]
+        code_of[r] = count
+        count += seen[r]
+    if count < seen.shape[0]:
+        for k in range(ranks.shape[0]):
+            ranks[k] = code_of[ranks[k]]
     return count
 
 

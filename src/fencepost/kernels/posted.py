@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.contact import fills_its_box, meets_box
 from fencepost.kernels.posts import AT_ONCE, CERTAIN, ENTRY, forget, look, looks_alone, mark
-from fencepost.kernels.posts_arrays import BOX, COMBINED, DISC, passes
+from fencepost.kernels.posts_arrays import BOX, COMBINED, DISC
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
 
@@ -117,7 +117,7 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
             decided = decides == BOX if combined else posts.groups[g]["direct"] > 0
             if not decided and not (combined and decides == DISC):
                 ahead.candidates[total] = posts.owner[entry]
-                total += passes(posts, entry, events, e)
+                total += 1
                 continue
             subscription = owner[posts.owner[entry]] if combined else posts.owner[entry]
             if posts.groups[g]["geometry_column"] < 0:
@@ -139,7 +139,7 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
                     found += sure
                     total += (not sure) & (square <= posts.exact[entry, 3])
                 else:
-                    total += passes(posts, entry, events, e)
+                    total += 1
             elif point or fills_its_box(shapes, row):
                 ahead.matches[found] = subscription
                 found += certain > 0 or (
@@ -162,10 +162,8 @@ def _fetch(posts, near, j):
     """Ask for what is needed of an entry."""
     entry = np.int64(near[j]["entry"] & ENTRY)
     prefetch(posts.rest, np.int64(posts.rest_start[entry]))
-    guard = entry - (posts.owner.shape[0] - posts.guards.shape[0])
-    if guard >= 0:
-        prefetch(posts.guards, guard)
-    else:
+    group = posts.groups[near[j]["group"]]
+    if group["direct"] or group["decides"]:
         prefetch(posts.exact[entry], 0)
 
 

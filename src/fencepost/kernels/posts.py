@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.posts_arrays import (
+    ANY_HIGH,
+    ANY_LOW,
     COMBINED,
     DENSITY_BITS,
     PLAIN,
@@ -23,10 +25,11 @@ from fencepost.kernels.posts_arrays import (
     image,
     is_beside,
     level_range,
+    number_image,
 )
 from fencepost.kernels.prefetch import prefetch
 from fencepost.kernels.shapes import Positions
-from fencepost.kernels.vectors import WIDTH, inside, lowest, meeting, overlapping
+from fencepost.kernels.vectors import WIDTH, admitting, inside, lowest, meeting, overlapping
 
 FILTER_WORDS = 2**10  # of 64 bits
 AT_ONCE, NEAR_BY = 0, 1
@@ -62,6 +65,8 @@ ASKED = np.dtype(
         ("b", "u2"),
         ("c", "u2"),
         ("d", "u2"),
+        ("low", "u2"),  # those of its number: the same, or `ANY_LOW` and `ANY_HIGH` for none
+        ("high", "u2"),
         ("way", "u1"),
         ("needs_words", "u1"),  # of the first group of a source: the event looks for its words
     ]
@@ -143,7 +148,7 @@ def looks_alone(posts, own):
 
 @inlined
 def _images(posts, events, e, g, asked, at):
-    """Write the images of event e's box; whether it can match filters of group g at all."""
+    """Write the images of event e's box and number; whether it can match filters of group g."""
     x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
     if posts.groups[g]["geometry_column"] >= 0:
         if is_beside(posts, g, events, e):
@@ -160,6 +165,11 @@ def _images(posts, events, e, g, asked, at):
     asked[at]["b"] = b
     asked[at]["c"] = a if x1 == x0 else image(posts.knots, g, 0, x1)
     asked[at]["d"] = b if y1 == y0 else image(posts.knots, g, 1, y1)
+    if posts.groups[g]["number_column"] >= 0:
+        number = events.number[posts.groups[g]["number_column"], e]
+        asked[at]["low"], asked[at]["high"] = ANY_LOW, ANY_HIGH
+        if not np.isnan(number):
+            asked[at]["low"] = asked[at]["high"] = number_image(posts.knots, g, number)
     return True
 
 
@@ -332,7 +342,7 @@ def _walk(posts, own, tail, near):
                 continue
             if count <= PLAIN:
                 for k in range((count + WIDTH - 1) // WIDTH):
-                    _prefetch_block(posts.boxes, first + WIDTH * k)
+                    _prefetch_entries(posts, g, first + WIDTH * k)
                     tail = _put(queue, tail, n, k, event, 0)
             else:
                 level = height(count)
@@ -377,7 +387,7 @@ def _walk(posts, own, tail, near):
             below = WIDTH * block + lowest(bits)
             bits &= bits - 1
             if level == 1:
-                _prefetch_block(posts.boxes, first + WIDTH * below)
+                _prefetch_entries(posts, g, first + WIDTH * below)
             else:
                 _prefetch_block(posts.nodes, start + WIDTH * below)
             tail = _put(queue, tail, n, below, event, level - 1)
@@ -392,12 +402,19 @@ def _every(count):
 
 @inlined
 def _keep(posts, own, n, block, bits, event, near):
-    """Append those entries of a block of list n whose bits are set, marked where certain."""
+    """Append those entries of a block of list n whose bits are set, and which may have the event's
+    number; marked where certain.
+    """
     first = np.int64(posts.lists[n]["first"])
     count = np.int64(posts.lists[n]["count"])
     g = np.int64(posts.lists[n]["group"])
     box = own.asked[event * posts.groups.shape[0] + g]
     width = min(WIDTH, count - WIDTH * block)
+    if bits and posts.groups[g]["number_column"] >= 0:
+        at = 2 * (first + WIDTH * block)
+        bits &= admitting(posts.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
+    if not bits:
+        return near
     certain = overlapping(
         posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
         np.int64(box["c"]), np.int64(box["d"]),
@@ -422,10 +439,20 @@ def _found(posts, own, entry, g, event, near):
 
 
 @inlined
+def _prefetch_entries(posts, g, k):
+    """Ask for the block of entries of group g that begins at entry k."""
+    _prefetch_block(posts.boxes, k)
+    if posts.groups[g]["number_column"] >= 0:
+        prefetch(posts.bounds, 2 * k)
+        prefetch(posts.bounds, 2 * k + 31)
+
+
+@inlined
 def _prefetch_block(boxes, k):
-    """Ask for the block of boxes that begins at box k: two lines of the cache."""
+    """Ask for the block of boxes that begins at box k: as long as two lines of the cache."""
     prefetch(boxes, 4 * k)
     prefetch(boxes, 4 * k + 32)
+    prefetch(boxes, 4 * k + 63)
 
 
 # ---------------------------------------------------------------------------------------- search

@@ -25,8 +25,10 @@ for its words there instead.
 *A string may go with the words.* Filters of a group that has a string column also need one of its
 strings; they are posted under words that stand for a string and a word, see `with_strings`.
 
-*A number may guard an entry.* What is found is looked at again, check by check, and that is a wait
-for memory. An entry whose filter needs a number between two bounds has these beside it.
+*A number may be asked for with the box.* What is found is looked at again, check by check, and that
+is a wait for memory. A group may name a number of the event; the bounds between which its entries
+need that are kept as 16-bit numbers too, by a third map, in blocks as the boxes are. They say which
+entries an event cannot match, and no more: the checks decide.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ COMBINED = 2**30  # stands for a list column where the words are made of strings
 DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
 
 _LAST = PIECES * PIECES - 1
+ANY_LOW, ANY_HIGH = 0, _LAST  # bounds of an entry that asks for no number, and images of none
 _ONE = np.uint64(1)
 
 GROUP = np.dtype(
@@ -59,6 +62,7 @@ GROUP = np.dtype(
         ("accepts", "u4"),  # bit k: attributes of kind k count
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
         ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
+        ("number_column", "i4"),  # whose number is compared with `bounds`, or -1
         ("source", "u4"),  # the first group whose words are of the same columns
         ("decides", "u4"),  # of COMBINED: NOTHING, or what decides a filter: contact or distance
         ("block", "u4"),  # its first block in `spatial_tokens`
@@ -85,15 +89,6 @@ LIST = np.dtype(
     align=True,
 )
 
-GUARD = np.dtype(
-    [
-        ("low", "f8"),  # a number must not be below, nor above the other
-        ("high", "f8"),
-        ("column", "i4"),  # of numbers; -1: any event passes
-    ],
-    align=True,
-)
-
 
 class PostArrays(NamedTuple):
     """Filters posted under words. Entries that match without further ado come first."""
@@ -101,8 +96,9 @@ class PostArrays(NamedTuple):
     token_lists: Positions
     lists: NDArray[np.void]  # LIST
     groups: NDArray[np.void]  # GROUP
-    knots: Floats  # (groups, 2, PIECES + 1): where the pieces of x and of y begin
+    knots: Floats  # (groups, 3, PIECES + 1): where the pieces of x, of y and of numbers begin
     boxes: NDArray[np.uint16]
+    bounds: NDArray[np.uint16]  # [ 16 low | 16 high ] [ ...; nothing but padding if of no group
     nodes: NDArray[np.uint16]
     rest_start: Positions
     rest: Positions
@@ -113,22 +109,8 @@ class PostArrays(NamedTuple):
     spatial_boxes: NDArray[np.uint16]
     spatial_nodes: NDArray[np.uint16]
     density: NDArray[np.float32]  # (groups, cells): how many blocks a point in a cell meets
-    guards: NDArray[np.void]  # GUARD, of the last entries; those before have none
     string_columns: Positions
     string_words: Vocabulary  # of a string column, a string and a word: three numbers, as bytes
-
-
-@inlined
-def passes(posts, entry, events, e):
-    """Whether an event has the number that guards an entry, if one does."""
-    k = entry - (posts.owner.shape[0] - posts.guards.shape[0])
-    if k < 0:
-        return True
-    column = posts.guards[k]["column"]
-    if column < 0:
-        return True
-    value = events.number[column, e]
-    return posts.guards[k]["low"] <= value <= posts.guards[k]["high"]
 
 
 @inlined
@@ -163,6 +145,12 @@ def image(knots, g, axis, value):
     if width > 0.0:
         part = int((0.5 * value - 0.5 * knots[g, axis, low]) / width * PIECES)
     return PIECES * low + min(part, PIECES - 1)
+
+
+@inlined
+def number_image(knots, g, value):
+    """The same for a number; not one of those that stand for none."""
+    return min(max(image(knots, g, 2, value), ANY_LOW + 1), ANY_HIGH - 1)
 
 
 @inlined

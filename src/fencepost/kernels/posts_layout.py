@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.posts_arrays import DENSITY_BITS, PLAIN, cells_of, image
+from fencepost.kernels.posts_arrays import (
+    ANY_HIGH,
+    ANY_LOW,
+    DENSITY_BITS,
+    PLAIN,
+    cells_of,
+    image,
+    number_image,
+)
 from fencepost.kernels.rtree import curve_place
 from fencepost.kernels.vectors import WIDTH
 
@@ -21,6 +29,17 @@ def images(boxes, group, knots, out):
     for k in range(boxes.shape[0]):
         for side in range(4):
             out[k, side] = image(knots, group[k], side & 1, boxes[k, side])
+
+
+@kernel
+def bound_images(bounds, group, knots, out):
+    """out[k] = the images of the bounds of row k, NaN where any number will do. out : (n, 2)."""
+    for k in range(bounds.shape[0]):
+        if np.isnan(bounds[k, 0]):
+            out[k, 0], out[k, 1] = ANY_LOW, ANY_HIGH
+        else:
+            out[k, 0] = number_image(knots, group[k], bounds[k, 0])
+            out[k, 1] = number_image(knots, group[k], bounds[k, 1])
 
 
 @kernel
@@ -115,11 +134,13 @@ def _curve_place(x, y):
 
 
 @kernel
-def lay_out_entries(images, order, rest_start, rest, lists, boxes, out_rest_start, out_rest):
+def lay_out_entries(
+    images, bounds, order, rest_start, rest, lists, boxes, out_bounds, out_rest_start, out_rest
+):
     """Write rows as entries, list by list; and the cells of each list.
 
-    order : the row of each entry. lists : LIST, whose `first` and `count` are set. boxes : room
-    for four numbers an entry.
+    bounds : (n, 2) uint16, or of no row. order : the row of each entry. lists : LIST, whose `first`
+    and `count` are set. boxes : room for four numbers an entry, as is `out_bounds` for two.
     """
     write = 0
     for n in range(lists.shape[0]):
@@ -129,6 +150,8 @@ def lay_out_entries(images, order, rest_start, rest, lists, boxes, out_rest_star
             row = order[first + entry]
             _put(boxes, first, count, entry, images[row, 0], images[row, 1], images[row, 2],
                  images[row, 3])  # fmt: skip
+            if bounds.shape[0] > 0:
+                _put_bounds(out_bounds, first, count, entry, bounds[row, 0], bounds[row, 1])
             some, others = cells_of(
                 np.int64(images[row, 0]), np.int64(images[row, 1]), np.int64(images[row, 2]),
                 np.int64(images[row, 3]),
@@ -195,6 +218,15 @@ def _put(boxes, first, count, k, x0, y0, x1, y1):
     boxes[at + width] = y0
     boxes[at + 2 * width] = x1
     boxes[at + 3 * width] = y1
+
+
+@inlined
+def _put_bounds(bounds, first, count, k, low, high):
+    """The same with bounds."""
+    block = k // WIDTH
+    at = 2 * (first + WIDTH * block) + k % WIDTH
+    bounds[at] = low
+    bounds[at + min(WIDTH, count - WIDTH * block)] = high
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Sixteen boxes compared at once: what a compiler would not make of a loop over them.
+"""Sixteen boxes or numbers compared at once: what a compiler would not make of a loop over them.
 
 Each function has a plain form beside it, which is what it means, and what runs where kernels are
 not compiled.
@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 WIDTH = 16
 ir = cgutils.ir
 _LANES = ir.VectorType(ir.IntType(16), WIDTH)
+_WORDS = ir.VectorType(ir.IntType(32), WIDTH)
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
@@ -48,6 +49,17 @@ def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: An
     return bits
 
 
+def _plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> int:
+    """Which of up to 16 pairs of bounds are not above `low`, and not below `high`, as bits.
+
+    bounds : uint16, in which `width` lower ones begin at `at`, then as many upper ones.
+    """
+    bits = 0
+    for k in range(width):
+        bits |= (int(bounds[at + k]) <= low and int(bounds[at + width + k]) >= high) << k
+    return bits
+
+
 def _plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
     """Which of the 16 boxes of a block meet the box x0, y0, x1, y1, as bits.
 
@@ -69,13 +81,21 @@ def _plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: 
     return bits
 
 
-def _plain_lowest(bits: int) -> int:
+def _plain_below(numbers: Any, at: Any, own: Any) -> int:
+    """How many of the 16 numbers from `at` on are below another. numbers : uint32."""
+    return sum(int(one) < int(own) for one in numbers[at : at + WIDTH])
+
+
+def _plain_lowest(bits: Any) -> int:
     """Which is the lowest bit set."""
-    return (bits & -bits).bit_length() - 1
+    number = int(bits)
+    return (number & -number).bit_length() - 1
 
 
 def _compare(operators: str) -> Any:
-    """Code that compares x0, y0, x1, y1 of 16 boxes with four numbers, for a result in bits."""
+    """Code that compares the sides of 16 boxes, one after the other, with a number each, for a
+    result in bits.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, at, width, *bounds = arguments
@@ -178,6 +198,30 @@ def _fast_inside(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyp
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def _fast_admitting(typing, bounds, at, width, low, high):  # type: ignore[no-untyped-def]
+    """See `_plain_admitting`."""
+    return types.int64(bounds, *[types.int64] * 4), _compare("<= >=")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fast_below(typing, numbers, at, own):  # type: ignore[no-untyped-def]
+    """See `_plain_below`."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, at, own = arguments
+        start = context.make_array(signature.args[0])(context, builder, array).data
+        lanes = builder.load(
+            builder.bitcast(builder.gep(start, [at]), _WORDS.as_pointer()), align=4
+        )
+        one = builder.insert_element(ir.Constant(_WORDS, ir.Undefined), own, cgutils.int32_t(0))
+        holds = builder.icmp_unsigned("<", lanes, _spread(builder, one))
+        bits = builder.zext(builder.bitcast(holds, ir.IntType(WIDTH)), at.type)
+        return builder.ctpop(bits)
+
+    return types.int64(numbers, types.int64, types.uint32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
     """See `_plain_lowest`; not 0."""
 
@@ -189,9 +233,9 @@ def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
 
 if numba.config.DISABLE_JIT:
     meeting, overlapping, inside = _plain_meeting, _plain_overlapping, _plain_inside
-    lowest = _plain_lowest
+    lowest, admitting, below = _plain_lowest, _plain_admitting, _plain_below
     block_meeting, block_inside = _plain_block_meeting, _plain_block_inside
 else:
     meeting, overlapping, inside = _fast_meeting, _fast_overlapping, _fast_inside
-    lowest = _fast_lowest
+    lowest, admitting, below = _fast_lowest, _fast_admitting, _fast_below
     block_meeting, block_inside = _fast_block_meeting, _fast_block_inside

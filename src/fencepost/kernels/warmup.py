@@ -46,7 +46,6 @@ from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import (
     DENSITY_BITS,
     GROUP,
-    GUARD,
     LIST,
     PADDING,
     PIECES,
@@ -267,16 +266,19 @@ def _posts(words: vocabulary.Vocabulary) -> PostArrays:
     """No posts; what lays them out is compiled by the way."""
     boxes, images = np.empty((0, 4)), np.empty((0, 4), np.uint16)
     rows, tokens = np.empty(0, np.int64), np.empty(0, np.uint32)
-    start, knots = np.zeros(1, np.int64), np.empty((0, 2, PIECES + 1))
+    start, knots = np.zeros(1, np.int64), np.empty((0, 3, PIECES + 1))
     padding = np.zeros(PADDING, np.uint16)
     lists = np.empty(0, LIST)
     entry_start = np.zeros(1, np.uint32)
     posts_layout.images(boxes, rows, knots, images)
+    posts_layout.bound_images(boxes, rows, knots, images)
     posts_layout.choose_words(
         start, rows, images, 0, rows, np.zeros(1, np.int32), tokens, start, tokens
     )
     posts_layout.sort_keys(images, rows, np.empty(0, np.uint64))
-    posts_layout.lay_out_entries(images, rows, start, tokens, lists, padding, entry_start, tokens)
+    posts_layout.lay_out_entries(
+        images, images, rows, start, tokens, lists, padding, padding, entry_start, tokens
+    )
     posts_layout.tree_sizes(rows, rows)
     posts_layout.plant(padding, rows, rows, rows, padding)
     posts_layout.spatial_keys(images, rows, np.empty(0, np.uint64))
@@ -286,9 +288,9 @@ def _posts(words: vocabulary.Vocabulary) -> PostArrays:
     )
     posts_layout.distinct(start, rows, rows, start)
     return PostArrays(
-        np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, entry_start,
-        tokens, tokens, boxes, tokens, tokens, padding, padding, density, np.empty(0, GUARD),
-        tokens, words,
+        np.zeros(2, np.uint32), lists, np.empty(0, GROUP), knots, padding, padding, padding,
+        entry_start, tokens, tokens, boxes, tokens, tokens, padding, padding, density, tokens,
+        words,
     )  # fmt: skip
 
 
@@ -307,9 +309,10 @@ def _names() -> None:
     pairs.beginnings(rows, text, ends, numbers, numbers)
     found, counts = np.zeros((1, 2), np.int64), np.zeros(2, np.int64)
     pairs.list_pairs(rows, counts, counts, 0, found, 0)
-    pairs.count_pairs(rows, counts[:1], rows, counts, counts)
-    pairs.sort_by_rank(rows, counts[:1], rows, 0, counts, rows)
-    pairs.sort_by_event(counts, rows, counts[:1], counts, rows, counts, np.empty(1, np.int32))
+    seen = np.zeros(1, np.uint8)
+    pairs.write_ranks(rows, counts[:1], rows, counts, rows)
+    pairs.sort_ranks(rows, counts[:1], counts, seen, counts)
+    pairs.number_ranks(rows, seen, rows)
     pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
     pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
 

@@ -178,21 +178,21 @@ def _result_of_many(answers: Sequence[_Answer], count: int, shelves: Snapshot) -
     """The same as `_result`, for so many pairs, at least as many as there are subscriptions."""
     ids, rank = shelves.ranked_ids()
     numbers = np.concatenate([np.empty(0, np.int64), *(answer.numbers for answer in answers)])
-    event_places = np.zeros(len(numbers) + 1, np.int64)
-    rank_places = np.zeros(len(ids) + 1, np.int64)
     parts = list(_parts(answers, rank, shelves))
-    for first, part in parts:
-        pairs.count_pairs(*part, event_places[first:], rank_places)
-    event_places, rank_places = np.cumsum(event_places), np.cumsum(rank_places)
-    by_rank = np.empty(count, np.uint32)
-    for first, part in parts:
-        pairs.sort_by_rank(*part, first, rank_places, by_rank)
+    sizes = np.zeros(len(numbers), np.int64)
+    for first, (_, ends, _) in parts:
+        sizes[first : first + len(ends)] += np.diff(ends, prepend=0)
+    places = np.cumsum(sizes) - sizes
+    ranks = np.empty(count, np.uint32)
+    for first, (rows, ends, own) in parts:
+        pairs.write_ranks(rows, ends, own, places[first:], ranks)
+    seen, events = np.zeros(len(ids), np.uint8), np.empty(count, np.int64)
+    pairs.sort_ranks(ranks, places, numbers, seen, events)
     distinct = np.empty(len(ids), np.uint32)
-    events, codes = np.empty(count, np.int64), np.empty(count, np.int32)
-    used = pairs.sort_by_event(rank_places, by_rank, numbers, event_places, distinct, events, codes)
+    used = pairs.number_ranks(ranks, seen, distinct)
     if used < len(ids):
         ids = ids.take(pa.array(distinct[:used]))
-    encoded = pa.DictionaryArray.from_arrays(pa.array(codes), ids, safe=False)
+    encoded = pa.DictionaryArray.from_arrays(pa.array(ranks.view(np.int32)), ids, safe=False)
     return pa.table([pa.array(events), encoded], schema=RESULT)
 
 

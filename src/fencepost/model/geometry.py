@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.kernels import shapes as layout_codes
 from fencepost.kernels.copying import copy_shapes
-from fencepost.kernels.layout import lay_out
+from fencepost.kernels.layout import lay_out, lay_out_points
 from fencepost.kernels.shapes import (
     CHAIN,
     MOST,
@@ -79,6 +79,8 @@ class Shapes:
     @classmethod
     def lay_out(cls, raw: RawShapes) -> Shapes:
         """Shapes of ragged coordinates: rings closed and oriented, repeated points dropped."""
+        if not raw.problems and len(raw.x) == len(raw) and not raw.dimension.any():
+            return cls(lay_out_points(raw.x, raw.y))  # a point each
         x, y = _sort_point_sets(raw)
         chain_start = raw.chain_start
         while True:

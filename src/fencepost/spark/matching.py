@@ -5,9 +5,9 @@ nothing but the path and the version travel. Either each task maps the whole ind
 first sent to the parts that they may find something in, and each task maps one part. The same call
 serves batch and streaming, because both are maps over rows.
 
-The version of the index stands in every row, so all tasks have the same one, and so has a task that
-is run again. In a batch it is the newest when `match` was called; in a stream a subquery, which
-Spark runs once for each micro-batch, tells which is the newest.
+All tasks have the same version of the index, and so has a task that is run again. In a batch it is
+the newest when `match` was called, and part of the task. In a stream a subquery, which Spark runs
+once for each micro-batch, tells which is the newest, and it stands in every row.
 """
 
 from __future__ import annotations
@@ -157,11 +157,12 @@ def match(
         [events.schema[name] for name in kept]
         + [StructField(name, StringType(), dead_letters) for name in added]
     )
-    plain = plainly(events, needed).withColumn(_VERSION, _version(events, folder.uri, manifest))
+    plain = plainly(events, needed)
     observed = Observed(folder.uri) if events.isStreaming else None
     if observed is not None:
-        plain = observed.events(plain, _VERSION)
-    task = _Task(folder.uri, tuple(needed), tuple(kept), dead_letters)
+        plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
+    version = manifest.get("version")
+    task = _Task(folder.uri, version, tuple(needed), tuple(kept), dead_letters)
     if chosen.how == "whole":
         found = plain.mapInArrow(_Matches(task), schema)
     else:
@@ -174,12 +175,8 @@ def match(
     return found if observed is None else observed.matches(found)
 
 
-def _version(events: DataFrame, path: str, manifest: storage.Manifest) -> Column:
-    """The version of the index that events are matched with."""
-    from pyspark.sql import functions as F
-
-    if not events.isStreaming:
-        return F.lit(manifest.get("version")).cast("long")
+def _newest(events: DataFrame, path: str) -> Column:
+    """The version of the index that is the newest when a micro-batch begins."""
     one = events.sparkSession.range(1, numPartitions=1)
     return one.mapInArrow(_Newest(path), "version long").scalar()
 
@@ -211,12 +208,22 @@ def _routed_fields() -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What all tasks of a call have in common."""
+    """What all tasks of a call have in common; rows of a stream have a version of their own."""
 
     path: str
+    version: int | None
     names: tuple[str, ...]
     kept: tuple[str, ...]
     dead_letters: bool
+
+    def versioned(
+        self, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[tuple[pa.RecordBatch, int | None]]:
+        """Batches that have rows, and the version that they are matched with."""
+        for batch in batches:
+            if batch.num_rows:
+                told = _VERSION in batch.schema.names
+                yield batch, batch.column(_VERSION)[0].as_py() if told else self.version
 
     def table(self, batch: pa.RecordBatch) -> pa.Table:
         """A batch of events under their own names; what was added to them is behind."""
@@ -269,13 +276,6 @@ class _Newest:
             yield pa.RecordBatch.from_pydict({"version": pa.array([version], pa.int64())})
 
 
-def _with_version(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, int | None]]:
-    """Batches that have rows, and the version that stands in them."""
-    for batch in batches:
-        if batch.num_rows:
-            yield batch, batch.column(_VERSION)[0].as_py()
-
-
 @dataclass(frozen=True, slots=True)
 class _Matches:
     """Events to matches, with the whole index."""
@@ -286,7 +286,7 @@ class _Matches:
         from fencepost.spark import worker
 
         matcher: Matcher | None = None
-        for batch, version in _with_version(batches):
+        for batch, version in self.task.versioned(batches):
             if matcher is None:
                 matcher = worker.matcher(self.task.path, version)
             yield self.task.matches(matcher, self.task.table(batch))
@@ -303,7 +303,7 @@ class _Routes:
         from fencepost.spark import worker
 
         router: Matcher | None = None
-        for batch, version in _with_version(batches):
+        for batch, version in self.task.versioned(batches):
             if router is None:
                 router = worker.router(self.task.path, version)
             parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
@@ -327,7 +327,7 @@ class _PartMatches:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
 
-        for batch, version in _with_version(batches):
+        for batch, version in self.task.versioned(batches):
             table = self.task.table(batch)
             part = table.column(_PART).to_numpy()
             for number in np.unique(part).tolist():

@@ -96,6 +96,9 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
         ahead.stops[e - begin, 0] = found
         ahead.stops[e - begin, 1] = total
         marked = np.int64(-1)
+        placed = np.int64(-1)  # the group whose place is read
+        x0 = y0 = x1 = y1 = 0.0
+        row = np.int64(-1)
         while j < last:
             if j + _SOON < near:
                 _fetch(posts, entries, j + _SOON)
@@ -124,9 +127,11 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
                 ahead.matches[found] = subscription
                 found += 1
                 continue
-            row = events.geometry[posts.groups[g]["geometry_column"], e]
-            x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
-            x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
+            if g != placed:
+                placed = g
+                row = events.geometry[posts.groups[g]["geometry_column"], e]
+                x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
+                x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
             point = x0 == x1 and y0 == y1
             # Without branches where it is a matter of luck which way they go.
             if not decided:

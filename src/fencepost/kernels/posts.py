@@ -17,6 +17,7 @@ from fencepost.kernels.compiling import inlined, separate, uncounted
 from fencepost.kernels.posts_arrays import (
     ANY_HIGH,
     ANY_LOW,
+    BOX,
     COMBINED,
     DENSITY_BITS,
     PLAIN,
@@ -403,7 +404,7 @@ def _every(count):
 @inlined
 def _keep(posts, own, n, block, bits, event, near):
     """Append those entries of a block of list n whose bits are set, and which may have the event's
-    number; marked where certain.
+    number; marked where certain, if that decides.
     """
     first = np.int64(posts.lists[n]["first"])
     count = np.int64(posts.lists[n]["count"])
@@ -415,10 +416,12 @@ def _keep(posts, own, n, block, bits, event, near):
         bits &= admitting(posts.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
     if not bits:
         return near
-    certain = overlapping(
-        posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
-        np.int64(box["c"]), np.int64(box["d"]),
-    )  # fmt: skip
+    certain = 0
+    if posts.groups[g]["direct"] or posts.groups[g]["decides"] == BOX:
+        certain = overlapping(
+            posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
+            np.int64(box["c"]), np.int64(box["d"]),
+        )  # fmt: skip
     while bits:
         k = lowest(bits)
         bits &= bits - 1
@@ -430,8 +433,9 @@ def _keep(posts, own, n, block, bits, event, near):
 
 @inlined
 def _found(posts, own, entry, g, event, near):
-    prefetch(posts.rest_start, np.int64(entry & ENTRY))
-    prefetch(posts.owner, np.int64(entry & ENTRY))
+    if not looks_alone(posts, own):
+        prefetch(posts.rest_start, np.int64(entry & ENTRY))
+        prefetch(posts.owner, np.int64(entry & ENTRY))
     own.near[near]["entry"] = entry
     own.near[near]["group"] = g
     own.near[near]["event"] = event

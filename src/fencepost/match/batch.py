@@ -26,7 +26,7 @@ from fencepost.plan.evaluate import EventValues
 if TYPE_CHECKING:
     from fencepost.match.matcher import DeadLetters, Matcher
 
-ROWS = 10_000  # events a block: enough to share the cost of a call, small enough for the cache
+ROWS = 20_000  # events a block: enough to share the cost of a call, small enough for the cache
 RESULT = pa.schema(
     [("event", pa.int64()), ("subscription", pa.dictionary(pa.int32(), pa.string()))]
 )
@@ -183,10 +183,10 @@ def _result_of_many(answers: Sequence[_Answer], count: int, shelves: Snapshot) -
     for first, (_, ends, _) in parts:
         sizes[first : first + len(ends)] += np.diff(ends, prepend=0)
     places = np.cumsum(sizes) - sizes
-    ranks = np.empty(count, np.uint32)
+    ranks = _reused(count, np.uint32)
     for first, (rows, ends, own) in parts:
         pairs.write_ranks(rows, ends, own, places[first:], ranks)
-    seen, events = np.zeros(len(ids), np.uint8), np.empty(count, np.int64)
+    seen, events = np.zeros(len(ids), np.uint8), _reused(count, np.int64)
     pairs.sort_ranks(ranks, places, numbers, seen, events)
     distinct = np.empty(len(ids), np.uint32)
     used = pairs.number_ranks(ranks, seen, distinct)
@@ -194,6 +194,11 @@ def _result_of_many(answers: Sequence[_Answer], count: int, shelves: Snapshot) -
         ids = ids.take(pa.array(distinct[:used]))
     encoded = pa.DictionaryArray.from_arrays(pa.array(ranks.view(np.int32)), ids, safe=False)
     return pa.table([pa.array(events), encoded], schema=RESULT)
+
+
+def _reused(count: int, kind: type[np.generic]) -> NDArray[Any]:
+    """An array in Arrow's memory, which it uses again; the system's is given back and cleared."""
+    return np.frombuffer(pa.allocate_buffer(max(count, 1) * np.dtype(kind).itemsize), kind)[:count]
 
 
 def _parts(

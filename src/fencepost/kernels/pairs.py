@@ -97,7 +97,7 @@ def number_ranks(ranks, seen, distinct):
     for r in range(seen.shape[0]):
         distinct[count] = r
         code_of[r] = count
-        count += seen[r]
+        count += np.int64(seen[r])
     if count < seen.shape[0]:
         for k in range(ranks.shape[0]):
             ranks[k] = code_of[ranks[k]]

@@ -93,7 +93,7 @@ def number_ranks(ranks, seen, distinct):
     seen : see `sort_ranks`. distinct : the ranks that occur; room for all.
     """
     code_of = np.empty(seen.shape[0], np.uint32)
-    count = 0
+    count = np.int64(0)
     for r in range(seen.shape[0]):
         distinct[count] = r
         code_of[r] = count

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROOM = 512  # events
-_FIRST_STRIDE, _STRIDE = 128, 4096  # of so many one is taken: until there is no room, and then
+_FIRST_STRIDE, _STRIDE = 128, 1024  # of so many one is taken: until there is no room, and then
 _MOST_AT_ONCE = 64
 _MOST_COLUMNS = 1024  # of a storage
 _MOST_BYTES = 128  # of each end of a string

@@ -74,3 +74,32 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
     assert again.broker.last == broker.last
     assert again.broker.depth == broker.depth
     again.close()
+
+
+def test_what_was_known_is_there_while_all_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that fails has memory read anew, and requests go on meanwhile."""
+    service = Service(Settings(tmp_path, space="planar"))
+    broker = service.broker
+
+    def subscribe(writing: Writing) -> list[bool]:
+        definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
+        return writing.put(1, [broker.questions(1).prepare(definition)])
+
+    broker.change(subscribe).result(WAIT_S)
+    known = dict(broker.names)
+    assert known
+    read: list[dict[int, tuple[int, str]]] = []
+    empty = broker._no_questions
+
+    def watched() -> Any:
+        read.append(dict(broker.names))
+        return empty()
+
+    monkeypatch.setattr(broker, "_no_questions", watched)
+    broker._load()
+    assert read == [known]
+    assert broker.names == known
+    assert [envelope.position for envelope in service.messages_after(min(known), 0)] == []
+    service.close()

@@ -107,12 +107,12 @@ class Broker:
         with self.database.reading() as connection:
             self.last = log.counters(connection)
             self.depth = log.pending(connection)
-            self.names: dict[int, tuple[int, str]] = {}
+            names: dict[int, tuple[int, str]] = {}
             tenants = [n for (n,) in connection.execute("SELECT number FROM tenant").fetchall()]
             fresh = {tenant: self._no_questions() for tenant in tenants}
             rows = connection.execute("SELECT number, tenant, name FROM subscriber").fetchall()
             for number, tenant, name in rows:
-                self.names[number] = tenant, name
+                names[number] = tenant, name
                 fresh[tenant].subscribers[name] = number
             now = self.clock()
             for tenant, questions in fresh.items():
@@ -126,6 +126,8 @@ class Broker:
                 if page:
                     questions.put(page)
                 questions.restore(connection, tenant)
+            # Others read these meanwhile: what was there stays until all is.
+            self.names = names
             self._tenants = fresh
         self._is_stale = False
 

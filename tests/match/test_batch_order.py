@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fencepost import Matcher
+from fencepost.match.batch import ROWS, _block_size
 
 FORMS = {
     "short": "{}",
@@ -75,3 +76,10 @@ def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None
     assert got == expected
     used = found["subscription"].combine_chunks().dictionary.to_pylist()
     assert sorted(used) == sorted({id for _, id in expected})
+
+
+def test_every_thread_has_a_part() -> None:
+    assert _block_size(20_000, 1) == ROWS
+    assert _block_size(20_000, 2) == 10_000
+    assert _block_size(100_000, 2) == ROWS
+    assert _block_size(0, 2) == _block_size(5, 2) == _block_size(1_500, 2) == 1_000

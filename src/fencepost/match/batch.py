@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fencepost.match.matcher import DeadLetters, Matcher
 
 ROWS = 20_000  # events a block: enough to share the cost of a call, small enough for the cache
+_FEWEST_ROWS = 1_000  # that are worth a thread
 RESULT = pa.schema(
     [("event", pa.int64()), ("subscription", pa.dictionary(pa.int32(), pa.string()))]
 )
@@ -84,7 +85,7 @@ def _answers(
         numbers, events = block
         return _Answer(numbers, list(matcher._engine.by_shelf(shelves, events)))
 
-    blocks = _blocks(table, matcher._columns, dead_letters)
+    blocks = _blocks(table, matcher._columns, threads, dead_letters)
     if threads == 1:
         return [run(block) for block in blocks]
     with ThreadPoolExecutor(threads) as pool:
@@ -104,23 +105,32 @@ def _pairs_of(answers: Sequence[_Answer], shelves: Snapshot) -> Pairs:
     return found
 
 
-def _blocks(table: object, columns: Columns, dead_letters: DeadLetters | None) -> Iterable[Block]:
+def _blocks(
+    table: object, columns: Columns, threads: int, dead_letters: DeadLetters | None
+) -> Iterable[Block]:
+    """The events in parts, at least one for each thread if there are enough."""
     arrow = as_arrow(table)
     if arrow is not None:
         arrow = with_named_geometries(arrow, columns.geometric())
         rows, arrow, bad = readable(arrow, _read_as_text(columns))
         _set_aside(bad, dead_letters)
-        for first in range(0, arrow.num_rows, ROWS):
+        size = _block_size(arrow.num_rows, threads)
+        for first in range(0, arrow.num_rows, size):
             # A table without columns is as long as it is told: never ask beyond its end.
-            part = arrow.slice(first, min(ROWS, arrow.num_rows - first))
+            part = arrow.slice(first, min(size, arrow.num_rows - first))
             yield rows[first : first + part.num_rows], part
         return
     events, bad = _events(table, columns)
     _set_aside(bad, dead_letters)
-    for first in range(0, len(events), ROWS):
-        chosen = events[first : first + ROWS]
+    size = _block_size(len(events), threads)
+    for first in range(0, len(events), size):
+        chosen = events[first : first + size]
         numbers = np.array([number for number, _ in chosen], np.int64)
         yield numbers, [event for _, event in chosen]
+
+
+def _block_size(count: int, threads: int) -> int:
+    return min(ROWS, max(-(-count // threads), _FEWEST_ROWS))
 
 
 def _read_as_text(columns: Columns) -> set[str]:

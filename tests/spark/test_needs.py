@@ -6,15 +6,18 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.index.segment import NEVER
+from fencepost.index.segment import NEVER, build
+from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
-from fencepost.spark.needs import filters_of, summary
+from fencepost.spark.needs import PLACE, Asked, filters_of, summary
+from fencepost.spark.placing import FIELDS, KIND, lie
 from tests.match.earth import PLACES, scene, wkt
 from tests.match.strategies import EVENTS, EXPRESSIONS, Event, examples
 
@@ -72,6 +75,27 @@ def filled(expressions: Sequence[Any], **options: Any) -> Matcher:
 @example(["CASEI(s) = CASEI('STRASSE')"], [{"s": "Straße"}], ())
 def test_no_match_is_lost(expressions: list[Any], events: list[Event], stop: Any) -> None:
     assert lost(filled(expressions, stop_words=stop), events) == []
+
+
+@examples(100)
+@given(st.lists(EXPRESSIONS, min_size=1, max_size=4), st.sampled_from([(), STOP_WORDS]))
+@example(["S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND A_CONTAINS(l, ('a'))"], ())
+def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) -> None:
+    matcher = filled(expressions, stop_words=stop)
+    table = FilterTable(matcher._columns.frozen())
+    for number, expression in enumerate(expressions):
+        table.add(number, matcher.compiled(f"s{number}", expression).asked)
+    arrays = table.arrays()
+    segment = build(arrays, np.full(len(expressions), NEVER, np.int64))
+    one, other = lie(Asked.by_table(arrays, len(expressions))), lie(Asked.by(segment))
+    assert one[KIND].equals(other[KIND])
+    # Of several filters of a subscription, which are in no order, any may tell the place.
+    owners = [*arrays.filter_subscription, *arrays.posts.owner]
+    for number in (k for k in range(len(expressions)) if owners.count(k) == 1):
+        if one[KIND][number].as_py() == PLACE:
+            assert [one[name][number] for name in FIELDS] == [
+                other[name][number] for name in FIELDS
+            ]
 
 
 def test_nul_is_a_character_like_any_other() -> None:

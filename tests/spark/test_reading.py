@@ -24,6 +24,21 @@ SCHEMA = pa.schema(
 )
 
 
+def read(form: Form, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[tuple[int, str]]]:
+    """A matcher of the rows; those that are read without making one are the same."""
+    table, reader = pa.table(columns), Reader(form, space, ())
+    matcher, bad = reader(table)
+    found, asked, refused = reader.filters(table)
+    assert refused == bad
+    every = [row for rows, _ in found for row in rows.tolist()]
+    assert sorted(every + [row for row, _ in bad]) == list(range(table.num_rows))
+    for rows, filters in found:
+        of_checks, of_posts = filters.filter_subscription, filters.posts.owner
+        assert {*of_checks.tolist(), *of_posts.tolist()} == {*range(len(rows))}
+    assert asked.by_storage == matcher._columns.by_storage
+    return matcher, bad
+
+
 def test_columns_with_nulls_and_bad_values() -> None:
     rng = random.Random(1)
     rows = [
@@ -37,7 +52,7 @@ def test_columns_with_nulls_and_bad_values() -> None:
         for k in range(80)
     ]
     form = Form({"g": ("area", "S_INTERSECTS")}, {}, {"t": "words"}, {"s": "kind"})
-    matcher, bad = Reader(form, "planar", ())(pa.Table.from_pylist(rows, schema=SCHEMA))
+    matcher, bad = read(form, pa.Table.from_pylist(rows, schema=SCHEMA), "planar")
     owners = {}
     for row in rows:
         try:
@@ -66,10 +81,6 @@ def test_columns_with_nulls_and_bad_values() -> None:
 
 BOX = shapely.box(0, 0, 1, 1).wkb
 PLACED = {"id": ["a", "b"], "p": pa.array([BOX, BOX], pa.binary())}
-
-
-def read(form: Form, columns: dict[str, Any]) -> tuple[Matcher, list[tuple[int, str]]]:
-    return Reader(form, "wgs84", ())(pa.table(columns))
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,11 @@ class ColumnSubscriptions:
     def shelf(self, sample: Sample) -> Shelf:
         """The subscriptions as a segment, for events like those of a sample, with its names."""
         self._tell("numbering words")
+        expires = np.full(self._count, NEVER, np.int64)
+        return FiledShelf(build(self.table(), expires, self._tell, sample), self._names)
+
+    def table(self) -> TableArrays:
+        """The filters, row by row."""
         checks = np.concatenate([np.empty(0, CHECK), *self._checks])
         owners = np.concatenate([np.empty(0, np.int64), *self._owners])
         order = np.lexsort((checks["kind"], owners))
@@ -103,7 +108,7 @@ class ColumnSubscriptions:
         ends = np.searchsorted(owners[order], np.arange(len(filters) + 1))
         text, start = encode_keys(list(self._strings))
         sets = joined(self._sets)
-        table = TableArrays(
+        return TableArrays(
             checks[order],
             ends.astype(np.int64),
             filters,
@@ -114,8 +119,6 @@ class ColumnSubscriptions:
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
             posts.join(self._posts) if self._posts else posts.rows([]),
         )
-        expires = np.full(self._count, NEVER, np.int64)
-        return FiledShelf(build(table, expires, self._tell, sample), self._names)
 
     def _rows(self, what: str, given: Any) -> None:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):

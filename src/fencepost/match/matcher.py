@@ -237,7 +237,7 @@ class Matcher:
         good: dict[str, Subscription] = {}
         numbers: list[int] = []  # the row of each
         bad: DeadLetters = []
-        for number, subscription in self._compiled_rows(_rows(table, bad), bad):
+        for number, subscription in self.compiled_rows(table, bad):
             if subscription.id in good:
                 bad.append((number, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
@@ -256,13 +256,12 @@ class Matcher:
             dead_letters.extend(sorted(bad))
         return len(good)
 
-    def _compiled_rows(
-        self, rows: Iterable[tuple[int, Mapping[str, object]]], bad: DeadLetters
-    ) -> Iterator[tuple[int, Subscription]]:
-        """The subscriptions of numbered rows, in order; those that cannot be used are bad.
+    def compiled_rows(self, table: object, bad: DeadLetters) -> Iterator[tuple[int, Subscription]]:
+        """The subscriptions of a table with their rows, read but not added: see `subscribe_many`.
 
         The geometries of texts of known forms are looked at all at once.
         """
+        rows = iter(_rows(table, bad))
         while some := list(islice(rows, _AT_ONCE)):
             quick = [self._filled(row.get("expression")) for _, row in some]
             wrong = unusable(quick)

@@ -198,14 +198,18 @@ class _Job:
         from pyspark.sql import functions as F
 
         names = plain_names(len(used))
-        good = staged.where(F.col(WRONG).isNull())
-        bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
-        dead = self._dead_letters(bad, [*used, REASON])
-        kept = good.where(~F.col(DELETED)) if deleting else good
+        told = self._without_twins(staged)
         is_kept = F.col(WRONG).isNull() & ~F.col(DELETED) if deleting else F.col(WRONG).isNull()
-        told = staged.groupBy(ASKS).agg(F.count(F.when(is_kept, 1))).collect()
-        columns = self._columns(asks for asks, _ in told if asks is not None)
-        added = sum(count for _, count in told)
+        counts = (F.count(F.when(is_kept, 1)), F.count(WRONG))
+        asked = told.groupBy(ASKS).agg(*counts).collect()
+        columns = self._columns(asks for asks, _, _ in asked if asks is not None)
+        added, wrong = (sum(row[k] for row in asked) for k in (1, 2))
+        bad = told.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
+        dead = self._dead_letters(bad, [*used, REASON]) if wrong else (0, None)
+        good = told.where(F.col(WRONG).isNull())
+        # Where many lie at one place, chance divides them.
+        chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
+        kept = told.where(is_kept).withColumn(CHANCE, chance)
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
         removed = 0
@@ -219,7 +223,6 @@ class _Job:
 
     def _told(self, rows: DataFrame, used: list[str], deleting: bool) -> DataFrame:
         """The rows with what is wrong with them or where they lie."""
-        from pyspark.sql import functions as F
         from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
         kinds = {placing.KIND: IntegerType(), ASKS: StringType(), WRONG: StringType()}
@@ -227,28 +230,30 @@ class _Job:
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        first = workers.Place(used, self._reader, deleting)
-        twice = rows.groupBy(_ID).count().where(f"count > 1 AND {_ID} IS NOT NULL")
-        told = rows.mapInArrow(first, schema).join(
-            F.broadcast(twice.withColumnRenamed("count", "times")), _ID, "left"
+        return rows.mapInArrow(workers.Place(used, self._reader, deleting), schema)
+
+    def _without_twins(self, told: DataFrame) -> DataFrame:
+        """The rows, of which those are wrong whose id is in the table more than once."""
+        from pyspark.sql import functions as F
+
+        named = told.where(F.col(_ID).isNotNull())
+        alike = named.groupBy(F.xxhash64(_ID)).count().where("count > 1")
+        if alike.isEmpty():  # mostly
+            return told
+        times = named.groupBy(_ID).agg(F.count("*").alias("times")).where("times > 1")
+        reason = F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times"))
+        return (
+            told.join(F.broadcast(times), _ID, "left")
+            .withColumn(WRONG, F.coalesce(reason, WRONG))
+            .drop("times")
         )
-        told = told.withColumn(
-            WRONG,
-            F.when(
-                F.col("times").isNotNull(),
-                F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times")),
-            ).otherwise(F.col(WRONG)),
-        ).drop("times")
-        # Where many lie at one place, chance divides them.
-        chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
-        return told.withColumn(CHANCE, chance)
 
     def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""
         name = f"dead-letters/version-{self._version}-{uuid.uuid4().hex[:8]}"
         write = workers.SetAside(self._folder.uri, name, names)
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
-        return (count, self._folder.within(name)) if count else (0, None)
+        return count, self._folder.within(name)
 
     def _columns(self, asked: Iterable[str]) -> Columns:
         """What the subscriptions ask of events, numbered for all parts alike.
@@ -278,13 +283,8 @@ class _Job:
         self, kept: DataFrame, used: list[str], division: Division, columns: Columns
     ) -> list[Entry]:
         """Build the parts on the workers; what the manifest says of each."""
-        from pyspark.sql.types import IntegerType, StructField, StructType
-
-        names = plain_names(len(used))
-        rows = kept.select(*names, *placing.FIELDS, CHANCE)
-        part = StructField(PART, IntegerType(), False)
-        schema = StructType([*(rows.schema[name] for name in names), part])
-        placed = rows.mapInArrow(workers.Divide(names, division), schema)
+        own = workers.part_of(division)(*placing.FIELDS, CHANCE)
+        placed = kept.select(*plain_names(len(used)), own.alias(PART))
         build = workers.Build(self._folder.uri, used, self._reader, columns, self._prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"

@@ -22,6 +22,7 @@ from fencepost.match.segment_files import Entry, files_of, open_segment, write_s
 from fencepost.match.shelves import merged
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
+from fencepost.spark.needs import Asked
 from fencepost.spark.placing import CHANCE, Division, Places, lie
 from fencepost.spark.workers import Batches, Out
 
@@ -142,6 +143,8 @@ def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
 
 def _places(shelf: Shelf) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {name: column.cast(pa.float64()) for name, column in lie(shelf).items()}
+    found = {
+        name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf.segment)).items()
+    }
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

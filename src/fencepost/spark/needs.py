@@ -18,9 +18,10 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.places import places_of
 from fencepost.index.posts import PostRows, ranges, rows_of
 from fencepost.index.segment import Segment
+from fencepost.index.table import TableArrays
 from fencepost.kernels import checking
-from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.places import NOWHERE
+from fencepost.kernels.shapes import ShapeArrays
 from fencepost.language.ast import Array, Geometry, Items, Spatial, String
 from fencepost.plan.checks import Filter, ListCheck, MemberCheck, RelateCheck, Term
 
@@ -51,11 +52,48 @@ class Needs(NamedTuple):
     keys: Ints  # numbers of words of the vocabulary
 
 
-def needs_of(segment: Segment) -> Needs:
-    """What each filter of a segment needs."""
-    arrays = segment.arrays
-    checked = _of_checks(arrays)
-    posted = _of_posts(rows_of(arrays.posts, len(arrays.posts.token_lists) - 2))
+class Asked(NamedTuple):
+    """What subscriptions ask for, as a segment has it, or a table that becomes one."""
+
+    subscriptions: int
+    checks: NDArray[np.void]
+    filter_check: NDArray[Any]
+    filter_subscription: NDArray[Any]
+    set_start: NDArray[Any]
+    set_items: NDArray[Any]
+    shapes: ShapeArrays
+    posts: PostRows
+    text: NDArray[np.uint8]  # string k is text[string_start[k]:string_start[k + 1]]
+    string_start: Ints
+
+    @classmethod
+    def by(cls, segment: Segment) -> Asked:
+        """What those of a segment ask for."""
+        own = segment.arrays
+        return cls(
+            len(segment), own.checks, own.filter_check, own.filter_subscription, own.set_start,
+            own.set_items, own.shapes, rows_of(own.posts, len(own.posts.token_lists) - 2),
+            own.vocabulary.bytes, own.vocabulary.start,
+        )  # fmt: skip
+
+    @classmethod
+    def by_table(cls, table: TableArrays, subscriptions: int) -> Asked:
+        """What those of a table ask for."""
+        return cls(
+            subscriptions, table.checks, table.filter_check, table.filter_subscription,
+            table.set_start, table.set_items, table.shapes.arrays, table.posts, table.text,
+            table.string_start,
+        )  # fmt: skip
+
+    def string(self, number: int) -> bytes:
+        """One of the strings."""
+        return self.text[self.string_start[number] : self.string_start[number + 1]].tobytes()
+
+
+def needs_of(asked: Asked) -> Needs:
+    """What each filter needs."""
+    checked = _of_checks(asked)
+    posted = _of_posts(asked.posts)
     posted = posted._replace(key_row=posted.key_row + len(checked.kind))
     pairs: list[tuple[Any, Any]] = list(zip(checked, posted, strict=True))
     return Needs(*(np.concatenate(pair) for pair in pairs))
@@ -79,9 +117,9 @@ def _of_posts(posted: PostRows) -> Needs:
     )
 
 
-def _of_checks(arrays: SegmentArrays) -> Needs:
-    checks, filters = arrays.checks, len(arrays.filter_subscription)
-    first = arrays.filter_check.astype(np.int64)
+def _of_checks(asked: Asked) -> Needs:
+    checks, filters = asked.checks, len(asked.filter_subscription)
+    first = asked.filter_check.astype(np.int64)
     owner = np.repeat(np.arange(filters), first[1:] - first[:-1])
     positive = checks["flags"] & checking.NEGATED == 0
     kind = np.full(filters, NOTHING, np.uint8)
@@ -91,9 +129,9 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     own = np.flatnonzero(positive & (checks["kind"] == checking.MEMBER))
     kind[owner[own]], found[owner[own]] = STRING, own
     own = np.flatnonzero(positive & (checks["kind"] == checking.LIST))
-    own = own[_needs_words(arrays, own)]
+    own = own[_needs_words(asked, own)]
     kind[owner[own]], found[owner[own]] = WORD, own
-    places = places_of(checks, arrays.shapes)
+    places = places_of(checks, asked.shapes)
     boxes = places.joined()
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
@@ -104,11 +142,11 @@ def _of_checks(arrays: SegmentArrays) -> Needs:
     rows, keys = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for need, own_keys in ((STRING, _members), (WORD, _words)):
         own = np.flatnonzero(kind == need)
-        place, key = own_keys(arrays, found[own])
+        place, key = own_keys(asked, found[own])
         rows.append(own[place])
         keys.append(key)
     return Needs(
-        arrays.filter_subscription.astype(np.int64),
+        asked.filter_subscription.astype(np.int64),
         kind,
         checks["column"][found].astype(np.int64) if len(checks) else found,
         boxes[found] if len(checks) else np.zeros((filters, 4)),
@@ -124,13 +162,13 @@ def _of_centroids(checks: NDArray[np.void]) -> NDArray[np.bool_]:
     return result
 
 
-def _needs_words(arrays: SegmentArrays, own: Ints) -> NDArray[np.bool_]:
+def _needs_words(asked: Asked, own: Ints) -> NDArray[np.bool_]:
     """Whether list checks are true only of events that have a word of theirs.
 
     A check has the set of what a list must have and, after it, that of a text.
     """
-    checks = arrays.checks[own]
-    sizes = np.diff(arrays.set_start.astype(np.int64))
+    checks = asked.checks[own]
+    sizes = np.diff(asked.set_start.astype(np.int64))
     item = checks["item"].astype(np.int64)
     texts = checks["flags"] & checking.TOKENS > 0
     needed = np.isin(checks["function"], (checking.CONTAINS, checking.OVERLAPS))
@@ -138,26 +176,26 @@ def _needs_words(arrays: SegmentArrays, own: Ints) -> NDArray[np.bool_]:
     return result
 
 
-def _members(arrays: SegmentArrays, own: Ints) -> tuple[Ints, Ints]:
+def _members(asked: Asked, own: Ints) -> tuple[Ints, Ints]:
     """The strings of checks, and which check's each is."""
-    start, item = arrays.set_start.astype(np.int64), arrays.checks["item"][own].astype(np.int64)
+    start, item = asked.set_start.astype(np.int64), asked.checks["item"][own].astype(np.int64)
     sizes = start[item + 1] - start[item]
-    keys = arrays.set_items.astype(np.int64)[ranges(start[item], sizes)]
+    keys = asked.set_items.astype(np.int64)[ranges(start[item], sizes)]
     return np.repeat(np.arange(len(own)), sizes), keys
 
 
-def _words(arrays: SegmentArrays, own: Ints) -> tuple[Ints, Ints]:
+def _words(asked: Asked, own: Ints) -> tuple[Ints, Ints]:
     """The words of checks of which an event has one: the rarest, where it must have all."""
-    checks, start = arrays.checks[own], arrays.set_start.astype(np.int64)
-    items = arrays.set_items.astype(np.int64)
+    checks, start = asked.checks[own], asked.set_start.astype(np.int64)
+    items = asked.set_items.astype(np.int64)
     texts = checks["flags"] & checking.TOKENS > 0
     rows, keys = [], []
     for which in (0, 1):  # of lists, of texts
         number = checks["item"].astype(np.int64) + which
-        asked = texts if which else np.ones(len(own), bool)
-        every = np.flatnonzero(asked & (checks["function"] == checking.OVERLAPS))
+        chosen = texts if which else np.ones(len(own), bool)
+        every = np.flatnonzero(chosen & (checks["function"] == checking.OVERLAPS))
         sizes = start[number[every] + 1] - start[number[every]]
-        one = np.flatnonzero(asked & (checks["function"] == checking.CONTAINS))
+        one = np.flatnonzero(chosen & (checks["function"] == checking.CONTAINS))
         rows += [np.repeat(every, sizes), one]
         keys += [
             items[ranges(start[number[every]], sizes)],
@@ -179,24 +217,24 @@ def _rarest(items: Ints, low: Ints, high: Ints) -> Ints:
 
 def summary(segment: Segment) -> pa.Table:
     """What an event must have one of to match anything in a segment; boxes are put together."""
-    needs = needs_of(segment)
+    asked = Asked.by(segment)
+    needs = needs_of(asked)
     rows = []
     for column in np.unique(needs.column[needs.kind == PLACE]).tolist():
         own = needs.boxes[(needs.kind == PLACE) & (needs.column == column)]
         rows += [_row(PLACE, column, box) for box in _together(own).tolist()]
     given = np.column_stack((needs.kind[needs.key_row], needs.column[needs.key_row], needs.keys))
     for kind, column, key in np.unique(given, axis=0).tolist():
-        text = _text(segment, kind, key)
+        text = _text(asked, kind, key)
         if text is None:
             return _table([_row(NOTHING)])
         rows.append(_row(kind, column, key=text))
     return _table([_row(NOTHING)] if (needs.kind == NOTHING).any() else rows)
 
 
-def _text(segment: Segment, kind: int, key: int) -> str | None:
+def _text(asked: Asked, kind: int, key: int) -> str | None:
     """A key as a string; None where it is none that can be written, or a number in a list."""
-    words = segment.arrays.vocabulary
-    given = words.bytes[words.start[key] : words.start[key + 1]].tobytes()
+    given = asked.string(key)
     if kind == WORD and given[:1] != _STRING_ITEM:
         return None
     try:

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.match.catalogue import Shelf
-from fencepost.spark.needs import NOTHING, PLACE, needs_of
+from fencepost.spark.needs import NOTHING, PLACE, Asked, needs_of
 from fencepost.spark.splitting import Cuts, cut
 
 Floats = NDArray[np.float64]
@@ -26,10 +25,10 @@ FIELDS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", 
 CHANCE = "fencepost_chance"
 
 
-def lie(shelf: Shelf) -> dict[str, pa.Array]:
-    """Where the subscriptions of a shelf lie: `FIELDS`, row by row."""
-    needs = needs_of(shelf.segment)
-    count = len(shelf)
+def lie(asked: Asked) -> dict[str, pa.Array]:
+    """Where subscriptions lie: `FIELDS`, row by row."""
+    needs = needs_of(asked)
+    count = asked.subscriptions
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
     placed = needs.kind == PLACE
@@ -41,7 +40,7 @@ def lie(shelf: Shelf) -> dict[str, pa.Array]:
     centre = boxes[:, :2] / 2 + boxes[:, 2:] / 2
     extent = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
     hashed = np.zeros(len(needs.kind))
-    hashed[needs.key_row[::-1]] = _hashes(shelf, needs.keys[::-1])
+    hashed[needs.key_row[::-1]] = _hashes(asked, needs.keys[::-1])
     x[owner] = np.where(placed, centre[:, 0], hashed)[order]
     y[owner] = centre[order, 1]
     size[owner] = extent[order]
@@ -49,13 +48,10 @@ def lie(shelf: Shelf) -> dict[str, pa.Array]:
     return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
 
 
-def _hashes(shelf: Shelf, keys: Ints) -> Floats:
+def _hashes(asked: Asked, keys: Ints) -> Floats:
     """Numbers between 0 and 1 that stand for words."""
-    words = shelf.segment.arrays.vocabulary
     distinct, place = np.unique(keys, return_inverse=True)
-    found = [
-        _fraction(words.bytes[words.start[k] : words.start[k + 1]].tobytes()) for k in distinct
-    ]
+    found = [_fraction(asked.string(key)) for key in distinct]
     return np.array(found, np.float64)[place] if len(keys) else np.empty(0)
 
 

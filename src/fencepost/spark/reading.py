@@ -8,18 +8,26 @@ which a `Form` names.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
+from fencepost.index.posts import untold
+from fencepost.index.table import FilterTable, TableArrays
 from fencepost.language.ast import Spatial
+from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.matcher import Matcher
+from fencepost.model.space import space_of
+from fencepost.model.tokens import Tokeniser
 
 BadRows = list[tuple[int, str]]
+Filters = tuple[NDArray[np.int64], TableArrays]  # of subscriptions, each a row of those
 _RELATIONS = {function.name for function in Spatial}
 
 
@@ -95,11 +103,77 @@ class Reader:
         bad: BadRows = []
         table = with_names_as_text(table)
         if self.form.in_columns:
-            _subscribe_columns(matcher, table, self.form, 0, bad)
+            _in_halves(
+                table, 0, bad, lambda some, _: matcher.subscribe_columns(**self._arguments(some))
+            )
         else:
             matcher.subscribe_many(table, bad)
         matcher.settle()
         return matcher, bad
+
+    def filters(self, table: pa.Table) -> tuple[list[Filters], Columns, BadRows]:
+        """The same rows as filters, of which no matcher is made, and which columns they ask for.
+
+        Whether ids differ is not looked at.
+        """
+        columns = Columns(Tokeniser.without(self.stop_words), space_of(self.space))
+        found: list[Filters] = []
+        bad: BadRows = []
+
+        def add(some: pa.Table, first: int) -> None:
+            own = columns.frozen()
+            given = ColumnSubscriptions(own, **self._arguments(some), tell=untold)
+            found.append((np.arange(first, first + some.num_rows), given.table()))
+            columns.adopt(own)
+
+        table = with_names_as_text(table)
+        if self.form.in_columns:
+            _in_halves(table, 0, bad, add)
+        else:
+            asked = FilterTable(columns)
+            rows: list[int] = []
+            matcher = Matcher(self.space, stop_words=self.stop_words)
+            for number, subscription in matcher.compiled_rows(table, bad):
+                asked.add(len(rows), subscription.asked)
+                rows.append(number)
+            found.append((np.array(rows, np.int64), asked.arrays()))
+        return found, columns, bad
+
+    def _arguments(self, table: pa.Table) -> dict[str, Any]:
+        """What `Matcher.subscribe_columns` is given."""
+
+        def column(name: str) -> pa.Array:
+            found: pa.Array = table.column(name).combine_chunks()
+            return found
+
+        def or_value(given: Any) -> Any:
+            return (
+                column(given) if isinstance(given, str) and given in table.column_names else given
+            )
+
+        ids = column("id")
+        found: dict[str, Any] = {
+            "ids": ids,
+            "subscribers": None,
+            "regions": {
+                own: (column(place), _listed(or_value(relation)))
+                for own, (place, relation) in self.form.regions.items()
+            },
+            "within": {
+                own: (column(place), _numbers(or_value(distance)))
+                for own, (place, distance) in self.form.within.items()
+            },
+            "keywords": {own: column(name) for own, name in self.form.keywords.items()},
+            "equals": {own: column(name).to_pylist() for own, name in self.form.equals.items()},
+        }
+        if "subscriber" in table.column_names:
+            owners = column("subscriber")
+            if pa.types.is_null(owners.type):
+                owners = ids
+            elif owners.null_count and pa.types.is_string(owners.type):
+                owners = owners.fill_null(ids)
+            found["subscribers"] = owners
+        return found
 
 
 def with_names_as_text(table: pa.Table) -> pa.Table:
@@ -111,14 +185,14 @@ def with_names_as_text(table: pa.Table) -> pa.Table:
     return table
 
 
-def _subscribe_columns(
-    matcher: Matcher, table: pa.Table, form: Form, first: int, bad: BadRows
+def _in_halves(
+    table: pa.Table, first: int, bad: BadRows, add: Callable[[pa.Table, int], None]
 ) -> None:
-    """Add rows; where one is bad, the halves, until it is alone."""
+    """Add rows, from that number on; where one is bad, the halves, until it is alone."""
     if not table.num_rows:
         return
     try:
-        matcher.subscribe_columns(**_arguments(table, form))
+        add(table, first)
     except (FencepostError, UnicodeDecodeError) as error:
         if table.num_rows == 1:
             odd = isinstance(error, UnicodeDecodeError)
@@ -126,8 +200,8 @@ def _subscribe_columns(
             bad.append((first, told))
             return
         half = table.num_rows // 2
-        _subscribe_columns(matcher, table.slice(0, half), form, first, bad)
-        _subscribe_columns(matcher, table.slice(half), form, first + half, bad)
+        _in_halves(table.slice(0, half), first, bad, add)
+        _in_halves(table.slice(half), first + half, bad, add)
 
 
 # How errors name the row, which is the first and only one of its table. In that of the user
@@ -137,38 +211,6 @@ _NAMED_ROW = re.compile(r"^row 0(?:: | of )| in row 0\b")
 
 def _without_row(reason: str) -> str:
     return _NAMED_ROW.sub("", reason).replace("; row 0 is ", "; saw ")
-
-
-def _arguments(table: pa.Table, form: Form) -> dict[str, Any]:
-    def column(name: str) -> pa.Array:
-        found: pa.Array = table.column(name).combine_chunks()
-        return found
-
-    def or_value(given: Any) -> Any:
-        return column(given) if isinstance(given, str) and given in table.column_names else given
-
-    ids = column("id")
-    found: dict[str, Any] = {
-        "ids": ids,
-        "regions": {
-            own: (column(place), _listed(or_value(relation)))
-            for own, (place, relation) in form.regions.items()
-        },
-        "within": {
-            own: (column(place), _numbers(or_value(distance)))
-            for own, (place, distance) in form.within.items()
-        },
-        "keywords": {own: column(name) for own, name in form.keywords.items()},
-        "equals": {own: column(name).to_pylist() for own, name in form.equals.items()},
-    }
-    if "subscriber" in table.column_names:
-        owners = column("subscriber")
-        if pa.types.is_null(owners.type):
-            owners = ids
-        elif owners.null_count and pa.types.is_string(owners.type):
-            owners = owners.fill_null(ids)
-        found["subscribers"] = owners
-    return found
 
 
 def _listed(given: Any) -> Any:

@@ -24,7 +24,7 @@ from fencepost.match.segment_files import (
 )
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
-from fencepost.spark.needs import NOTHING
+from fencepost.spark.needs import NOTHING, Asked
 from fencepost.spark.placing import Division, Places, lie
 from fencepost.spark.reading import Reader, with_names_as_text
 
@@ -57,7 +57,7 @@ class Place:
             read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
         numbers = np.flatnonzero(read)
         given = _named(table, self._names)
-        matcher, bad = self._reader(given.take(pa.array(numbers)))
+        tables, columns, bad = self._reader.filters(given.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
@@ -65,14 +65,10 @@ class Place:
             placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
-        good = [row for row in numbers.tolist() if reasons[row] is None]
-        ids = given.column("id").take(pa.array(good, pa.int64())).to_pylist()
-        row_of = dict(zip(ids, good, strict=True))
-        for shelf in matcher.snapshot():
-            rows = np.array([row_of[id] for id in shelf.column("id").to_pylist()], np.int64)
-            for name, own in lie(shelf).items():
-                found[name][rows] = own
-        asks = json.dumps([c for rows in storage.columns_json(matcher._columns) for c in rows])
+        for rows, filters in tables:
+            for name, own in lie(Asked.by_table(filters, len(rows))).items():
+                found[name][numbers[rows]] = own
+        asks = json.dumps([c for rows in storage.columns_json(columns) for c in rows])
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
         table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
@@ -84,19 +80,17 @@ def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
-class Divide:
-    """Adds to rows the part that they belong to."""
+def part_of(division: Division) -> Any:
+    """A function of Spark's: from columns, as `Places.of` takes them, to the part of each row."""
+    from pyspark.sql.pandas.functions import arrow_udf
 
-    def __init__(self, kept: Sequence[str], division: Division) -> None:
-        self._kept = list(kept)
-        self._division = division
+    def part_of(
+        kind: pa.Array, x: pa.Array, y: pa.Array, size: pa.Array, chance: pa.Array
+    ) -> pa.Array:
+        table = pa.table([kind, x, y, size, chance], [*placing.FIELDS, placing.CHANCE])
+        return pa.array(division.part_of(Places.of(table)).astype(np.int32))
 
-    def __call__(self, batches: Batches) -> Out:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            part = self._division.part_of(Places.of(table)).astype(np.int32)
-            kept = table.select(self._kept).append_column(PART, pa.array(part))
-            yield from kept.to_batches(max_chunksize=None)
+    return arrow_udf(part_of, "int")  # type: ignore[call-overload]  # it has type hints
 
 
 class Build:

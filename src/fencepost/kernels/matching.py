@@ -46,9 +46,10 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.sorting import sort_distinct
 from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
-from fencepost.kernels.with_strings import words_with_strings
+from fencepost.kernels.with_strings import ROOM, words_with_strings
 
-_A_KEY = 4  # numbers of room for what is looked up of an item or event
+_A_KEY = ROOM  # numbers of room for what is looked up of an item or event, with others
+_A_NEAR_ITEM = 4  # and for an item alone
 
 # What the postings are of, and the intervals.
 STRINGS, TRUTHS, ABSENCES = range(3)
@@ -313,7 +314,7 @@ def _words_of(segment, events, room_handle, one_of_many):
     placed = one_of_many and _all_posted_by_place(segment)
     sizes = (
         columns * count, items, signatures * count, strings * (items + count),
-        columns * count + items if placed else 0,
+        columns * count + _A_NEAR_ITEM * items if placed else 0,
         _A_KEY * (items + count) if strings > 0 else _A_KEY * count if signatures > 0 else 0,
     )  # fmt: skip
     numbers = room_handle.arrays.numbers
@@ -326,14 +327,14 @@ def _words_of(segment, events, room_handle, one_of_many):
     vocabulary = segment.arrays.vocabulary
     text = events.arrays.text
     start, stop = events.arrays.string_start, events.arrays.string_stop
-    item_start = events.arrays.item_start[:items]
-    item_stop = events.arrays.item_start[1 : items + 1]
     if placed:
         start, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
-        item_start, numbers = numbers[:items], numbers[items:]
-        _without_distant(segment, events, start, item_start)
+        near, numbers = numbers[: _A_NEAR_ITEM * items], numbers[_A_NEAR_ITEM * items :]
+        _look_up_near(segment, events, start, near.reshape(_A_NEAR_ITEM, items), item_id)
+    else:
+        item_start = events.arrays.item_start
+        look_up_all(vocabulary, text, item_start[:items], item_start[1 : items + 1], item_id)
     look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
-    look_up_all(vocabulary, text, item_start, item_stop, item_id)
     if signatures > 0:
         words_of_events(segment.arrays.combined, string_id, combined, numbers)
     if strings > 0:
@@ -368,23 +369,32 @@ def _all_posted_by_place(segment):
 
 
 @uncounted
-def _without_distant(segment, events, string_start, item_start):
-    """Write where strings and items start; below 0 those of events that find nothing here."""
+def _look_up_near(segment, events, string_start, near, item_id):
+    """Write the numbers of the items of events that may find anything here, and only of those.
+
+    string_start : where strings start; below 0 those of the other events. near : room.
+    """
     posts = segment.arrays.posts
     given = events.arrays
-    columns, count = string_start.shape
-    for k in range(item_start.shape[0]):
-        item_start[k] = given.item_start[k]
-    for e in range(count):
+    count = 0
+    for e in range(string_start.shape[1]):
         distant = True
         for g in range(posts.groups.shape[0]):
             distant = distant and is_beside(posts, g, given, e)
-        for c in range(columns):
+        for c in range(string_start.shape[0]):
             string_start[c, e] = -1 if distant else given.string_start[c, e]
         if distant:
-            for c in range(given.list_start.shape[0]):
-                for k in range(given.list_start[c, e], given.list_stop[c, e]):
-                    item_start[k] = -1
+            continue
+        for c in range(given.list_start.shape[0]):
+            for k in range(given.list_start[c, e], given.list_stop[c, e]):
+                near[0, count] = k
+                near[1, count] = given.item_start[k]
+                near[2, count] = given.item_start[k + 1]
+                count += 1
+    found = near[3, :count]
+    look_up_all(segment.arrays.vocabulary, given.text, near[1, :count], near[2, :count], found)
+    for k in range(count):
+        item_id[near[0, k]] = found[k]
 
 
 @uncounted

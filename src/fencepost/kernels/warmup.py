@@ -15,6 +15,7 @@ from fencepost.kernels import (
     posts_layout,
     rtree,
     vocabulary,
+    wkb,
 )
 from fencepost.kernels.calipers import hull_distance, relate_hull_pairs, within_hull_pairs
 from fencepost.kernels.checking import CHECK
@@ -90,6 +91,7 @@ def geometry() -> list[Step]:
     """Those of single geometries and pairs of them."""
     return [
         ("geometry layout and validity", _lay_out),
+        ("columns of WKB", _read_wkb),
         ("relations of areas", _relate_areas),
         ("relations of points and lines", _matrices),
         ("distances", _distances),
@@ -100,6 +102,14 @@ def geometry() -> list[Step]:
 
 def _lay_out() -> None:
     _triangle()
+
+
+def _read_wkb() -> None:
+    words, numbers = np.empty(0, np.uint64), np.zeros(1, np.int64)
+    wkb.read_plain(
+        np.empty(0, np.uint8), numbers, words, words, numbers, numbers, numbers.copy(),
+        np.empty(0, np.int8),
+    )  # fmt: skip
 
 
 def _triangle() -> ShapeArrays:

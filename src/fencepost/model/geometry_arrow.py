@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import ModelError
+from fencepost.kernels import wkb
 from fencepost.model.geometry_shapely import Objects, parse_wkb, parse_wkt, read_shapely
 from fencepost.model.raw_shapes import (
     AREAS,
@@ -57,8 +58,6 @@ _NATIVE = {
 _SERIALISED = ("geoarrow.wkb", "geoarrow.wkt", "ogc.wkb")
 _BOX = ("xmin", "ymin", "xmax", "ymax")
 _EXTENSION_NAME = b"ARROW:extension:name"
-_LITTLE_ENDIAN, _POINT = 1, 1  # in WKB
-_WKB_POINT = np.dtype([("order", "u1"), ("kind", "<u4"), ("x", "<f8"), ("y", "<f8")])
 
 
 def is_arrow(values: object) -> bool:
@@ -103,9 +102,9 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
         raise ModelError(f"the Arrow column is damaged: {error}; write it again") from None
     reasons: dict[int, str] = {}
     if name == "wkb":
-        points = _plain_points(chunk)
-        if points is not None:
-            return points
+        plain = _plain(chunk)
+        if plain is not None:
+            return plain
         return read_shapely(parse_wkb(_objects(chunk), reasons), reasons)
     if name == "wkt":
         return read_shapely(parse_wkt(_texts(_objects(chunk)), reasons), reasons)
@@ -114,27 +113,31 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
     return _read_native(chunk, _NATIVE[name])
 
 
-def _plain_points(chunk: pa.Array) -> RawShapes | None:
-    """Shapes of WKB if all rows are points, there, in two dimensions and little-endian.
-
-    Such rows are the byte order, the kind and two numbers, and need no Python object each.
-    """
+def _plain(chunk: pa.Array) -> RawShapes | None:
+    """Shapes of WKB if all rows are plain: see `fencepost.kernels.wkb`."""
     wide = pa.types.is_large_binary(chunk.type)
     if chunk.null_count or not (wide or pa.types.is_binary(chunk.type)):
         return None
     _, offsets, data = chunk.buffers()
     rows = slice(chunk.offset, chunk.offset + len(chunk) + 1)
-    ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[rows]
-    if data is None or (np.diff(ends) != _WKB_POINT.itemsize).any():
+    ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[rows].astype(np.int64)
+    size = int(ends[-1] - ends[0])
+    if data is None or size < len(chunk) * wkb.SMALLEST_ROW:
         return None
-    points = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].view(_WKB_POINT)
-    x, y = points["x"].astype(np.float64), points["y"].astype(np.float64)
-    is_point = (points["order"] == _LITTLE_ENDIAN) & (points["kind"] == _POINT)
-    if not (is_point & np.isfinite(x) & np.isfinite(y)).all():
+    # A copy is writable, as Arrow's memory is not: kernels need no second signature.
+    own = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].copy()
+    bits = np.empty((2, size // wkb.POINT_BYTES), np.uint64)
+    chain_start = np.empty(size // wkb.SMALLEST_ROW + 1, np.int64)
+    chain_part, shape_chain = np.empty_like(chain_start), np.empty(len(chunk) + 1, np.int64)
+    dimension = np.empty(len(chunk), np.int8)
+    points, chains = wkb.read_plain(
+        own, ends - ends[0], bits[0], bits[1], chain_start, chain_part, shape_chain, dimension
+    )
+    x, y = bits[:, : max(points, 0)].view(np.float64)
+    if points < 0 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None
-    each = np.arange(len(x) + 1)
-    none = np.zeros(len(x), np.int64)
-    return settled(x, y, each, none, each, none.astype(np.int8), {})
+    ends, parts = chain_start[: chains + 1], chain_part[:chains]
+    return settled(x, y, ends, parts, shape_chain, dimension, {})
 
 
 def _objects(chunk: pa.Array) -> Objects:

@@ -299,6 +299,27 @@ def test_java_that_is_missing_or_old(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         fps.session()
 
 
+@pytest.mark.parametrize("dead_letters", [False, True])
+@pytest.mark.parametrize("how", ["whole", "partitioned"])
+def test_subscribers_that_are_the_ids(
+    spark: SparkSession, tmp_path: Path, how: str, dead_letters: bool
+) -> None:
+    """Workers do not tell them; they are in their place all the same."""
+    rules = spark.createDataFrame([("x", "a"), ("y", "b"), ("z", "a")], "id string, v string")
+    fps.build_index(spark, rules, tmp_path / "index", equals={"a.b": "v"})
+    rows = [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"\xff")][: 4 if dead_letters else 3]
+    events = spark.createDataFrame(rows, "id long, `a.b` binary")
+    events = events.selectExpr("id", "CAST(`a.b` AS STRING) AS `a.b`")
+    result = fps.match(events, tmp_path / "index", how=how, dead_letters=dead_letters)
+    expected = ["id", "a.b", "subscription", "subscriber"]
+    assert result.columns == expected + ["reason"] * dead_letters
+    got = sorted((row[0], row[1], row[2], row[3]) for row in result.collect() if row[2])
+    assert got == [(1, "a", "x", "x"), (1, "a", "z", "z"), (2, "b", "y", "y")]
+    dead = [(row[0], row[3], row[4]) for row in result.collect() if not row[2]]
+    assert [(id, owner) for id, owner, _ in dead] == [(4, None)] * dead_letters
+    assert all("UTF-8" in reason for _, _, reason in dead)
+
+
 def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -> None:
     """Without Spark: the function that `mapInArrow` is given."""
     from fencepost.spark.matching import _Matches, _Task
@@ -307,7 +328,7 @@ def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -
     events = [dict(zip(names, row, strict=True)) for row in ROWS]
     batch = pa.RecordBatch.from_pylist([{k: v for k, v in e.items() if k != "g"} for e in events])
     # A saved index has no versions: in a batch the task says so, in a stream each row.
-    work = _Matches(_Task(str(index), None, tuple(batch.schema.names), ("id",), False))
+    work = _Matches(_Task(str(index), None, tuple(batch.schema.names), ("id",), True, False))
     of_stream = batch.append_column("fencepost_version", pa.nulls(batch.num_rows, pa.int64()))
     without = [(a, b, c) for a, b, c in wanted(matcher) if b != "place"]
     for own in (batch, of_stream):

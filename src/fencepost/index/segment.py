@@ -44,6 +44,7 @@ from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
 _EVENTS_SEEN = -1  # the last of the state, after what kernels need
+_ACCEPTS = (ITEMS | TEXT) + 1  # what a form may accept: less than that
 _MOST_SHARE = 0.5  # of a string, for it to go with words
 _MOST_STRINGS = 8  # of one check; more are many postings for one filter
 _MOST_STRING_COLUMNS = 4
@@ -318,12 +319,16 @@ def _posted(
         apart = (chosen["function"][kept] == checking.OVERLAPS) & (sizes > 0)
         times = np.where(apart, sizes, 1)
         accepts = np.where(same[kept], ITEMS | TEXT, TEXT if second else ITEMS)
-        kinds = np.column_stack((chosen["column"][kept], geometry[kept], accepts))
-        forms, form = np.unique(kinds, axis=0, return_inverse=True)
+        shape = int(chosen["column"].max(initial=0)) + 1, int(geometry.max(initial=0)) + 2, _ACCEPTS
+        kinds = np.ravel_multi_index((chosen["column"][kept], geometry[kept] + 1, accepts), shape)
+        distinct, form = np.unique(kinds, return_inverse=True)
         parts.append(
             PostRows(
-                tuple(Form(a, b, c, False) for a, b, c in forms.tolist()),
-                np.repeat(form.reshape(-1), times),
+                tuple(
+                    Form(int(a), int(b) - 1, int(c), False)
+                    for a, b, c in zip(*np.unravel_index(distinct, shape), strict=True)
+                ),
+                np.repeat(form, times),
                 np.repeat(filters[kept], times),
                 np.repeat(boxes[kept], times, axis=0),
                 np.cumsum(np.append(0, np.repeat(np.where(apart, 1, sizes), times))),
@@ -492,8 +497,9 @@ def _walked(
     )
     # Neighbours in the tree are looked at together, so their shapes shall lie together.
     used = np.concatenate((laid.entries["shape"], laid.large["shape"])).astype(np.int64)
-    rest = np.setdiff1d(np.arange(len(table.shapes)), used)
-    order = np.concatenate((used, rest))
+    others = np.ones(len(table.shapes), bool)
+    others[used] = False
+    order = np.concatenate((used, np.flatnonzero(others)))
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order))
     geometric = np.isin(checks["kind"], (checking.RELATE, checking.NEAR))

@@ -62,6 +62,7 @@ def write_segment(path: Path, shelf: Shelf, version: int, prefix: str = PREFIX) 
         "size": size,
         "asked": _last_columns(arrays),
         "subscriptions": len(shelf),
+        "names": names.column_names,
     }
 
 

@@ -24,13 +24,14 @@ from fencepost.errors import IndexingError, ModelError
 from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
 from fencepost.match.matcher import Matcher
+from fencepost.match.segment_files import Entry
 from fencepost.spark.folders import folder_of
 from fencepost.spark.observing import Observed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-ADDED = ("subscription", "subscriber")
+ADDED = _, _OWNER = ("subscription", "subscriber")
 REASON = "reason"
 WAYS = ("auto", "whole", "partitioned")
 WHOLE_BYTES = 2**30  # a larger index is matched part by part
@@ -153,16 +154,19 @@ def match(
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
     needed = needed or events.columns[:1]
+    # Subscribers that are the ids need not be told by workers. A next index may have others.
+    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest["segments"])
+    told = [name for name in added if owned or name != _OWNER]
     schema = StructType(
         [events.schema[name] for name in kept]
-        + [StructField(name, StringType(), dead_letters) for name in added]
+        + [StructField(name, StringType(), dead_letters) for name in told]
     )
     plain = plainly(events, needed)
     observed = Observed(folder.uri) if events.isStreaming else None
     if observed is not None:
         plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
     version = manifest.get("version")
-    task = _Task(folder.uri, version, tuple(needed), tuple(kept), dead_letters)
+    task = _Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
     if chosen.how == "whole":
         found = plain.mapInArrow(_Matches(task), schema)
     else:
@@ -172,7 +176,17 @@ def match(
         )
         sent = routed.repartitionById(slots, _SLOT)
         found = sent.mapInArrow(_PartMatches(task), schema)
+    if not owned:
+        own = plain_names(len(told) + len(kept))
+        id = own[len(kept)]
+        found = found.toDF(*own).select(*own[: len(kept)], id, id, *own[len(kept) + 1 :])
+        found = found.toDF(*kept, *added)
     return found if observed is None else observed.matches(found)
+
+
+def _has_owners(entry: Entry) -> bool:
+    """Whether some subscriptions of a segment belong to others than their ids say."""
+    return _OWNER in entry.get("names", [_OWNER])
 
 
 def _newest(events: DataFrame, path: str) -> Column:
@@ -214,7 +228,13 @@ class _Task:
     version: int | None
     names: tuple[str, ...]
     kept: tuple[str, ...]
+    owned: bool  # whether subscribers are told
     dead_letters: bool
+
+    @property
+    def names_told(self) -> tuple[str, ...]:
+        """What is told of a subscription."""
+        return ADDED if self.owned else ADDED[:1]
 
     def versioned(
         self, batches: Iterable[pa.RecordBatch]
@@ -238,13 +258,13 @@ class _Task:
         return found, bad
 
     def result(
-        self, table: pa.Table, rows: Any, subscriptions: pa.Array, owners: pa.Array, reasons: Any
+        self, table: pa.Table, rows: Any, found: Sequence[pa.Array], reasons: Any
     ) -> pa.RecordBatch:
         """Events by row, each beside what it answers, or the reason why it cannot be read."""
         taken = pa.array(rows)
         columns = [table.column(name).combine_chunks().take(taken) for name in self.kept]
-        columns += [subscriptions, owners]
-        names = [*self.kept, *ADDED]
+        columns += found
+        names = [*self.kept, *self.names_told]
         if self.dead_letters:
             columns.append(reasons)
             names.append(REASON)
@@ -255,13 +275,13 @@ class _Task:
         found, bad = self.pairs(matcher, table)
         shelves = matcher.snapshot()
         none = pa.nulls(len(bad), pa.string())
-        subscriptions, owners = (
+        told = [
             pa.concat_arrays([names_of(shelves, own, found[:, 1]), none])
-            for own in ("id", "subscriber")
-        )
+            for own in ("id", _OWNER)[: len(self.names_told)]
+        ]
         rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
         reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
-        return self.result(table, rows, subscriptions, owners, reasons)
+        return self.result(table, rows, told, reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,9 +353,9 @@ class _PartMatches:
             for number in np.unique(part).tolist():
                 own = table.take(pa.array(np.flatnonzero(part == number)))
                 if number < 0:
-                    none = pa.nulls(own.num_rows, pa.string())
+                    none = [pa.nulls(own.num_rows, pa.string())] * len(self.task.names_told)
                     reasons = own.column(_WHY).combine_chunks()
-                    yield self.task.result(own, np.arange(own.num_rows), none, none, reasons)
+                    yield self.task.result(own, np.arange(own.num_rows), none, reasons)
                     continue
                 matcher = worker.part(self.task.path, version, number)
                 yield self.task.matches(matcher, own)

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 _JAVA = 17
 _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
+_COLLECTOR = "-XX:+UseParallelGC"  # of few cores, Java's own choice takes a tenth of a job's time
+# Java compiles what is called often a second time, with care: a third of the processor time of the
+# first jobs of a session. Called ten times as often as Java would wait for, little of it is left.
+_COMPILE_LESS = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 _EVENTS_AT_ONCE = 50_000  # with Spark's own 10,000 a job takes a tenth longer
 
 
@@ -55,8 +64,8 @@ def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
             .config("spark.sql.shuffle.partitions", str(cores))
             .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_AT_ONCE))
         )
-        if not _chooses_collector():
-            builder = builder.config("spark.driver.defaultJavaOptions", "-XX:+UseParallelGC")
+        options = _COMPILE_LESS if _chooses_collector() else (_COLLECTOR, *_COMPILE_LESS)
+        builder = builder.config("spark.driver.defaultJavaOptions", " ".join(options))
     with _quiet():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -69,10 +78,7 @@ def submitted() -> bool:
 
 
 def _chooses_collector() -> bool:
-    """Whether somebody has chosen how Java collects garbage; to Java, a second choice is an error.
-
-    Of few cores, Java's own choice takes a tenth of a job's time.
-    """
+    """Whether somebody has chosen how garbage is collected; to Java, two choices are an error."""
     home = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
     settings = Path(home, "spark-defaults.conf")
     written = settings.read_text(errors="replace") if settings.is_file() else ""

@@ -109,7 +109,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     assert [one["name"] for one in found] == ["large", "growth"]
     assert [one["seed"] for one in found] == [3, 3]
     assert len(list(tmp_path.glob("large.*"))) == len(list(tmp_path.glob("growth.*"))) == 4
-    shown = runner.invoke(cli.app, [*asked, "--out", str(tmp_path)])
+    shown = runner.invoke(cli.app, [*asked[:2], *asked[4:], "--out", str(tmp_path)])
     assert "Milliseconds a message" in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.kernels.shapes import ShapeArrays
 from fencepost.match import relate
 from fencepost.match.reference import relation as reference
 from fencepost.model.geometry import Shapes
@@ -357,22 +356,6 @@ def test_one_to_many_gives_what_single_calls_give(ones: str) -> None:
         first, second = Shapes.read_all([one]), Shapes.read_all(many)
         expected = answers([(one, g) for g in many])
         assert list(zip(matrices(first, second), relations(first, second), strict=True)) == expected
-
-
-def locked(shapes: Shapes) -> Shapes:
-    """The same, as if mapped read-only from a file."""
-    arrays = {name: array.copy() for name, array in shapes.arrays._asdict().items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    return Shapes(ShapeArrays(**arrays))
-
-
-@pytest.mark.slow  # compiles every kernel again for arrays of this kind, the first time
-def test_read_only_arrays_are_accepted() -> None:
-    sample = [pair for family in WHOLE_NUMBERS for pair in pairs(family, 1005, 30)]
-    first, second = shapes_of(sample)
-    found = relations(locked(first), locked(second)), matrices(locked(first), locked(second))
-    assert found == (relations(first, second), matrices(first, second))
 
 
 # --------------------------------------------------------------------------------- without the JIT

@@ -16,6 +16,7 @@ from fencepost import spark as fps
 from fencepost.errors import IndexingError
 from fencepost.match.matcher import Matcher
 from fencepost.spark import worker
+from tests.spark.cluster import LIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -202,5 +203,6 @@ def test_a_task_that_is_run_again_has_the_same_version(
         timeout=300,
         check=False,
         cwd=tmp_path,
+        env={**os.environ, "JAVA_TOOL_OPTIONS": LIGHT},
     )
     assert done.stdout == "['old', 'old', 'old']\nTrue\n", done.stderr[-2000:]

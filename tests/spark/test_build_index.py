@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -15,6 +17,7 @@ import shapely
 from fencepost import spark as fps
 from fencepost.errors import IndexingError, ModelError
 from fencepost.match.matcher import Matcher
+from fencepost.spark import placing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -414,3 +417,28 @@ def test_ids_that_are_numbers(spark: SparkSession, tmp_path: Path) -> None:
     for how in ("whole", "partitioned"):
         found = sorted(tuple(row) for row in fps.match(event, path, [], how=how).collect())
         assert found == [("2", "2"), ("3", "8")]
+
+
+def test_spark_divides_as_workers_do(spark: SparkSession) -> None:
+    """Kinds that a sample had not, and numbers at its cuts, among them."""
+    rng = np.random.default_rng(4)
+    count = 600
+
+    def places(kinds: list[int]) -> pa.Table:
+        return pa.table(
+            {
+                placing.KIND: pa.array(rng.choice(kinds, count), pa.int32()),
+                placing.X: rng.integers(0, 40, count) / 4.0,
+                placing.Y: rng.integers(0, 9, count) - 4.0,
+                placing.SIZE: rng.exponential(1.0, count),
+                placing.CHANCE: rng.random(count),
+            }
+        )
+
+    for parts in (1, 2, 9, 40):
+        division = placing.divide(placing.Places.of(places([0, 0, 1, 3])), parts)
+        table = places([0, 0, 1, 2, 3])
+        rows = spark.createDataFrame(table.to_pandas())
+        found = [row[0] for row in rows.select(division.column()).collect()]
+        assert found == division.part_of(placing.Places.of(table)).tolist()
+        assert len(set(found)) > parts / 2

@@ -186,7 +186,11 @@ class _Job:
             plain = plain.select(*names, flag.alias(DELETED))
         else:
             plain = plainly(given, used)
-        staged = self._told(plain, used, deleting).persist(StorageLevel.DISK_ONLY)
+        told = self._told(plain, used, deleting)
+        # Of the source, not of what is kept of it: reading that back takes memory besides.
+        if self._has_twins(plain):
+            told = self._without_twins(told, plain)
+        staged = told.persist(StorageLevel.DISK_ONLY)
         try:
             return self._run(staged, used, deleting, parts)
         finally:
@@ -198,18 +202,17 @@ class _Job:
         from pyspark.sql import functions as F
 
         names = plain_names(len(used))
-        told = self._without_twins(staged)
         is_kept = F.col(WRONG).isNull() & ~F.col(DELETED) if deleting else F.col(WRONG).isNull()
         counts = (F.count(F.when(is_kept, 1)), F.count(WRONG))
-        asked = told.groupBy(ASKS).agg(*counts).collect()
+        asked = staged.groupBy(ASKS).agg(*counts).collect()
         columns = self._columns(asks for asks, _, _ in asked if asks is not None)
         added, wrong = (sum(row[k] for row in asked) for k in (1, 2))
-        bad = told.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
+        bad = staged.where(F.col(WRONG).isNotNull()).select(*names, WRONG)
         dead = self._dead_letters(bad, [*used, REASON]) if wrong else (0, None)
-        good = told.where(F.col(WRONG).isNull())
+        good = staged.where(F.col(WRONG).isNull())
         # Where many lie at one place, chance divides them.
         chance = F.pmod(F.xxhash64(_ID), F.lit(2**32)) / F.lit(float(2**32))
-        kept = told.where(is_kept).withColumn(CHANCE, chance)
+        kept = staged.where(is_kept).withColumn(CHANCE, chance)
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
         removed = 0
@@ -232,14 +235,18 @@ class _Job:
         )
         return rows.mapInArrow(workers.Place(used, self._reader, deleting), schema)
 
-    def _without_twins(self, told: DataFrame) -> DataFrame:
-        """The rows, of which those are wrong whose id is in the table more than once."""
+    def _has_twins(self, rows: DataFrame) -> bool:
+        """Whether some ids are in the table more than once, or hashes of theirs are."""
         from pyspark.sql import functions as F
 
-        named = told.where(F.col(_ID).isNotNull())
-        alike = named.groupBy(F.xxhash64(_ID)).count().where("count > 1")
-        if alike.isEmpty():  # mostly
-            return told
+        named = rows.where(F.col(_ID).isNotNull())
+        return not named.groupBy(F.xxhash64(_ID)).count().where("count > 1").isEmpty()
+
+    def _without_twins(self, told: DataFrame, rows: DataFrame) -> DataFrame:
+        """What is told of rows, of which those are wrong whose id is there more than once."""
+        from pyspark.sql import functions as F
+
+        named = rows.where(F.col(_ID).isNotNull())
         times = named.groupBy(_ID).agg(F.count("*").alias("times")).where("times > 1")
         reason = F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times"))
         return (
@@ -283,8 +290,7 @@ class _Job:
         self, kept: DataFrame, used: list[str], division: Division, columns: Columns
     ) -> list[Entry]:
         """Build the parts on the workers; what the manifest says of each."""
-        own = workers.part_of(division)(*placing.FIELDS, CHANCE)
-        placed = kept.select(*plain_names(len(used)), own.alias(PART))
+        placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
         build = workers.Build(self._folder.uri, used, self._reader, columns, self._prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"

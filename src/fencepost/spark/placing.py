@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from fencepost.spark.needs import NOTHING, PLACE, Asked, needs_of
 from fencepost.spark.splitting import Cuts, cut
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -113,6 +117,25 @@ class Division:
             first, cuts = self.cuts.get(kind) or self.cuts[max(self.cuts)]
             part[own] = first + cuts.part_of(places.points[own])
         return part
+
+    def column(self) -> Column:
+        """The part of each row, by its columns `FIELDS` and `CHANCE`: as `part_of`, for Spark."""
+        from pyspark.sql import functions as F
+
+        def part(first: int, cuts: Cuts, node: int = 0) -> Column:
+            dimension = cuts.dimension[node]
+            if dimension < 0:
+                return F.lit(first + cuts.low[node])
+            below = F.col((X, Y, CHANCE)[dimension]) < F.lit(cuts.at[node])
+            low, high = (part(first, cuts, own[node]) for own in (cuts.low, cuts.high))
+            return F.when(below, low).otherwise(high)
+
+        is_large = (F.col(KIND) == PLACE) & (F.col(SIZE) > F.lit(float(self.large)))
+        kind = F.when(is_large, F.lit(LARGE)).otherwise(F.col(KIND))
+        found = part(*self.cuts[max(self.cuts)])
+        for own, cuts in self.cuts.items():
+            found = F.when(kind == own, part(*cuts)).otherwise(found)
+        return found
 
 
 def divide(sample: Places, parts: int) -> Division:

@@ -25,7 +25,7 @@ from fencepost.match.segment_files import (
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import NOTHING, Asked
-from fencepost.spark.placing import Division, Places, lie
+from fencepost.spark.placing import lie
 from fencepost.spark.reading import Reader, with_names_as_text
 
 DELETED = "fencepost_deleted"
@@ -78,19 +78,6 @@ class Place:
 def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The first columns, under their own names."""
     return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
-
-
-def part_of(division: Division) -> Any:
-    """A function of Spark's: from columns, as `Places.of` takes them, to the part of each row."""
-    from pyspark.sql.pandas.functions import arrow_udf
-
-    def part_of(
-        kind: pa.Array, x: pa.Array, y: pa.Array, size: pa.Array, chance: pa.Array
-    ) -> pa.Array:
-        table = pa.table([kind, x, y, size, chance], [*placing.FIELDS, placing.CHANCE])
-        return pa.array(division.part_of(Places.of(table)).astype(np.int32))
-
-    return arrow_udf(part_of, "int")  # type: ignore[call-overload]  # it has type hints
 
 
 class Build:

@@ -120,22 +120,29 @@ class Division:
 
     def column(self) -> Column:
         """The part of each row, by its columns `FIELDS` and `CHANCE`: as `part_of`, for Spark."""
-        from pyspark.sql import functions as F
+        from pyspark.sql.functions import expr
 
-        def part(first: int, cuts: Cuts, node: int = 0) -> Column:
+        def part(first: int, cuts: Cuts, node: int = 0) -> str:
             dimension = cuts.dimension[node]
             if dimension < 0:
-                return F.lit(first + cuts.low[node])
-            below = F.col((X, Y, CHANCE)[dimension]) < F.lit(cuts.at[node])
+                return str(first + cuts.low[node])
             low, high = (part(first, cuts, own[node]) for own in (cuts.low, cuts.high))
-            return F.when(below, low).otherwise(high)
+            at = _double(cuts.at[node])
+            return f"IF({(X, Y, CHANCE)[dimension]} < {at}, {low}, {high})"
 
-        is_large = (F.col(KIND) == PLACE) & (F.col(SIZE) > F.lit(float(self.large)))
-        kind = F.when(is_large, F.lit(LARGE)).otherwise(F.col(KIND))
-        found = part(*self.cuts[max(self.cuts)])
+        is_large = f"{KIND} = {PLACE} AND {SIZE} > {_double(self.large)}"
+        kind = f"IF({is_large}, {LARGE}, {KIND})"
+        last = max(self.cuts)
+        found = part(*self.cuts[last])
         for own, cuts in self.cuts.items():
-            found = F.when(kind == own, part(*cuts)).otherwise(found)
-        return found
+            if own != last:
+                found = f"IF({kind} = {own}, {part(*cuts)}, {found})"
+        return expr(found)
+
+
+def _double(number: float) -> str:
+    """A number, not a NaN, as SQL of Spark's has it: without a letter it would be a decimal."""
+    return f"{float(number)!r}D" if np.isfinite(number) else f"DOUBLE('{float(number)}')"
 
 
 def divide(sample: Places, parts: int) -> Division:

@@ -114,7 +114,7 @@ class Reader:
     def filters(self, table: pa.Table) -> tuple[list[Filters], Columns, BadRows]:
         """The same rows as filters, of which no matcher is made, and which columns they ask for.
 
-        Whether ids differ is not looked at.
+        An id that comes twice is no reason to refuse a row here.
         """
         columns = Columns(Tokeniser.without(self.stop_words), space_of(self.space))
         found: list[Filters] = []

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _JAVA = 17
 _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR = "-XX:+UseParallelGC"  # of few cores, Java's own choice takes a tenth of a job's time
-# Java compiles what is called often a second time, with care: a third of the processor time of the
-# first jobs of a session. Called ten times as often as Java would wait for, little of it is left.
+# What is called often Java compiles a second time, with care: a third of its processor time in the
+# first jobs of a session. If it waits for ten times as many calls, half of that is left.
 _COMPILE_LESS = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",

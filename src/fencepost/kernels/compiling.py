@@ -1,9 +1,10 @@
 """The `kernel` decorator: compile with Numba, keep the machine code on disk.
 
 Numba's own file cache looks at the file of a function but not at the files of the functions it
-calls, so an edit in one kernel can leave stale code in another. Here the folder is named after
-a hash of every file that may hold kernels, and each compiled signature is a file of its own,
-named after its key: no index to fall out of step when two processes compile at once.
+calls, so an edit in one kernel can leave stale code in another. Here the key of a kernel's machine
+code holds a hash of its file and of every file that this one imports, however indirectly, so an
+edit compiles again what depends on it and nothing else. Each compiled signature is a file of its
+own, named after its key: no index to fall out of step when two processes compile at once.
 
 A kernel is compiled together with all that it calls, and so once more into each kernel that calls
 it, and into each that calls those. What is large is therefore `separate`: compiled once, and called
@@ -21,6 +22,7 @@ import hashlib
 import importlib
 import os
 import pickle
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -40,6 +42,11 @@ _NO_CODE = llvmlite.binding.parse_assembly("").as_bitcode()
 
 _PACKAGE = Path(__file__).parent.parent
 _KERNEL_FOLDERS = ("kernels", "papers")
+_VERSIONS = f"python{sys.version_info[0]}.{sys.version_info[1]}-numba{numba.__version__}"
+
+
+# `from package import names`, in parentheses or not; nothing else imports in files of kernels.
+_IMPORTS = re.compile(r"^ *from (fencepost[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def kernel(function: Function) -> Function:
@@ -164,14 +171,44 @@ def fewer_collections() -> Iterator[None]:
 
 
 @functools.cache
-def source_hash() -> str:
-    """A short name for the present state of every kernel's source and of Numba."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for folder in _KERNEL_FOLDERS:
-        for path in sorted((_PACKAGE / folder).rglob("*.py")):
-            digest.update(str(path.relative_to(_PACKAGE)).encode())
-            digest.update(path.read_bytes())
+def source_hash(path: Path) -> str:
+    """A short name for the present state of a file's source and of all that it imports."""
+    digest = hashlib.sha256()
+    for file in sorted(_imported_files(path)):
+        digest.update(_hash_of(file))
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _hash_of(path: Path) -> bytes:
+    named = os.path.relpath(path, _PACKAGE).encode()
+    return hashlib.sha256(named + b"\0" + path.read_bytes()).digest()
+
+
+def _imported_files(path: Path) -> set[Path]:
+    """A file and, of those that may hold kernels, each that it imports, however indirectly."""
+    reached: set[Path] = set()
+    waiting = {path}
+    while waiting:
+        file = waiting.pop()
+        reached.add(file)
+        waiting |= _imports_of(file) - reached
+    return reached
+
+
+@functools.cache
+def _imports_of(path: Path) -> frozenset[Path]:
+    names: set[str] = set()
+    for package, imported in _IMPORTS.findall(path.read_text()):
+        names.add(package)
+        names.update(f"{package}.{name}" for name in re.findall(r"\w+", imported))
+    roots = tuple(f"{_PACKAGE.name}.{folder}." for folder in _KERNEL_FOLDERS)
+    files = (
+        _PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
+        for name in names
+        if name.startswith(roots)
+    )
+    return frozenset(file for file in files if file.is_file())
 
 
 @functools.cache
@@ -181,7 +218,7 @@ def cache_folder() -> Path:
     candidates = [Path(chosen)] if chosen else [_user_cache() / "fencepost"]
     candidates.append(Path(tempfile.gettempdir()) / f"fencepost-{os.getuid()}")
     for base in candidates:
-        folder = base / f"kernels-{source_hash()}"
+        folder = base / f"kernels-{_VERSIONS}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -206,7 +243,7 @@ class _KernelLocator(_CacheLocator):  # type: ignore[misc]
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        return source_hash()
+        return source_hash(Path(self._py_file))
 
     def get_disambiguator(self) -> str:
         return str(self._line)
@@ -244,8 +281,9 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 class _SignatureFiles:
     """One file a signature. No lock is needed: a file appears whole or not at all."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, source: str) -> None:
         self._base = base
+        self._source = source
 
     def flush(self) -> None:
         for path in cache_folder().glob(f"{self._base}.*.nbc"):
@@ -265,10 +303,23 @@ class _SignatureFiles:
             return None
 
     def _path(self, key: object) -> Path:
-        return (
-            cache_folder()
-            / f"{self._base}.{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
-        )
+        whole = repr((self._source, key, _fields_in(key)))
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:24]
+        return cache_folder() / f"{self._base}.{digest}.nbc"
+
+
+def _fields_in(key: Any) -> list[tuple[str, ...]]:
+    """The names of the fields of all named tuples in a signature: Numba's key lacks their order."""
+    if isinstance(key, numba.types.NamedTuple | numba.types.NamedUniTuple):
+        inner = key.types if isinstance(key, numba.types.NamedTuple) else (key.dtype,)
+        return [tuple(key.fields), *(names for kind in inner for names in _fields_in(kind))]
+    if isinstance(key, numba.types.StructRef):
+        return [names for _, kind in key._fields for names in _fields_in(kind)]
+    if isinstance(key, tuple | list | numba.types.BaseTuple):
+        return [names for kind in key for names in _fields_in(kind)]
+    if isinstance(key, numba.types.ListType):
+        return _fields_in(key.dtype)
+    return []
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
@@ -277,4 +328,6 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         module = function.__module__.removeprefix("fencepost.")
-        self._cache_file = _SignatureFiles(f"{module}.{function.__qualname__}")
+        self._cache_file = _SignatureFiles(
+            f"{module}.{function.__qualname__}", self._impl.locator.get_source_stamp()
+        )

@@ -14,7 +14,7 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from fencepost import benchmarks, cli
+from fencepost import cli
 from fencepost.errors import FencepostError
 
 runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
@@ -213,10 +213,17 @@ class TestBench:
         assert result.exit_code == 0
         assert "77" in result.stdout
 
-    def test_without_a_checkout_says_where_to_find_them(self, tmp_path: Path) -> None:
-        with pytest.raises(FencepostError, match="source checkout"):
-            benchmarks.load("micro.relate", tmp_path)
+    @pytest.mark.parametrize("asked", [["relate"], ["--help"], []])
+    def test_without_a_checkout_says_where_to_find_them(
+        self, asked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(cli, "_CHECKOUT", tmp_path)
+        result = runner.invoke(cli.app, ["bench", *asked])
+        assert result.exit_code == 1
+        assert "benchmarks come with a source checkout" in result.stderr
+        assert str(tmp_path) in result.stderr.replace("\n", "")
 
     def test_an_unknown_benchmark_is_named(self) -> None:
-        with pytest.raises(FencepostError, match=r"micro\.nonsense"):
-            benchmarks.load("micro.nonsense")
+        result = runner.invoke(cli.app, ["bench", "nonsense"])
+        assert result.exit_code == 2
+        assert "nonsense" in result.stderr

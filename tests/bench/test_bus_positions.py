@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bench import report
+from bench import commands, report
 from bench.papers.events import bus_positions
 from bench.papers.events.figures import buses
 from bench.papers.events.run import FIGURES
 from bench.progress import Progress
-from fencepost.cli import EventsFigure
 
 TINY = buses.Sizes(600, 200, (16,), (32,))
 
 
 def test_the_command_names_every_figure() -> None:
-    assert [one.value for one in EventsFigure] == list(FIGURES)
+    assert [one.value for one in commands.EventsFigure] == list(FIGURES)
 
 
 def test_made_up_positions_stay_in_their_city() -> None:

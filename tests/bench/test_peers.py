@@ -14,7 +14,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from bench import report, timing
+from bench import commands, report, timing
 from bench.peers import (
     kd_trees,
     mixed_questions,
@@ -155,7 +155,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_figure() -> None:
-    assert [one.value for one in cli.PeersFigure] == list(FIGURES)
+    assert [one.value for one in commands.PeersFigure] == list(FIGURES)
 
 
 # ----------------------------------------------------------------------------------- missing peers

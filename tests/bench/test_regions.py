@@ -15,7 +15,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from bench import report
+from bench import commands, report
 from bench.papers.regions import checking, ours, published, shapes, workloads
 from bench.papers.regions.figures import figure_4a, figure_4b, figure_5, growth, large, table_3
 from bench.papers.regions.peers import PEERS, Peer
@@ -115,7 +115,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_figure() -> None:
-    assert [one.value for one in cli.RegionsFigure] == list(FIGURES)
+    assert [one.value for one in commands.RegionsFigure] == list(FIGURES)
 
 
 # ------------------------------------------------------------------------------------ the workloads

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from bench import report, timing
+from bench import commands, report, timing
 from bench.papers.spatiotextual import (
     brute_force,
     claims,
@@ -187,7 +187,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_figure() -> None:
-    assert [one.value for one in cli.SpatiotextualFigure] == list(FIGURES)
+    assert [one.value for one in commands.SpatiotextualFigure] == list(FIGURES)
     asked = ["bench", "spatiotextual", "--help"]
     help_text = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(cli.app, asked).output
     assert "fencepost bench spatiotextual --figure contest" in help_text

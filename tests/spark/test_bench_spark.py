@@ -14,7 +14,7 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from bench import report
+from bench import commands, report
 from bench.peers.contest import Pairs, pairs_of
 from bench.progress import Progress
 from bench.spark import city, embedded, judging, memory, ours, strtree
@@ -109,7 +109,7 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_figure() -> None:
-    assert [one.value for one in cli.SparkFigure] == list(FIGURES)
+    assert [one.value for one in commands.SparkFigure] == list(FIGURES)
 
 
 def test_the_judge_is_right(files: city.Files) -> None:

@@ -1,0 +1,332 @@
+"""`fencepost bench`: argument parsing only; what measures is imported inside its command."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fencepost.files.commands import AsJson
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
+
+
+class RegionsFigure(StrEnum):
+    """What `fencepost bench regions` measures."""
+
+    FIGURE_4A = "4a"
+    FIGURE_4B = "4b"
+    FIGURE_5 = "5"
+    TABLE_3 = "table3"
+    GROWTH = "growth"
+    LARGE = "large"
+
+
+class SpatiotextualFigure(StrEnum):
+    """What `fencepost bench spatiotextual` measures."""
+
+    TABLE_1 = "table1"
+    FIGURE_6 = "6"
+    FIGURE_7 = "7"
+    FIGURE_8 = "8"
+    FIGURE_9 = "9"
+    FIGURE_10 = "10"
+    CONTEST = "contest"
+    MILLION = "million"
+    SPREAD = "spread"
+    TEXT = "text"
+
+
+class EventsFigure(StrEnum):
+    """What `fencepost bench events` measures."""
+
+    TAXI = "taxi"
+    SHOP = "shop"
+    BUSES = "buses"
+    MEMBERS = "members"
+
+
+class PeersFigure(StrEnum):
+    """What `fencepost bench peers` measures."""
+
+    FENCES = "fences"
+    TAXI = "taxi"
+    MIXED = "mixed"
+    GROWTH = "growth"
+    CHURN = "churn"
+
+
+class SparkFigure(StrEnum):
+    """What `fencepost bench spark` measures."""
+
+    MILLION = "million"
+    SKEW = "skew"
+    PARTITIONED = "partitioned"
+    PEER = "peer"
+
+
+class MapData(StrEnum):
+    """Where regions of maps and venues come from."""
+
+    REAL = "real"
+    SYNTHETIC = "synthetic"
+
+
+@app.command("relate")
+def relate(
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of geometries to relate.")] = 20_000,
+    seed: Seed = 0,
+    verify: Annotated[
+        int,
+        typer.Option(min=0, help="Also compare this many pairs with the exact, slow reference."),
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Time the exact relation of two geometries, by kind of geometry.
+
+    The data is made up from the seed. Compiling is not part of the times.
+
+    [bold]Examples[/bold]
+      fencepost bench relate
+      fencepost bench relate --pairs 5000 --verify 500 --json
+    """
+    from bench.micro import relate
+
+    result = relate.run(pairs=pairs, seed=seed, verify=verify)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+    else:
+        Console().print(relate.render(result))
+
+
+@app.command("regions")
+def regions(
+    figure: Annotated[
+        list[RegionsFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Maps to use in figure 5 and table 3; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/regions"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on regions, beside Shapely and ours.
+
+    Figures 4a, 4b and 5 and table 3 of Konstantinidis, Carzaniga and Wolf;
+    `growth` and `large` are our own. Each is written as JSON, Markdown, PNG
+    and SVG. Real maps are looked for in the folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench regions --quick --out /tmp/regions
+      fencepost bench regions --figure table3 --figure large --json
+    """
+    names = [one.value for one in figure or RegionsFigure]
+    asked = {"quick": quick, "seed": seed, "source": _source(data)}
+    _figures("papers.regions", names, out, as_json, **asked)
+
+
+@app.command("spatiotextual")
+def spatiotextual(
+    figure: Annotated[
+        list[SpatiotextualFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(
+            min=1_000,
+            max=10_000_000,
+            help="Subscriptions; 100,000 if left out, a million in `million`.",
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Venues to use in table 1 and figure 9; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/spatiotextual"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on words and rectangles, beside ours.
+
+    Table 1 and figures 6 to 10 of Li, Wang, Wang and Feng; `contest`,
+    `million`, `spread` and `text` are our own. Each is written as JSON, Markdown, PNG
+    and SVG. Real venues are looked for in the folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench spatiotextual --quick --out /tmp/spatiotextual
+      fencepost bench spatiotextual --figure contest --scale 10000000 --json
+    """
+    names = [one.value for one in figure or SpatiotextualFigure]
+    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _figures("papers.spatiotextual", names, out, as_json, **asked)
+
+
+@app.command("events")
+def events(
+    figure: Annotated[
+        list[EventsFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(min=100, max=1_000_000, help="Subscriptions; 10,000 if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    data: Annotated[
+        MapData | None,
+        typer.Option(help="Positions of buses to use; real if there are any."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/events"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat the experiments of the paper on events in space, beside ours.
+
+    Empty taxis near users (`taxi`, figure 5) and customers near shops (`shop`,
+    figure 6) of Hu, Jin, Chen, Zhang and Zhuo: time and memory of their standard
+    and their optimised version and of ours, at ten sizes up to the scale.
+    `buses`, our own, is what buses among a thousand fences need not send, and
+    `members` what an event costs while a million others wait for partners. Each
+    is written as JSON, Markdown, PNG and SVG. Real positions are looked for in
+    the folder that FENCEPOST_DATA names.
+
+    [bold]Examples[/bold]
+      fencepost bench events --quick --out /tmp/events
+      fencepost bench events --figure taxi --scale 10000 --json
+    """
+    names = [one.value for one in figure or EventsFigure]
+    asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
+    _figures("papers.events", names, out, as_json, **asked)
+
+
+@app.command("peers")
+def peers(
+    figure: Annotated[
+        list[PeersFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/peers"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Match beside Shapely, geoindex-rs, SciPy's KD-trees and PostGIS.
+
+    Points in polygons (`fences`), positions near subscribers (`taxi`), regions
+    with attributes and keywords (`mixed`), time from one to ten million
+    subscriptions (`growth`), and single matches while subscriptions change
+    (`churn`). Each is written as JSON, Markdown, PNG and SVG.
+    A peer that is not installed is left out, and the report says what to install.
+
+    [bold]Examples[/bold]
+      fencepost bench peers --quick --out /tmp/peers
+      fencepost bench peers --figure fences --figure taxi --json
+    """
+    names = [one.value for one in figure or PeersFigure]
+    _figures("peers", names, out, as_json, quick=quick, seed=seed)
+
+
+@app.command("spark")
+def spark(
+    figure: Annotated[
+        list[SparkFigure] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    scale: Annotated[
+        int,
+        typer.Option(
+            min=1_000,
+            max=10_000_000,
+            help="Events; as many subscriptions, and ten times as many in `partitioned`.",
+        ),
+    ] = 1_000_000,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/spark"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Match on Spark, beside the embedded engine and a broadcast STRtree.
+
+    Parquet to Parquet on this machine: one core and two beside the embedded
+    engine (`million`), a skewed city beside a uniform one (`skew`), the memory
+    of each worker where an index is matched by parts (`partitioned`), and what
+    one would write with Shapely (`peer`). Each is written as JSON, Markdown, PNG
+    and SVG.
+
+    [bold]Examples[/bold]
+      fencepost bench spark --scale 10000 --out /tmp/spark
+      fencepost bench spark --figure partitioned --json
+    """
+    names = [one.value for one in figure or SparkFigure]
+    _figures("spark", names, out, as_json, scale=scale, seed=seed)
+
+
+@app.command("server")
+def server(
+    scale: Annotated[int, typer.Option(min=100, max=10_000_000, help="Subscriptions.")] = 100_000,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
+    ] = Path("bench/results/server"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Load a server: events a second, and the time from publishing to delivery.
+
+    A hundred subscribers are connected through WebSockets on this machine;
+    events are published in batches, at several rates and as fast as they are
+    answered. Written as JSON, Markdown, PNG and SVG.
+
+    [bold]Examples[/bold]
+      fencepost bench server --quick --scale 1000 --out /tmp/server
+      fencepost bench server --json
+    """
+    _figures("server", ["load"], out, as_json, scale=scale, quick=quick, seed=seed)
+
+
+def _figures(folder: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:
+    """Measure figures of a folder of benchmarks, write and show them."""
+    from bench import report
+    from bench.progress import Progress
+
+    benchmark = import_module(f"bench.{folder}.run")
+    group = folder.rpartition(".")[2].capitalize()
+    found = []
+    for name in figures:
+        with Progress(f"{group}, {name}") as bar:
+            result = benchmark.run(name, progress=bar, **asked)
+        report.write(result, out)
+        found.append(report.plain(result))
+        if not as_json:
+            console = Console()
+            console.print(report.render(result, console))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        typer.echo(f"Written to {out}", err=True)
+
+
+def _source(data: MapData | None) -> str | None:
+    return None if data is None else data.value

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from fencepost.composite.detection import Detection
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
-    from fencepost.composite.notation import parse_ops4st, render_ops4st
     from fencepost.deliver.signing import verify_webhook
-    from fencepost.language.ops4st.event import parse_ops4st_event
     from fencepost.match.explain import Explanation
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
@@ -68,12 +66,9 @@ __all__ = [
     "StoreError",
     "Tracker",
     "Unreachable",
-    "parse_ops4st",
-    "parse_ops4st_event",
     "relate",
     "relate_one_to_many",
     "relate_pairs",
-    "render_ops4st",
     "simplify",
     "simplify_many",
     "verify_webhook",
@@ -94,12 +89,9 @@ _LOADED_WHEN_USED = {
     "SafeClient": "fencepost.saferegion.client",
     "SafeRegion": "fencepost.saferegion.client",
     "SafeRegions": "fencepost.saferegion.regions",
-    "parse_ops4st": "fencepost.composite.notation",
-    "parse_ops4st_event": "fencepost.language.ops4st.event",
     "relate": "fencepost.match.relate",
     "relate_one_to_many": "fencepost.match.relate",
     "relate_pairs": "fencepost.match.relate",
-    "render_ops4st": "fencepost.composite.notation",
     "simplify": "fencepost.match.simplify",
     "simplify_many": "fencepost.match.simplify_many",
     "verify_webhook": "fencepost.deliver.signing",

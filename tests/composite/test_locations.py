@@ -11,10 +11,9 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.composite.conditions import circle, read_condition
+from fencepost.composite.conditions import Region, circle, read_condition
 from fencepost.composite.locations import Location, holds
 from fencepost.language.ast import Geometry, Near, Spatial
-from fencepost.language.ops4st.tree import Region
 from fencepost.match.reference.space import are_near, are_related
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space

@@ -1,4 +1,4 @@
-"""Composites as values: what they take, what they refuse, and their JSON and notation."""
+"""Composites as values: what they take, what they refuse, and their JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.composite.conditions import MemberCondition, read_condition
+from fencepost.composite.conditions import Asked, MemberCondition, Place, read_condition
 from fencepost.language.ast import Compare
 from fencepost.language.limits import MAX_DEPTH
-from fencepost.language.ops4st.tree import Asked, Place
 from fencepost.language.parse import parse
 
 TWO = {"a": "kind = 'taxi'", "b": "kind = 'rider'"}
@@ -258,107 +257,6 @@ def test_nesting_has_an_end() -> None:
         one = meeting(members={"a": one, "b": "TRUE"})
     with pytest.raises(fp.LanguageError, match="nests more than"):
         meeting(members={"a": one, "b": "TRUE"})
-
-
-# -------------------------------------------------------------------------------------- notation
-
-FIRE, SMOKE = '(STRING:k="fire")', '(STRING:k="smoke")'
-
-
-@pytest.mark.parametrize(
-    ("operator", "where"),
-    [
-        (f"IN({FIRE})", "IN(b, a)"),
-        (f"OVLP({FIRE})", "OVLP(b, a)"),
-        (f"SPL({FIRE};50)", "SPL(b, a) < 50"),
-        (f"SPL({FIRE})", "SPL(b, a) < 7"),
-        (f"DIST({FIRE};<;500)", "DIST(b, a) < 500"),
-        (f"DIST({FIRE};>;500)", "DIST(b, a) > 500"),
-        (f"DIST({FIRE};=;500)", "DIST(b, a) = 500 +- 3"),
-        (f"DIST({FIRE};=;500;2)", "DIST(b, a) = 500 +- 2"),
-    ],
-)
-def test_operators_with_subscriptions_are_composites(operator: str, where: str) -> None:
-    found = fp.parse_ops4st(operator + SMOKE, id="x", within_s=60, same_place_m=7, tolerance=3)
-    members = {"a": "k = 'fire'", "b": "k = 'smoke'"}
-    assert found == fp.Composite("x", members, [where], within_s=60)
-    assert fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60) == found
-
-
-def test_composites_nest_in_the_notation() -> None:
-    text = f"@(Circle(1,2,3))IN(DIST({FIRE};<;5){SMOKE})@((1,2))(ARITH:n>3)"
-    found = fp.parse_ops4st(text, id="x", within_s=60, subscriber="me")
-    smoke = fp.Composite(
-        "x.b.a", {"a": "k = 'fire'", "b": "k = 'smoke'"}, ["DIST(b, a) < 5"], within_s=60
-    )
-    inner = fp.Composite(
-        "x.b",
-        {"a": smoke, "b": "S_WITHIN(geometry, POINT(1 2)) AND n > 3"},
-        ["IN(b, a)"],
-        within_s=60,
-    )
-    assert found == fp.Composite(
-        "x", {"b": inner}, ["IN(b, CIRCLE(1, 2, 3))"], within_s=60, subscriber="me"
-    )
-    again = fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60, subscriber="me")
-    assert again == found
-
-
-def test_a_subscription_on_one_event_is_an_expression() -> None:
-    m = fp.Matcher()
-    m.subscribe("me", fp.parse_ops4st('DIST((0,0);<;5)(STRING:type="TAXI")'))  # type: ignore[arg-type]
-    events = ('STRING:type="TAXI",0,3,3.9', 'STRING:type="TAXI",0,3,4', 'STRING:type="BUS",0,1,1')
-    assert [m.match(fp.parse_ops4st_event(text)) for text in events] == [["me"], [], []]
-
-
-def test_the_notation_asks_for_a_window() -> None:
-    with pytest.raises(fp.ModelError, match="no window of time"):
-        fp.parse_ops4st(f"IN({FIRE}){SMOKE}")
-    assert fp.parse_ops4st(f"IN({FIRE}){SMOKE}", within_s=5).id == f"IN({FIRE}){SMOKE}"  # type: ignore[union-attr]
-    with pytest.raises(fp.LanguageError, match="tolerance is a finite number"):
-        fp.parse_ops4st("()", tolerance=-1)
-    with pytest.raises(fp.LanguageError, match="is text"):
-        fp.parse_ops4st(5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        meeting(where=[]),
-        meeting(where=["DIST(a, b) < 5", "OVLP(a, b)"]),
-        meeting(members={**TWO, "c": "TRUE"}),
-        meeting(where=["IN(POINT(1 2), a)"]),
-        meeting(members={"a": "TRUE"}, where=["IN(a, POINT(1 2))"]),
-        fp.Composite("x", {"a": meeting(), "b": "TRUE"}, ["OVLP(a, b)"], within_s=1),
-        meeting(members={"a": "x = 1 OR y = 2", "b": "TRUE"}),
-        fp.Composite(
-            "x",
-            {"a": meeting()},
-            ["IN(a, POLYGON((0 0, 4 0, 1 1, 0 4, 0 0)))"],
-            within_s=600,
-        ),
-    ],
-)
-def test_what_the_notation_cannot_say(one: fp.Composite) -> None:
-    with pytest.raises(fp.LanguageError, match="OPS4ST"):
-        fp.render_ops4st(one)
-
-
-@given(st.recursive(
-    st.sampled_from([FIRE, SMOKE, "()", "@((1,2))()", "OVLP(Circle(0,0,1))(ARITH:n=1)"]),
-    lambda inner: st.builds(
-        lambda operator, a, b: operator.format(a) + b,
-        st.sampled_from(["IN({})", "OVLP({})", "SPL({};3)", "DIST({};=;4)", "DIST({};>=;4)"]),
-        inner,
-        inner,
-    ) | inner.map(lambda one: "DIST((1,2);<;3)" + one),
-    max_leaves=8,
-))  # fmt: skip
-def test_round_trips(text: str) -> None:
-    found = fp.parse_ops4st(text, id="x", within_s=60)
-    assert fp.parse_ops4st(fp.render_ops4st(found), id="x", within_s=60) == found
-    if isinstance(found, fp.Composite):
-        assert fp.Composite.from_json(json.dumps(found.to_json())) == found
 
 
 # ------------------------------------------------------------------------------------------ fuzz

@@ -20,6 +20,7 @@ from fencepost.match.matcher import Matcher
 from fencepost.match.reference.space import are_near
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
+from fencepost.papers.events import parse_ops4st, render_ops4st
 from fencepost.plan.distances import distance_in, near_in
 from tests.kernels.ellipsoid import edges_of, metres
 
@@ -42,7 +43,7 @@ RADII = [1.0, nextafter(1.0, inf), 5.0, nextafter(5.0, 0.0), nextafter(5.0, inf)
 
 
 def read(text: str) -> Condition:
-    found = fp.parse_ops4st(text)
+    found = parse_ops4st(text)
     assert not isinstance(found, fp.Composite)
     return found
 
@@ -111,10 +112,10 @@ def test_it_is_written_in_all_three_notations() -> None:
     tree = parse(text)
     assert parse(render_text(tree)) == tree
     assert parse(render_json(tree)) == tree
-    assert fp.parse_ops4st("@(Circle(1,2,3.5))(STRING:kind=“taxi”)") == tree
-    written = fp.render_ops4st(tree)
+    assert parse_ops4st("@(Circle(1,2,3.5))(STRING:kind=“taxi”)") == tree
+    written = render_ops4st(tree)
     assert written.startswith("@(Circle(1.0,2.0,3.5))")
-    assert fp.parse_ops4st(written) == tree
+    assert parse_ops4st(written) == tree
     m = Matcher()
     m.subscribe("tree", tree)
     assert parse(m.expression("tree")) == tree
@@ -122,7 +123,7 @@ def test_it_is_written_in_all_three_notations() -> None:
     assert m.match({"geometry": "LINESTRING(8 8, 10 10)", "kind": "taxi"}) == ["tree"]
     for text in ("S_ALLWITHIN(geometry, POINT(1 2), 0)", "S_ALLWITHIN(g, LINESTRING(0 0, 1 1), 3)"):
         with pytest.raises(fp.LanguageError):  # neither is a circle
-            fp.render_ops4st(parse(text))
+            render_ops4st(parse(text))
 
 
 def test_an_explanation_has_the_distance_of_the_farthest_point() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fencepost.errors import ModelError
 from fencepost.language.parse import parse
-from fencepost.match.matcher import INDEXES, Matcher
+from fencepost.match.index_registry import INDEXES
+from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate, matches
 from fencepost.match.simplify import simplify
 from fencepost.model.tokens import Tokeniser

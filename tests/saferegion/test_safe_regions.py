@@ -13,6 +13,8 @@ import shapely
 import fencepost as fp
 from fencepost.language.ast import Near
 from fencepost.model.space import Space
+from fencepost.papers.events import GreedyRectangles
+from fencepost.saferegion.clearing import RegionMethod
 from fencepost.saferegion.zones import near_zone
 
 
@@ -29,9 +31,9 @@ def regions(*expressions: str, **given: Any) -> fp.SafeRegions:
     return s
 
 
-@pytest.mark.parametrize("method", ["auto", "glr"])
-def test_a_distance_reaches_beyond_its_region(method: str) -> None:
-    s = regions("S_DWITHIN(geometry, BBOX(4, 4, 6, 6), 2)", method=method, universe=(0, 0, 32, 32))
+@pytest.mark.parametrize("method", [None, GreedyRectangles((0, 0, 32, 32))])
+def test_a_distance_reaches_beyond_its_region(method: RegionMethod | None) -> None:
+    s = regions("S_DWITHIN(geometry, BBOX(4, 4, 6, 6), 2)", method=method)
     region = s.around(at(1, 1))
     assert region.contains(1, 1)
     assert not region.contains(3, 5)
@@ -49,7 +51,7 @@ def test_a_triangle_is_left_out_as_a_triangle() -> None:
     assert not region.contains(2, 2)
 
 
-@pytest.mark.parametrize("method", ["auto", "glr"])
+@pytest.mark.parametrize("method", [None, GreedyRectangles((0, 0, 10, 10), cells=(1, 1))])
 @pytest.mark.parametrize(
     "expression",
     [
@@ -60,8 +62,10 @@ def test_a_triangle_is_left_out_as_a_triangle() -> None:
         "EH_DISJOINT(geometry, POLYGON((3 3, 7 3, 7 7, 5 8, 3 7, 3 3)))",
     ],
 )
-def test_what_matches_outside_leaves_the_inside(expression: str, method: str) -> None:
-    s = regions(expression, method=method, universe=(0, 0, 10, 10), cells=(1, 1))
+def test_what_matches_outside_leaves_the_inside(
+    expression: str, method: RegionMethod | None
+) -> None:
+    s = regions(expression, method=method)
     inside, outside = s.around(at(5, 5)), s.around(at(9, 9))
     assert inside.contains(5, 5)
     assert inside.contains(5.5, 5.5)
@@ -176,8 +180,8 @@ def test_regions_are_withdrawn_where_a_subscription_lands() -> None:
 
 
 def test_what_lands_elsewhere_withdraws_nothing() -> None:
-    s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", method="glr", universe=(0, 0, 10, 10),
-                cells=(10, 10))  # fmt: skip
+    method = GreedyRectangles((0, 0, 10, 10), cells=(10, 10))
+    s = regions("S_DWITHIN(geometry, POINT(5 5), 1)", method=method)
     m: fp.Matcher = s.matcher_kept  # type: ignore[attr-defined]
     s.around(at(1.5, 1.5), key="a")
     m.subscribe("far", "S_DWITHIN(geometry, POINT(9 9), 1)")
@@ -237,8 +241,7 @@ def test_a_matcher_does_not_keep_regions_alive() -> None:
 def test_bad_arguments() -> None:
     m = fp.Matcher()
     bad: tuple[dict[str, Any], ...] = (
-        *({"method": "best"}, {"mode": "loud"}, {"most_holes": 0}, {"cells": (0, 1)}),
-        *({"universe": (1, 1, 0, 0)}, {"most_objects": 0}),
+        *({"method": "best"}, {"mode": "loud"}, {"most_holes": 0}, {"most_objects": 0}),
     )
     for given in bad:
         with pytest.raises(fp.ModelError):

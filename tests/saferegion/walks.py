@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass
 
 import fencepost as fp
+from fencepost.papers.events import GreedyRectangles
 
 _OGC = "INTERSECTS DISJOINT EQUALS TOUCHES WITHIN CONTAINS OVERLAPS CROSSES"
 _EXCLUSIVE = "DISJOINT MEET OVERLAP EQUALS INSIDE CONTAINS COVERS COVEREDBY"
@@ -183,7 +184,7 @@ def walk(
     country: Country,
     steps: int,
     *,
-    method: str = "auto",
+    greedy: bool = False,
     mode: str = "silence",
     subscriptions: int = 12,
     walkers: int = 4,
@@ -195,6 +196,7 @@ def walk(
     m = fp.Matcher(country.space, truth)
     for k in range(subscriptions):
         m.subscribe(f"s{k}", expression(rng, country))
+    method = GreedyRectangles() if greedy else None
     s = fp.SafeRegions(m, method, mode=mode, changing=("clock",), most_holes=6)
     objects = {name: Walker(rng, country, name) for name in map(str, range(walkers))}
     last: dict[str, list[str]] = {}

@@ -35,7 +35,7 @@ class Outcome:
     build_s: dict[str, float]
     matching: float  # the share of events that match something
     answers: float  # an event
-    sent: float | None  # the share of events that safe regions let through
+    sent: float  # the share of events that safe regions let through
     wrong: dict[str, int]  # pairs of an event and a subscription, by method
 
     def share(self, name: str) -> float:
@@ -96,10 +96,8 @@ def measure(scenario: Scenario, effort: Effort) -> Outcome:
     )
 
 
-def _with_safe_regions(built: Built, scenario: Scenario) -> float | None:
+def _with_safe_regions(built: Built, scenario: Scenario) -> float:
     """Add the optimised version on the events that objects with safe regions send."""
-    if not silence.is_there():
-        return None
     sent = silence.sent(built.matcher, scenario, methods.mappings(scenario, len(scenario)))
     built.ways[SILENT] = methods.version(built.tables[OPTIMISED], scenario, np.flatnonzero(sent))
     return float(sent.mean())

@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 
-import fencepost as fp
 from bench.papers.events.scenarios import Scenario
 from fencepost.index.events import block_of_table
 from fencepost.kernels.handles import handle
 from fencepost.language.ast import Condition
-from fencepost.match.events_index import EventsTable
 from fencepost.match.matcher import Matcher
-from fencepost.match.paper_index import TableEngine
 from fencepost.match.run import Runner, events_of
+from fencepost.papers.events import parse_ops4st
+from fencepost.papers.events.adapter import EventsTable
 from fencepost.papers.events.layout import Events
+from fencepost.papers.table_engine import TableEngine
 from fencepost.plan.evaluate import EventValues
 
 STANDARD = "OPS4ST, standard"
@@ -64,7 +64,7 @@ class Built:
 
 def conditions(scenario: Scenario) -> list[Condition]:
     """The subscriptions, read."""
-    found = [fp.parse_ops4st(text) for text in scenario.subscriptions]
+    found = [parse_ops4st(text) for text in scenario.subscriptions]
     return [one for one in found if isinstance(one, Condition)]
 
 

@@ -7,25 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import fencepost
 from bench.papers.events.scenarios import Scenario
 from fencepost.match.matcher import Matcher
-
-METHOD = "glr"  # the paper's
-
-
-def is_there() -> bool:
-    """Whether this copy of Fencepost has safe regions."""
-    return hasattr(fencepost, "SafeRegions")
+from fencepost.papers.events import GreedyRectangles
+from fencepost.saferegion.regions import SafeRegions
 
 
 def sent(matcher: Matcher, scenario: Scenario, events: list[dict[str, Any]]) -> NDArray[np.bool_]:
     """Which of the events objects send; at each that they send they get their next region."""
     x0, y0 = scenario.points.min(axis=0).tolist()
     x1, y1 = scenario.points.max(axis=0).tolist()
-    maker = getattr(fencepost, "SafeRegions")(  # noqa: B009 (it need not be there)
-        matcher, METHOD, universe=(x0, y0, x1, y1)
-    )
+    maker = SafeRegions(matcher, GreedyRectangles((x0, y0, x1, y1)))
     regions: dict[str, Any] = {}
     found = np.zeros(len(events), bool)
     for row, (key, event) in enumerate(zip(scenario.objects, events, strict=True)):

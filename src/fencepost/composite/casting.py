@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fencepost.composite.arrivals import LONGEST
+from fencepost.composite.conditions import Asked, Place
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import EVERYWHERE, Join
 from fencepost.composite.live import Floats, Key, LiveMembers
@@ -20,7 +21,6 @@ from fencepost.composite.relating import bounds_of
 from fencepost.kernels import partners
 from fencepost.kernels.handles import handle
 from fencepost.kernels.partners import PLAN, TEST, CastArrays
-from fencepost.language.ops4st.tree import Asked, Place
 from fencepost.model.space import Space
 
 

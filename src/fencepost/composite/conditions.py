@@ -11,28 +11,32 @@ Either operand may be a constant: well-known text, or ``CIRCLE(x, y, r)``. In JS
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import isfinite
 from typing import Any
 
 from fencepost.errors import LanguageError
-from fencepost.language.ast import Compare
+from fencepost.language.ast import Compare, Geometry
 from fencepost.language.cursor import Cursor
 from fencepost.language.geometries import compile_geometry
 from fencepost.language.limits import check_text
 from fencepost.language.names import COMPARE, GEOJSON_TYPE
-from fencepost.language.ops4st.read import TOLERANCE
-from fencepost.language.ops4st.tokens import is_name, tokens_of
-from fencepost.language.ops4st.tree import Asked, Place, Region
 from fencepost.language.parts import Kind, Part, Refused, quoted
 from fencepost.language.read_wkt import read_coordinates, split_name
 from fencepost.language.render import geometry_json, geometry_text
+from fencepost.language.tokens import UNSIGNED, Tokens, meaningless, tokens_by
 from fencepost.model.raw_shapes import shown
 
-Operand = str | Region
+TOLERANCE = 0.5
+"""How far a distance may be from the one in ``DIST(a, b) = l``, unless something else is said: so
+that a distance that rounds to a whole l is one."""
 
-_PLACES = {place.value: place for place in Place}
+NAME = r"[^\W\d][\w.\-]*+"
+_PLAIN_NAME = re.compile(NAME)
+_TOKEN = re.compile(rf"({UNSIGNED}|{NAME}|<>|<=|>=|!=|\+-|[=<>+\-(),±])")
 _COMPARED = {"<", "<=", "=", ">=", ">"}
 _FORMS = "write IN(a, b), OVLP(a, b), SPL(a, b) < d or DIST(a, b) < d"
 _JSON_FORMS = (
@@ -40,6 +44,48 @@ _JSON_FORMS = (
     '"args": [A, B]}, d]}, where A is {"member": name}, {"circle": [x, y, r]} or a GeoJSON geometry'
 )
 _SIGNS = {"-": -1, "+": 1}
+
+
+class Place(Enum):
+    """How the location of an event is related to a region, or to that of another event."""
+
+    IN = "in"
+    OVLP = "ovlp"
+    SPL = "spl"
+    DIST = "dist"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A constant place: a geometry or, where the radius is above 0, the disc round a point."""
+
+    geometry: Geometry
+    radius: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an operator asks, apart from whom.
+
+    Attributes
+    ----------
+    place : Place
+    compare : Compare or None
+        Of DIST: LT, LE, EQ, GE or GT; of SPL: LT.
+    distance : float or None
+        What the distance, for SPL that of the centroids, is compared with.
+    tolerance : float
+        With EQ, how far the distance may be off; otherwise 0.
+    """
+
+    place: Place
+    compare: Compare | None = None
+    distance: float | None = None
+    tolerance: float = 0.0
+
+
+Operand = str | Region
+_PLACES = {place.value: place for place in Place}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +143,22 @@ def read_condition(given: object) -> MemberCondition:
         return given
     if isinstance(given, str):
         check_text(given)
-        return _Reader(given, tokens_of(given)).condition()
+        return _Reader(given, _tokens_of(given)).condition()
     if isinstance(given, Mapping):
         return _from_json(given)
     raise LanguageError(f"a condition between members is a text; saw {shown(given)}; {_FORMS}")
 
 
+def is_name(written: str) -> bool:
+    """Whether a text is a name: of a member, or of what else stands without quotes."""
+    return _PLAIN_NAME.fullmatch(written) is not None
+
+
 # ---------------------------------------------------------------------------------------- text
+
+
+def _tokens_of(text: str) -> Tokens:
+    return tokens_by(_TOKEN, text, lambda text, position: meaningless(text, position, _FORMS))
 
 
 class _Reader(Cursor):
@@ -135,7 +190,7 @@ class _Reader(Cursor):
         first = self.index
         distance = self._number("a distance")
         tolerance = TOLERANCE
-        if self.name in {"+-", "±"}:
+        if self.texts[self.index] in {"+-", "±"}:
             self.advance()
             tolerance = self._number("a tolerance")
         try:

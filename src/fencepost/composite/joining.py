@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.composite.conditions import MemberCondition
+from fencepost.composite.conditions import Asked, MemberCondition, Place
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
@@ -21,7 +21,6 @@ from fencepost.kernels.geodesic import SHORTEST_RADIUS
 from fencepost.kernels.geodesic_box import reach as boxes_within
 from fencepost.kernels.members import Asked as AskedOfPool
 from fencepost.language.ast import Compare
-from fencepost.language.ops4st.tree import Asked, Place
 from fencepost.model.space import Space
 
 EVERYWHERE = float("inf")

@@ -8,11 +8,10 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
-from fencepost.composite.conditions import MemberCondition, read_condition
+from fencepost.composite.conditions import MemberCondition, is_name, read_condition
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.language.limits import MAX_DEPTH, check_text, too_deep
-from fencepost.language.ops4st.tokens import is_name
 from fencepost.language.parse import parse
 from fencepost.language.read_json import decode_json
 from fencepost.language.render import render_json, render_text

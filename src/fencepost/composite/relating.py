@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.composite.conditions import Asked, Place
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.kernels.calipers import DISJOINT, IN
@@ -12,7 +13,6 @@ from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import ERROR
 from fencepost.kernels.members import centroids_of, distances_of, relations_of
 from fencepost.language.ast import Compare
-from fencepost.language.ops4st.tree import Asked, Place
 from fencepost.model.space import Space
 
 Mask = NDArray[np.bool_]

@@ -161,7 +161,7 @@ def _fill_one(
 ) -> None:
     source: Any = column.source
     if storage == Storage.NUMBER:
-        pair = pair_of(column, row)
+        pair = evaluate.pair_of(column, row)
         if pair is not None:
             block.number[number, event], block.number_rest[number, event] = pair
     elif storage == Storage.STRING:
@@ -172,7 +172,7 @@ def _fill_one(
             block.string_start[number, event] = start
             block.string_stop[number, event] = start + len(encoded)
     elif storage == Storage.TRUTH:
-        flag = truth_of(column, row)
+        flag = evaluate.truth_of(column, row)
         block.truth[number, event] = -1 if flag is None else flag
     elif storage == Storage.MISSING:
         block.missing[number, event] = row.get(source.name) is None
@@ -180,27 +180,6 @@ def _fill_one(
         shapes = row.shapes(source.name)
         if shapes is not None:
             block.add_shapes(number, shapes, np.array([event]))
-
-
-def pair_of(column: Column, row: EventValues) -> values.Pair | None:
-    """What an event has for a column of numbers."""
-    source: Any = column.source
-    if column.kind is Kind.NUMBER:
-        return evaluate.number(source, row)
-    if column.kind is Kind.TIME:
-        return evaluate.time(source, row)
-    if column.kind is Kind.CLOCK:
-        return values.clock_of(row.get(source.name))
-    span = evaluate.span(source, row)
-    return None if span is None else span[column.kind is Kind.SPAN_END]
-
-
-def truth_of(column: Column, row: EventValues) -> bool | None:
-    """What an event has for a column of truth values."""
-    source: Any = column.source
-    if column.kind is Kind.TRUTH:
-        return evaluate.truth(source, row)
-    return evaluate.boolean(source, row)
 
 
 def block_of_table(columns: Columns, table: pa.Table) -> EventArrays:

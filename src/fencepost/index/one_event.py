@@ -8,7 +8,6 @@ import numpy as np
 
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
-from fencepost.index.events import pair_of, truth_of
 from fencepost.index.table import string_key
 from fencepost.kernels.checking import ITEMS
 from fencepost.kernels.matching import EventArrays
@@ -19,7 +18,7 @@ from fencepost.model.geometry_plain import joined, plain, point_of
 from fencepost.model.raw_shapes import Plain
 from fencepost.plan import evaluate
 from fencepost.plan.checks import Column, Kind
-from fencepost.plan.evaluate import EventValues
+from fencepost.plan.evaluate import EventValues, pair_of, truth_of
 
 _EXACT = 2**53  # every whole number up to it is a double
 _NO_NUMBER = np.nan, 0.0

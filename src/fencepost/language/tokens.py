@@ -9,8 +9,10 @@ quotes. In strings and quoted names a quote is written twice.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
+from fencepost.errors import LanguageError
 from fencepost.language.parts import fault, quoted
 
 _NAME_START = (
@@ -23,8 +25,10 @@ _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
 # from every quote within; then it is the last token.
 _STRING = r"'(?:[^']++|'')*+'"
+UNSIGNED = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+"""A number without a sign, in whatever is read here."""
 _ANY = (
-    r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+    rf"{UNSIGNED}"
     rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
     r"|<>|<=|>=|[=<>+\-*/%^(),]"
     rf"|{_STRING}"
@@ -98,7 +102,23 @@ def tokens_of(text: str, with_points: bool = True) -> Tokens:
     LanguageError
         At a character that can begin no token.
     """
-    pieces = (_TOKEN_OR_POINTS if with_points else _TOKEN).split(text)
+    tokens = tokens_by(_TOKEN_OR_POINTS if with_points else _TOKEN, text, _unexpected)
+    if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
+        raise _unexpected(text, tokens.start(len(tokens.texts) - 2))
+    return tokens
+
+
+def tokens_by(
+    pattern: re.Pattern[str], text: str, refused: Callable[[str, int], Exception]
+) -> Tokens:
+    """The tokens that a pattern finds, which is one group; `refused` says why there is a gap.
+
+    Parameters
+    ----------
+    refused : callable
+        The error for a text and the place of a character that begins no token.
+    """
+    pieces = pattern.split(text)
     pieces.append("")
     gaps, texts = pieces[::2], pieces[1::2]
     if text.isascii():
@@ -108,9 +128,7 @@ def tokens_of(text: str, with_points: bool = True) -> Tokens:
     tokens = Tokens(texts, gaps, names)
     if "".join(gaps).strip():
         token = next(k for k, gap in enumerate(gaps) if gap.strip())
-        raise _unexpected(text, tokens.start(token) - len(gaps[token].lstrip()))
-    if len(texts) > 1 and _is_open(texts[-2]):
-        raise _unexpected(text, tokens.start(len(texts) - 2))
+        raise refused(text, tokens.start(token) - len(gaps[token].lstrip()))
     return tokens
 
 
@@ -132,10 +150,16 @@ def _is_open(written: str) -> bool:
     return mark in "'\"" and written.count(mark) % 2 == 1
 
 
-def _unexpected(text: str, position: int) -> Exception:
+def _unexpected(text: str, position: int) -> LanguageError:
     character = text[position]
     if character in "'\"":
         return fault(text, position, f"{_ADVICE[character]}; saw {quoted(text[position:])}")
-    seen = character if character.isprintable() else f"U+{ord(character):04X}"
     advice = _ADVICE.get(character, "put names with such characters in double quotes")
+    return meaningless(text, position, advice)
+
+
+def meaningless(text: str, position: int, advice: str) -> LanguageError:
+    """An error at a character that begins no token."""
+    character = text[position]
+    seen = character if character.isprintable() else f"U+{ord(character):04X}"
     return fault(text, position, f"this character has no meaning here; saw {seen}; {advice}")

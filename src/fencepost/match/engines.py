@@ -2,7 +2,7 @@
 
 The shelves are what a matcher knows of its subscriptions, whatever the engine. `SegmentEngine` runs
 events past their segments; `ReferenceEngine` evaluates every expression; the published systems are
-in `paper_index`.
+in `fencepost.papers`, and `index_registry` finds them.
 """
 
 from __future__ import annotations

@@ -23,19 +23,11 @@ from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.catalogue import Shelf, Snapshot, Subscription, checked_id, expiry
-from fencepost.match.engines import (
-    Changes,
-    Clock,
-    Engine,
-    ReferenceEngine,
-    SegmentEngine,
-    condition_on,
-)
-from fencepost.match.events_index import EventsTable
+from fencepost.match.engines import Changes, Clock, condition_on
 from fencepost.match.explain import Explanation, explain
+from fencepost.match.index_registry import MatcherIndex, index_of
 from fencepost.match.moving import moved
 from fencepost.match.outside import refuse_outside
-from fencepost.match.paper_index import Table, TableEngine
 from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
@@ -46,25 +38,17 @@ from fencepost.match.ranking import (
     in_order,
     ranked,
 )
-from fencepost.match.relate import checked_density
 from fencepost.match.shelves import Shelves, in_use
-from fencepost.match.spatiotextual_index import SpatioTextualTable
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import attributes
 from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
-from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.forms import Filled, filled, unusable
 from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
 
-INDEXES = (
-    *("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++"),
-    *("ops4st", "ops4st-standard"),
-)
-EVERYWHERE = ("auto", "reference")  # the indexes for any space
 DeadLetters = list[tuple[int, str]]
 _AT_ONCE = 10_000  # rows whose geometries are looked at together
 
@@ -79,16 +63,12 @@ class Matcher:
         "wgs84": longitude and latitude in degrees, and distances are metres on the ellipsoid;
         edges are straight in lon/lat, as in GeoJSON. It is saved with the subscriptions, and for
         the indexes "auto" and "reference".
-    index : {"auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", ...}
-        How subscriptions are found. "sff" is Siena Fast Forwarding, a published system, with
-        regions in a list; "cr-tree" is the same with regions in its CR-tree. "rt", "rt+" and
-        "rt++" are the trees of another, for keywords and rectangles together. "ops4st" is the
-        multi-level index of a third, for events in space, and "ops4st-standard" the same without
-        an index. "reference" evaluates every expression on every event, slowly and plainly; it
-        is what the others are tested against. All give the same answers.
-    density : float, optional
-        With "cr-tree", relate simple polygons by that system's Algorithm 1, with so many samples
-        for each unit of length: approximately. Left out, relations are exact.
+    index : str or MatcherIndex
+        How subscriptions are found. "reference" evaluates every expression on every event, slowly
+        and plainly; it is what the others are tested against. Published systems have names, too:
+        "sff", "cr-tree", "rt", "rt+", "rt++", "ops4st" and "ops4st-standard"
+        (`fencepost.papers`, which has options for some). All give the same answers, unless such an
+        option says otherwise.
     stop_words : iterable of str, optional
         Words that are left out of an event's text, and of keywords where they are compared with
         a text. Lists are taken as they are. They are saved with the subscriptions.
@@ -112,26 +92,13 @@ class Matcher:
     def __init__(
         self,
         space: str = "planar",
-        index: str = "auto",
+        index: str | MatcherIndex = "auto",
         *,
-        density: float | None = None,
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
         meaning = space_of(space)
-        if index not in INDEXES:
-            raise ModelError(f"index must be one of {', '.join(INDEXES)}; saw {index!r:.40}")
-        if meaning is not Space.PLANAR and index not in EVERYWHERE:
-            raise ModelError(
-                f"index={index!r} is a published system of the plane, and the space is "
-                f"{meaning.value!r}; leave the index out"
-            )
-        if density is not None and index != "cr-tree":
-            raise ModelError(
-                f"a density is for index='cr-tree', but the index is {index!r}; leave one out"
-            )
-        self._index = index
-        self._density = None if density is None else checked_density(density)
+        self._index = index_of(index, meaning)
         self._clock = clock
         self._followers: list[weakref.WeakMethod[Callable[[Sequence[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
@@ -141,27 +108,9 @@ class Matcher:
         self._columns = columns
         self._shelves = Shelves(columns, self._clock)
         self._shelves.load(shelves)
-        self._engine = self._new_engine()
-        scores = ReferenceScores if self._index == "reference" else SegmentScores
+        self._engine = self._index.engine(self._shelves, self._clock)
+        scores = ReferenceScores if self.index == "reference" else SegmentScores
         self._scores: Scores = scores(columns, self._clock)
-
-    def _new_engine(self) -> Engine:
-        if self._index == "auto":
-            return SegmentEngine(self._shelves, self._clock)
-        if self._index == "reference":
-            return ReferenceEngine(self._shelves, self._clock)
-        table: Table
-        if self._index in ("rt", "rt+", "rt++"):
-            table = SpatioTextualTable(self._index, self._columns.tokeniser)  # type: ignore[arg-type]
-        elif self._index in ("ops4st", "ops4st-standard"):
-            table = EventsTable(self._index)  # type: ignore[arg-type]
-        elif self._index == "sff":
-            table = ForwardingTable("list")
-        elif self._density is None:
-            table = ForwardingTable("cr-tree")
-        else:
-            table = ForwardingTable("cr-tree", "sampled", self._density)
-        return TableEngine(self._shelves, self._clock, table)
 
     @property
     def space(self) -> str:
@@ -171,7 +120,7 @@ class Matcher:
     @property
     def index(self) -> str:
         """How subscriptions are found."""
-        return self._index
+        return self._index.name
 
     @property
     def stop_words(self) -> frozenset[str]:
@@ -196,7 +145,7 @@ class Matcher:
         id : str
             Its name, by which matches are reported.
         expression : str, mapping or Condition
-            CQL2 text or JSON; or a tree, such as `parse_ops4st` gives.
+            CQL2 text or JSON; or a tree.
         subscriber : str, optional
             To whom it belongs; the id if left out.
         replace : bool
@@ -610,9 +559,8 @@ class Matcher:
     def open(
         cls,
         path: str | Path,
-        index: str = "auto",
+        index: str | MatcherIndex = "auto",
         *,
-        density: float | None = None,
         clock: Clock = time.time_ns,
     ) -> Matcher:
         """A matcher of the subscriptions that `save` wrote; they are mapped, not read.
@@ -620,7 +568,7 @@ class Matcher:
         With the index of a published system, the first match reads them all, and builds it.
         """
         shelves, columns = storage.open(Path(path))
-        matcher = cls(columns.space, index, density=density, clock=clock)
+        matcher = cls(columns.space, index, clock=clock)
         matcher._load(columns, shelves)
         return matcher
 

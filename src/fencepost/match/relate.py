@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,40 +13,27 @@ from fencepost.kernels.shapes import AREAS
 from fencepost.kernels.trees import scratch
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import Relation
-from fencepost.papers.regions.algorithm1 import relations_sampled
-from fencepost.plan.values import plain_number
 
 Codes = NDArray[np.uint8]
-Method = Literal["exact", "sampled"]
 
 
-def relate(
-    a: object, b: object, *, method: Method = "exact", density: float | None = None
-) -> Relation:
+def relate(a: object, b: object) -> Relation:
     """The relation of geometry `a` to geometry `b`: exactly one of eight.
 
     Parameters
     ----------
     a, b : Shapely geometry, WKT, WKB or GeoJSON mapping
         Points, lines, polygons (with holes) or several of one kind. Z is ignored.
-    method : "exact" or "sampled"
-        "sampled" is a published approximation for simple polygons, Algorithm 1 of Konstantinidis,
-        Carzaniga and Wolf: it takes what comes nearer than half the distance of two samples for
-        contact.
-    density : float, optional
-        Of "sampled": the samples for each unit of length, besides the vertices.
 
     Returns
     -------
     Relation
-        Exact for every finite double, unless sampled; ``relate(b, a)`` is its converse.
+        Exact for every finite double; ``relate(b, a)`` is its converse.
 
     Raises
     ------
     GeometryError
         Where a geometry is empty or not valid, with the reason and the place.
-    ModelError
-        Where the method is unknown, lacks its density, or cannot take a geometry.
 
     Examples
     --------
@@ -57,31 +41,26 @@ def relate(
     'inside'
     """
     first, second = Shapes.read_one(a), Shapes.read_one(b)
-    return Relation.from_code(int(_related(first, second, method, density)[0]))
+    return Relation.from_code(int(relations(first, second)[0]))
 
 
-def relate_one_to_many(
-    a: object, many: object, *, method: Method = "exact", density: float | None = None
-) -> Codes:
+def relate_one_to_many(a: object, many: object) -> Codes:
     """The relations of one geometry to each of many, as codes.
 
     Parameters
     ----------
     a : a geometry, as in `relate`
     many : list or array of geometries, GeoSeries, GeoArrow array, (n, 4) boxes, or Shapes
-    method, density : as in `relate`
 
     Returns
     -------
     array of uint8
         ``Relation.from_code(code)`` names each.
     """
-    return _related(Shapes.read_one(a), _shapes(many), method, density)
+    return relations(Shapes.read_one(a), _shapes(many))
 
 
-def relate_pairs(
-    a: object, b: object, *, method: Method = "exact", density: float | None = None
-) -> Codes:
+def relate_pairs(a: object, b: object) -> Codes:
     """The relations of ``a[k]`` to ``b[k]``, as codes; see `relate_one_to_many`."""
     first, second = _shapes(a), _shapes(b)
     if len(first) != len(second):
@@ -89,28 +68,6 @@ def relate_pairs(
             f"relate_pairs needs as many geometries on either side; got {len(first)} and "
             f"{len(second)}"
         )
-    return _related(first, second, method, density)
-
-
-def checked_density(density: object) -> float:
-    """A density of samples that somebody gave, refused where it is none."""
-    number = plain_number(density)
-    if number is None or not 0 < number <= sys.float_info.max:
-        raise ModelError(
-            "density must be a number above 0, the samples for each unit of length (10,000 over "
-            f"a map's extent is 10000 / (width + height)); saw {density!r:.40}"
-        )
-    return float(number)
-
-
-def _related(first: Shapes, second: Shapes, method: Method, density: float | None) -> Codes:
-    """Relation codes by the method asked for: one to many, or row by row."""
-    if method == "sampled":
-        return relations_sampled(first, second, checked_density(density))
-    if method != "exact":
-        raise ModelError(f"method must be 'exact' or 'sampled'; saw {method!r:.40}")
-    if density is not None:
-        raise ModelError("a density is for method='sampled'; leave it out, or choose that method")
     return relations(first, second)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,3 +282,14 @@ def _find_disconnected(
             arrays.shapes["dimension"][shape] = -1
             empty_box(arrays.shapes, shape)
         leader[ring] = spot
+
+
+def is_convex(ring: list[list[Any]]) -> bool:
+    """Whether a ring of three or more points that does not cross itself never turns back."""
+    points = [(Fraction(x), Fraction(y)) for x, y in ring]
+    turns = set()
+    for k, (x, y) in enumerate(points):
+        (u, v), (p, q) = points[k - 1], points[k - 2]
+        turn = (u - p) * (y - q) - (v - q) * (x - p)
+        turns.add((turn > 0) - (turn < 0))
+    return not {1, -1} <= turns

@@ -1,6 +1,8 @@
-"""Published systems, each in a room of its own: built as printed, corrected where print is wrong.
+"""Published systems, each in a subpackage of its own: as printed, corrected where that is wrong.
 
-A room may import the plan, the language, the model and the kernels, never another room. The
-modules say where they differ from their paper, and the tests hold a counterexample to each
-printed mistake.
+Nothing else of Fencepost imports them but the command `warmup`; `match.index_registry` finds their
+indexes by name. A subpackage may import the engine, never another one: what they share is
+`table_engine`, by which a `Matcher` uses them, and `terms`, which verifies what they find. The
+modules say where they differ from their paper, and the tests hold a counterexample to each printed
+mistake.
 """

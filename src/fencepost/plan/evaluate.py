@@ -23,6 +23,7 @@ from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan import values
+from fencepost.plan.checks import Column, Kind
 from fencepost.plan.distances import near_in
 from fencepost.plan.relate import holds
 from fencepost.plan.values import Pair
@@ -271,6 +272,27 @@ def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
                 values.UNBOUNDED_END if end is None else time(end, event),
             )
     return None
+
+
+def pair_of(column: Column, event: EventValues) -> Pair | None:
+    """What an event has for a column of numbers."""
+    source: Any = column.source
+    if column.kind is Kind.NUMBER:
+        return number(source, event)
+    if column.kind is Kind.TIME:
+        return time(source, event)
+    if column.kind is Kind.CLOCK:
+        return values.clock_of(event.get(source.name))
+    ends = span(source, event)
+    return None if ends is None else ends[column.kind is Kind.SPAN_END]
+
+
+def truth_of(column: Column, event: EventValues) -> bool | None:
+    """What an event has for a column of truth values."""
+    source: Any = column.source
+    if column.kind is Kind.TRUTH:
+        return truth(source, event)
+    return boolean(source, event)
 
 
 def spans(function: Temporal, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:

@@ -1,4 +1,4 @@
-"""A window round an object, less what it must keep out of: what `method="auto"` gives.
+"""A window round an object, less what it must keep out of: how regions are found by default.
 
 The best region is the whole map but for the places of all subscriptions, and what speaks against
 it is its size. So it is cut to a window with few enough of them in it. What is left need not be
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias
 
 from fencepost.saferegion.client import SafeRegion, Shape
 from fencepost.saferegion.zones import Box, Hole, box_of, boxes_meet
@@ -19,7 +20,20 @@ _MOST_WINDOWS = 8
 _CENTRAL = 0.5  # of a window
 _SMALLER = 1.0 - 1e-9
 
-Surroundings = tuple[list[Hole], tuple[Shape, ...]]  # what to stay out of, what to stay in
+Surroundings: TypeAlias = tuple[list[Hole], tuple[Shape, ...]]  # to stay out of, to stay in
+Look: TypeAlias = Callable[[Box], Surroundings | None]
+InsideOutside: TypeAlias = tuple[tuple[Shape, ...], tuple[Shape, ...]]
+
+
+class RegionMethod(Protocol):
+    """Finds the region in which an object may move."""
+
+    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
+        """The shapes to stay in and out of; None where the object is not safe at all.
+
+        `look` says what there is in a window, or None for the latter; `extent` is a box outside of
+        which there is nothing to stay out of.
+        """
 
 
 class Windows:
@@ -29,14 +43,8 @@ class Windows:
         self._most = most_holes
         self._half: float | None = None
 
-    def around(
-        self, x: float, y: float, extent: Box, look: Callable[[Box], Surroundings | None]
-    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]] | None:
-        """The shapes to stay in and out of; None where the object is not safe at all.
-
-        `look` says what there is in a window, or None for the latter; `extent` is a box outside of
-        which there is nothing to stay out of.
-        """
+    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
+        """The shapes to stay in and out of: see `RegionMethod`."""
         half = self._half or self._first(extent)
         for _ in range(_MOST_WINDOWS):
             window = (x - half, y - half, x + half, y + half)

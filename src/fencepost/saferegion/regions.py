@@ -14,15 +14,13 @@ from fencepost.model.event import attributes
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter
 from fencepost.plan.normal import filters
-from fencepost.saferegion.clearing import Surroundings, Windows, is_central
+from fencepost.saferegion.clearing import RegionMethod, Surroundings, Windows, is_central
 from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
-from fencepost.saferegion.glr import Grid, largest_rectangle
 from fencepost.saferegion.handed_out import HandedOut
 from fencepost.saferegion.nearby import Nearby
 from fencepost.saferegion.wants import Kept, Want
 from fencepost.saferegion.zones import Box, Hole
 
-METHODS = ("auto", "glr")
 MODES = ("silence", "same")
 _MOST_HOLES = 256
 _OWN, _OF_COMPOSITE = "s", "c"  # with which the names in the index begin
@@ -42,9 +40,9 @@ class SafeRegions:
     ----------
     matcher : Matcher
         Whose subscriptions count; it is followed as they change.
-    method : {"auto", "glr"}
-        "auto": a window less the places of the subscriptions in it. "glr": the greedy largest
-        rectangle of a published system, within the object's cell of a grid.
+    method : RegionMethod, optional
+        How a region is found; if left out, it is a window less the places of the subscriptions in
+        it. `fencepost.papers.events.GreedyRectangles` is the method of a published system.
     mode : {"silence", "same"}
         "silence": regions in which nothing matches. "same": regions in which the same
         subscriptions match as where the object is, for whom only a change matters.
@@ -53,12 +51,8 @@ class SafeRegions:
     changing : iterable of str
         Attributes that may be another at every event, such as a time. Conditions on them are taken
         to be true; objects send an event when any other attribute changes that is asked about.
-    universe : box, optional
-        With "glr", the map: x0, y0, x1, y1; that of all subscriptions, if left out.
-    cells : pair of int
-        With "glr", columns and rows of the grid.
     most_holes : int
-        With "auto", how many places a region leaves out at most.
+        Without a `method`, how many places a region leaves out at most.
     most_objects : int
         How many objects' regions are remembered; the oldest are withdrawn for more.
 
@@ -78,33 +72,31 @@ class SafeRegions:
     def __init__(
         self,
         matcher: Matcher,
-        method: str = "auto",
+        method: RegionMethod | None = None,
         *,
         mode: str = "silence",
         position: str = "geometry",
         changing: Iterable[str] = (),
-        universe: Sequence[float] | None = None,
-        cells: tuple[int, int] = (32, 32),
         most_holes: int = _MOST_HOLES,
         most_objects: int = 1_000_000,
     ) -> None:
-        if method not in METHODS:
-            raise ModelError(f"method must be one of {', '.join(METHODS)}; saw {method!r:.40}")
+        if method is not None and not hasattr(method, "around"):
+            raise ModelError(
+                "method must be a RegionMethod, an object with the method `around`; saw "
+                f"{method!r:.40}; leave it out"
+            )
         if mode not in MODES:
             raise ModelError(f"mode must be one of {', '.join(MODES)}; saw {mode!r:.40}")
-        if min(*cells, most_holes, most_objects) < 1:
+        if min(most_holes, most_objects) < 1:
             raise ModelError(
-                "cells, most_holes and most_objects are numbers from 1 on; saw "
-                f"{cells}, {most_holes}, {most_objects}"
+                "most_holes and most_objects are numbers from 1 on; saw "
+                f"{most_holes}, {most_objects}"
             )
         self._matcher = matcher
-        self._method = method
+        self._method = Windows(most_holes) if method is None else method
         self._mode = mode
         self._position = position
         self._changing = frozenset(changing) - {position}
-        self._universe = None if universe is None else _box(universe)
-        self._cells = cells
-        self._windows = Windows(most_holes)
         self._handed_out = HandedOut(most_objects)
         self._void: dict[str, int] = {}
         self._version = 0
@@ -280,8 +272,11 @@ class SafeRegions:
         far, high = Space(self._matcher.space).limits
         if abs(point[0]) > far or abs(point[1]) > high:
             return nowhere, fixed
-        find = self._clearing if self._method == "auto" else self._rectangle
-        shapes = find(*point, fixed)
+        shapes = self._method.around(
+            *point,
+            self._nearby.extent,
+            lambda window: self._surroundings(*point, fixed, window),
+        )
         if shapes is None:
             return nowhere, fixed
         inside, outside = shapes
@@ -312,24 +307,6 @@ class SafeRegions:
             )
         return self._names_of_composites
 
-    def _clearing(
-        self, x: float, y: float, fixed: Mapping[str, object]
-    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]] | None:
-        return self._windows.around(
-            x, y, self._nearby.extent, lambda window: self._surroundings(x, y, fixed, window)
-        )
-
-    def _rectangle(
-        self, x: float, y: float, fixed: Mapping[str, object]
-    ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]] | None:
-        cell = Grid(self._universe or _with_area(self._nearby.extent), *self._cells).cell(x, y)
-        found = self._surroundings(x, y, fixed, cell)
-        if found is None:
-            return None
-        holes, inside = found
-        box = largest_rectangle(x, y, cell, [box for _, box in holes])
-        return None if box is None else ((("box", *box), *inside), ())
-
     def _surroundings(
         self, x: float, y: float, fixed: Mapping[str, object], window: Box
     ) -> Surroundings | None:
@@ -353,15 +330,3 @@ class SafeRegions:
 
 
 _FOREVER = 2**63 - 1
-
-
-def _box(given: Sequence[float]) -> Box:
-    x0, y0, x1, y1 = map(float, given)
-    if not (x0 < x1 and y0 < y1):
-        raise ModelError(f"a universe is a box, x0, y0, x1, y1, with an area; saw {given!r:.60}")
-    return x0, y0, x1, y1
-
-
-def _with_area(box: Box) -> Box:
-    x0, y0, x1, y1 = box
-    return box if x0 < x1 and y0 < y1 else (0.0, 0.0, 1.0, 1.0)

@@ -25,8 +25,7 @@ from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS
 from fencepost.kernels.geodesic_box import reach
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.language.ast import Near, Spatial
-from fencepost.language.ops4st.places import is_convex
-from fencepost.model.geometry import Shapes
+from fencepost.model.geometry import Shapes, is_convex
 from fencepost.model.space import Space
 from fencepost.plan.distances import distance_in
 from fencepost.plan.relate import holds

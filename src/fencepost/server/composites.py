@@ -17,7 +17,6 @@ from typing import Any
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
-from fencepost.composite.notation import parse_ops4st
 from fencepost.errors import ModelError
 from fencepost.language.ast import Condition
 from fencepost.match.matcher import DeadLetters
@@ -36,7 +35,6 @@ _OWNER, _DETECTOR, _POSITION = "composites", "detector", "position"
 _KEY = "\0event"  # the attribute that names an event to a detector
 _TIME = "time"
 _MEMBERS = ("members", "where", "within_s")
-_NOTATION = ("ops4st", "within_s", "same_place_m", "tolerance")
 _LEAST_EVENTS = 1_000  # between two times that a detector is written
 _SHARE = 10  # of what is live, too
 _LEAST_REMOVED = 1_000  # before a detector is made anew
@@ -224,35 +222,25 @@ class Composites:
 
 
 def composite_of(definition: Definition) -> Composite:
-    """The composite of a definition, in JSON or in the notation of OPS4ST."""
+    """The composite of a definition."""
     given = definition.asked["composite"]
     if not isinstance(given, Mapping):
         raise ModelError(
             '`composite` is an object as in {"members": ..., "within_s": 600}; saw '
             f"{shown(given)}"
         )
-    known = _NOTATION if "ops4st" in given else _MEMBERS
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in given if name not in _MEMBERS]
     if unknown:
         raise ModelError(
-            f"this `composite` has the members {', '.join(known)}; saw {unknown[0]!r:.60}"
+            f"this `composite` has the members {', '.join(_MEMBERS)}; saw {unknown[0]!r:.60}"
         )
-    if "ops4st" not in given:
-        return Composite(
-            definition.id,
-            given.get("members", {}),
-            given.get("where", ()),
-            given.get("within_s"),
-            definition.subscriber,
-        )
-    text = given["ops4st"]
-    if not isinstance(text, str):
-        raise ModelError(f"`ops4st` is a text in the notation of OPS4ST; saw {shown(text)}")
-    options = {name: given[name] for name in known[1:] if given.get(name) is not None}
-    found = parse_ops4st(text, id=definition.id, subscriber=definition.subscriber, **options)
-    if not isinstance(found, Composite):
-        raise ModelError("this asks about one event; give it as `expression`, in CQL2")
-    return found
+    return Composite(
+        definition.id,
+        given.get("members", {}),
+        given.get("where", ()),
+        given.get("within_s"),
+        definition.subscriber,
+    )
 
 
 def _key(one: Arrived) -> str:

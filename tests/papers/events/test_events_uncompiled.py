@@ -13,6 +13,7 @@ UNCOMPILED = """
 import random
 import numba
 import fencepost as fp
+from fencepost.papers.events import parse_ops4st
 from fencepost.match.reference.evaluate import evaluate
 
 assert numba.config.DISABLE_JIT
@@ -22,7 +23,7 @@ places = ["POINT (2 2)", "POINT (0 0)", "POINT (9 9)", "LINESTRING (-1 1, 6 1)"]
 places += ["POLYGON ((1 1, 3 1, 3 3, 1 1))", "MULTIPOINT ((0 0), (4 4))"]
 operators = ["@({})", "OVLP({})", "SPL({};2)", "DIST({};<;1)", "DIST({};>;2)"]
 asked = [
-    fp.parse_ops4st(
+    parse_ops4st(
         rng.choice(operators).format(rng.choice(regions))
         + rng.choice(['(STRING:s="a")', '(STRING:s="b";ARITH:n>1)', "(ARITH:n=2)", "()"])
     )

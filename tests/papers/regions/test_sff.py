@@ -18,8 +18,9 @@ from fencepost.language.ast import Property
 from fencepost.language.parse import parse
 from fencepost.match.reference.evaluate import matches
 from fencepost.model.event import attributes
-from fencepost.papers.regions.constraint_indexes import Family, read_column
+from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
+from fencepost.papers.terms import read_column
 from fencepost.plan import normal
 from fencepost.plan.checks import Column, Filter, Kind, NearCheck, RangeCheck, Term
 from fencepost.plan.evaluate import EventValues

@@ -16,6 +16,7 @@ from bench.papers.events import bus_positions
 from bench.papers.events.bus_positions import Positions
 from bench.progress import Progress
 from bench.report import Report, Table
+from fencepost.papers.events import GreedyRectangles
 
 FENCES = 1000
 RADIUS_M = 300.0
@@ -85,7 +86,7 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
     compared: dict[str, Outcome] = {}
     methods: dict[str, dict[str, Any] | None] = {
         ALL: None,
-        "GLR": {"method": "glr"},
+        "GLR": {"method": GreedyRectangles()},
         "ours": {},
     }
     for name, given in methods.items():
@@ -95,7 +96,7 @@ def run(sizes: Sizes, *, seed: int, source: str | None, progress: Progress) -> R
     swept: dict[str, Outcome] = {}
     for cells in sizes.cells:
         progress.step(f"GLR, {cells} cells a side")
-        given = {"method": "glr", "cells": (cells, cells)}
+        given = {"method": GreedyRectangles(cells=(cells, cells))}
         swept[f"GLR, {cells} x {cells} cells"] = drive(matcher, few, hit, given)
     for holes in sizes.holes:
         progress.step(f"ours, {holes} fences a region")

@@ -5,4 +5,21 @@ subscription, which is a conjunction of predicates. `standard` tries every one o
 their standard version does (its kernel is in `trying`); `multilevel` is the index of their
 optimised one (section 3.3; `searching`). Both decide predicates and operators by `deciding`, on
 what `layout` lays out: so their times differ by the index alone.
+
+`notation` is that of OPS4ST, and `glr` their safe region on the client. `adapter` makes both
+versions the index of a `Matcher`: `Matcher(index="ops4st")` is `Matcher(index=ops4st())`.
 """
+
+from fencepost.papers.events.adapter import ops4st, ops4st_standard
+from fencepost.papers.events.glr import GreedyRectangles
+from fencepost.papers.events.notation.event import parse_ops4st_event
+from fencepost.papers.events.notation.subscription import parse_ops4st, render_ops4st
+
+__all__ = [
+    "GreedyRectangles",
+    "ops4st",
+    "ops4st_standard",
+    "parse_ops4st",
+    "parse_ops4st_event",
+    "render_ops4st",
+]

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
 from fencepost.language.ast import Compare
-from fencepost.plan import evaluate, values
+from fencepost.plan import evaluate
 from fencepost.plan.checks import (
     BooleanCheck,
     Column,
-    Kind,
     LikeCheck,
     MemberCheck,
     NullCheck,
@@ -55,33 +54,6 @@ class Family(NamedTuple):
     name: str
     make: Callable[[], ConstraintIndex]
     read: Callable[[Column, EventValues], object | None]
-
-
-def read_column(column: Column, event: EventValues) -> object | None:
-    """The value of a column, or None where the event has none of that type."""
-    source: Any = column.source
-    match column.kind:
-        case Kind.NUMBER:
-            return evaluate.number(source, event)
-        case Kind.TIME:
-            return evaluate.time(source, event)
-        case Kind.CLOCK:
-            return values.clock_of(event.get(source.name))
-        case Kind.SPAN_START | Kind.SPAN_END:
-            span = evaluate.span(source, event)
-            return None if span is None else span[column.kind is Kind.SPAN_END]
-        case Kind.STRING:
-            return evaluate.string(source, event)
-        case Kind.BOOLEAN:
-            return evaluate.boolean(source, event)
-        case Kind.TRUTH:
-            return evaluate.truth(source, event)
-        case Kind.MISSING:
-            return event.get(source.name) is None
-        case Kind.GEOMETRY:
-            return event.shapes(source.name)
-        case Kind.LIST:
-            return event.get(source.name)
 
 
 class _Bounds:

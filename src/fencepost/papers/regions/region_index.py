@@ -7,13 +7,12 @@ import shapely
 
 from fencepost.language.ast import Geometry
 from fencepost.model.geometry import Shapes
-from fencepost.papers.regions.constraint_indexes import Ids, read_column
+from fencepost.papers.regions.constraint_indexes import Ids
 from fencepost.papers.regions.crtree import CRTree
-from fencepost.plan import evaluate, relate
-from fencepost.plan.checks import Check, ListCheck, NearCheck, RangeCheck, RelateCheck, Term
+from fencepost.papers.terms import literal_of, truth
+from fencepost.plan import relate
+from fencepost.plan.checks import RelateCheck, Term
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.near import near
-from fencepost.plan.values import Pair
 
 _EVERYTHING = 0xFF
 
@@ -93,11 +92,7 @@ class EvaluatingIndex:
 
     def add(self, constraint: int, term: Term) -> None:
         """Keep a constraint; a geometry in it is laid out once."""
-        check = term.check
-        literal = None
-        if isinstance(check, RelateCheck | NearCheck):
-            literal = Shapes.read_one(check.geometry.value)
-        self._terms[constraint] = term, literal
+        self._terms[constraint] = term, literal_of(term.check)
 
     def remove(self, constraint: int) -> None:
         """Forget a constraint."""
@@ -109,30 +104,9 @@ class EvaluatingIndex:
         found = [
             constraint
             for constraint, (term, literal) in self._terms.items()
-            if _truth(term.check, literal, value) is (not term.negated)
+            if truth(term.check, literal, value) is (not term.negated)
         ]
         return np.array(found, np.int64)
 
     def __len__(self) -> int:
         return len(self._terms)
-
-
-def _truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | None:
-    """Whether a check holds for an event; None where that is unknown."""
-    if isinstance(check, ListCheck):
-        source = check.column.source
-        return evaluate.lists(check.function, source, check.items, event)  # type: ignore[arg-type]
-    value = read_column(check.column, event)
-    if value is None:
-        return None
-    if isinstance(check, RelateCheck):
-        return relate.holds(check.function, value, literal)  # type: ignore[arg-type]
-    if isinstance(check, NearCheck):
-        return near(check.function, value, literal, check.distance)  # type: ignore[arg-type]
-    assert isinstance(check, RangeCheck)
-    return _in_range(check, value)  # type: ignore[arg-type]
-
-
-def _in_range(check: RangeCheck, value: Pair) -> bool:
-    above = value > check.low or (check.low_closed and value == check.low)
-    return above and (value < check.high or (check.high_closed and value == check.high))

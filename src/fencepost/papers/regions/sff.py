@@ -35,11 +35,11 @@ from fencepost.papers.regions.constraint_indexes import (
     Family,
     NumberIndex,
     StringIndex,
-    read_column,
 )
 from fencepost.papers.regions.counting import INTERFACE, SUBSCRIPTION, FilterCounts
 from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.regions.region_index import EvaluatingIndex, RegionIndex, is_area
+from fencepost.papers.terms import read_column
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,

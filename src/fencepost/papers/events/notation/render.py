@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fencepost.composite.conditions import Asked, Place, Region, is_name
 from fencepost.errors import LanguageError
 from fencepost.language import ast
 from fencepost.language.ast import Condition, Value
-from fencepost.language.ops4st.places import placed
-from fencepost.language.ops4st.tokens import is_name
-from fencepost.language.ops4st.tree import Asked, Place, Region
 from fencepost.model.raw_shapes import shown
+from fencepost.papers.events.notation.places import placed
 
 
 def render_condition(condition: Condition, geometry: str = "geometry") -> str:

@@ -17,6 +17,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fencepost.errors import ModelError
+from fencepost.saferegion.clearing import InsideOutside, Look
 from fencepost.saferegion.zones import Box
 
 Point = tuple[float, float]
@@ -49,6 +51,48 @@ def _step(value: float, origin: float, size: float) -> tuple[float, float]:
     number = math.floor((value - origin) / size)
     low, high = origin + number * size, origin + (number + 1) * size
     return min(low, value), max(high, value)  # which rounding may have put outside
+
+
+class GreedyRectangles:
+    """Finds the greedy largest rectangle in an object's cell: a method of `fencepost.SafeRegions`.
+
+    Parameters
+    ----------
+    universe : box, optional
+        The map: x0, y0, x1, y1; that of all subscriptions, if left out.
+    cells : pair of int
+        Columns and rows of the grid.
+    """
+
+    def __init__(
+        self, universe: Sequence[float] | None = None, cells: tuple[int, int] = (32, 32)
+    ) -> None:
+        if min(cells) < 1:
+            raise ModelError(f"cells are numbers from 1 on; saw {cells}")
+        self._universe = None if universe is None else _box(universe)
+        self._cells = cells
+
+    def around(self, x: float, y: float, extent: Box, look: Look) -> InsideOutside | None:
+        """The shapes to stay in and out of: see `RegionMethod`."""
+        cell = Grid(self._universe or _with_area(extent), *self._cells).cell(x, y)
+        found = look(cell)
+        if found is None:
+            return None
+        holes, inside = found
+        box = largest_rectangle(x, y, cell, [box for _, box in holes])
+        return None if box is None else ((("box", *box), *inside), ())
+
+
+def _box(given: Sequence[float]) -> Box:
+    x0, y0, x1, y1 = map(float, given)
+    if not (x0 < x1 and y0 < y1):
+        raise ModelError(f"a universe is a box, x0, y0, x1, y1, with an area; saw {given!r:.60}")
+    return x0, y0, x1, y1
+
+
+def _with_area(box: Box) -> Box:
+    x0, y0, x1, y1 = box
+    return box if x0 < x1 and y0 < y1 else (0.0, 0.0, 1.0, 1.0)
 
 
 def largest_rectangle(x: float, y: float, cell: Box, boxes: Iterable[Box]) -> Box | None:

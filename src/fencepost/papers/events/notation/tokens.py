@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 
+from fencepost.composite.conditions import NAME
 from fencepost.errors import LanguageError
 from fencepost.language.parts import fault, quoted
-from fencepost.language.tokens import Tokens
+from fencepost.language.tokens import UNSIGNED, Tokens, meaningless, tokens_by
 
-NAME = r"[^\W\d][\w.\-]*+"
-_SIGNS = r"<>|<=|>=|!=|\+-|[=<>+\-(),;:@±]"
-_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+_SIGNS = r"<>|<=|>=|!=|[=<>+\-(),;:@]"
 _STRING = r'"(?:[^"]++|"")*+"|[“”][^“”]*+[“”]|(?s:["“”].*+)'
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9:.]++(?:[Zz]|[+-][0-9:]++)?)?(?![\w.\-])"
 
-_TOKEN = re.compile(f"({_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
-_TOKEN_OR_TIME = re.compile(f"({_TIME}|{_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
-_PLAIN_NAME = re.compile(NAME)
+_TOKEN = re.compile(f"({UNSIGNED}|{NAME}|{_SIGNS}|{_STRING})")
+_TOKEN_OR_TIME = re.compile(f"({_TIME}|{UNSIGNED}|{NAME}|{_SIGNS}|{_STRING})")
 _PLAIN_TIME = re.compile(_TIME)
 
 _ADVICE = {
@@ -44,16 +42,9 @@ def tokens_of(text: str, with_times: bool = False) -> Tokens:
     LanguageError
         At a character that can begin no token, or a string that is not closed.
     """
-    pieces = (_TOKEN_OR_TIME if with_times else _TOKEN).split(text)
-    pieces.append("")
-    gaps, texts = pieces[::2], pieces[1::2]
-    names = [written.lower() if written.isascii() else written for written in texts]
-    tokens = Tokens(texts, gaps, names)
-    for k, gap in enumerate(gaps):
-        if gap.strip():
-            raise _unexpected(text, tokens.start(k) - len(gap.lstrip()))
-    if len(texts) > 1 and _is_open(texts[-2]):
-        start = tokens.start(len(texts) - 2)
+    tokens = tokens_by(_TOKEN_OR_TIME if with_times else _TOKEN, text, _unexpected)
+    if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
+        start = tokens.start(len(tokens.texts) - 2)
         raise fault(
             text,
             start,
@@ -73,11 +64,6 @@ def is_string(written: str) -> bool:
     return written[:1] in {'"', "“", "”"}
 
 
-def is_name(written: str) -> bool:
-    """Whether a token, or an attribute's name, can stand without quotes."""
-    return _PLAIN_NAME.fullmatch(written) is not None
-
-
 def is_time(written: str) -> bool:
     """Whether a token has the form of a date, with a time of day or without."""
     return _PLAIN_TIME.fullmatch(written) is not None
@@ -90,7 +76,4 @@ def _is_open(written: str) -> bool:
 
 
 def _unexpected(text: str, position: int) -> LanguageError:
-    character = text[position]
-    seen = character if character.isprintable() else f"U+{ord(character):04X}"
-    advice = _ADVICE.get(character, "put text in double quotes")
-    return fault(text, position, f"this character has no meaning here; saw {seen}; {advice}")
+    return meaningless(text, position, _ADVICE.get(text[position], "put text in double quotes"))

@@ -7,6 +7,6 @@
     predicate    := STRING:name = "text" | ARITH:name < 5 | ...
 
 With regions only, it is a condition on one event, and becomes the tree that CQL2 would give. With
-subscriptions in operators it relates several events: a `Composed`, out of which `composite` makes
-a `Composite`. `docs/events.md` has the meaning of the operators.
+subscriptions in operators it relates several events: a `Composed`, out of which `subscription`
+makes a `Composite`. `docs/ops4st.md` has the meaning of the operators.
 """

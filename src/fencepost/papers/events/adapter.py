@@ -20,8 +20,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.language.ast import Geometry, Near, Property, Spatial
-from fencepost.language.ops4st.places import boundary
-from fencepost.match.terms import Verified
+from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.geometry import Shapes
 from fencepost.papers.events.layout import (
     FARTHER,
@@ -41,7 +40,10 @@ from fencepost.papers.events.layout import (
     laid_out,
 )
 from fencepost.papers.events.multilevel import MultiLevelIndex
+from fencepost.papers.events.notation.places import boundary
 from fencepost.papers.events.standard import StandardIndex
+from fencepost.papers.table_engine import table_index
+from fencepost.papers.terms import Verified
 from fencepost.plan import values
 from fencepost.plan.checks import (
     Column,
@@ -56,6 +58,16 @@ from fencepost.plan.checks import (
 from fencepost.plan.evaluate import EventValues
 
 _APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
+
+
+def ops4st() -> MatcherIndex:
+    """The multi-level index of OPS4ST as the index of a `Matcher`."""
+    return table_index("ops4st", lambda _: EventsTable("ops4st"))
+
+
+def ops4st_standard() -> MatcherIndex:
+    """OPS4ST without an index, each subscription tried on each event, for a `Matcher`."""
+    return table_index("ops4st-standard", lambda _: EventsTable("ops4st-standard"))
 
 
 class EventsTable:

@@ -1,4 +1,4 @@
-"""Published systems as engines of a `Matcher`: tables of subscriptions that follow the shelves.
+"""Published systems as the index of a `Matcher`: tables of subscriptions that follow the shelves.
 
 The shelves stay the truth about the subscriptions; the table (that of Siena Fast Forwarding, or one
 of Rt-trees) follows them. What changed waits until the next match, and then goes into the table
@@ -12,7 +12,7 @@ lock is that of the shelves.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Changes, Clock, Events, condition_on, python_rows
+from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.run import Found
 from fencepost.match.shelves import Shelves
+from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
@@ -49,6 +51,15 @@ class Table(Protocol):
 
     def stats(self) -> Mapping[str, int]:
         """Numbers about the table."""
+
+
+def table_index(name: str, make: Callable[[Tokeniser], Table]) -> MatcherIndex:
+    """The index of a `Matcher` that is found by the tables which `make` gives, empty ones."""
+
+    def engine(shelves: Shelves, clock: Clock) -> TableEngine:
+        return TableEngine(shelves, clock, make(shelves.columns.tokeniser))
+
+    return MatcherIndex(name, engine)
 
 
 class TableEngine:

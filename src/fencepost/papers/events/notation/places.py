@@ -8,12 +8,11 @@ a distance, never a polygon: what overlaps it is near enough, and of what is in 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
 
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.composite.conditions import Asked, Place, Region
 from fencepost.language.ast import (
     Compare,
     Condition,
@@ -26,7 +25,7 @@ from fencepost.language.ast import (
     SpatialCondition,
 )
 from fencepost.language.ast import Geometry as Literal
-from fencepost.language.ops4st.tree import Asked, Place, Region
+from fencepost.model.geometry import is_convex
 
 Conditions = list[Condition]
 
@@ -94,17 +93,6 @@ def boundary(region: BaseGeometry) -> BaseGeometry | None:
     if region.geom_type == "Polygon":
         return shapely.LineString(region.exterior.coords)
     return shapely.MultiPoint([region.coords[0], region.coords[-1]])
-
-
-def is_convex(ring: list[list[Any]]) -> bool:
-    """Whether a ring of three or more points that does not cross itself never turns back."""
-    points = [(Fraction(x), Fraction(y)) for x, y in ring]
-    turns = set()
-    for k, (x, y) in enumerate(points):
-        (u, v), (p, q) = points[k - 1], points[k - 2]
-        turn = (u - p) * (y - q) - (v - q) * (x - p)
-        turns.add((turn > 0) - (turn < 0))
-    return not {1, -1} <= turns
 
 
 def placed(condition: Condition, own: Property) -> tuple[Asked, Region] | None:

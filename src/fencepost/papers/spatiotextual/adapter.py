@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from fencepost.index.table import word_key
 from fencepost.language.ast import Array, Near, Property, Spatial, String
-from fencepost.match.terms import Verified
+from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.parts import Kind
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
+from fencepost.papers.table_engine import table_index
+from fencepost.papers.terms import Verified
 from fencepost.plan import values
 from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.plan.evaluate import EventValues, literal_key
@@ -36,6 +38,25 @@ Attributes = tuple[str | None, str | None]  # a list or text, and a geometry
 _EVERYWHERE: Box = (-inf, -inf, inf, inf)
 _NOWHERE = np.zeros((1, 4))  # where an event is for a tree that does not ask
 _APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
+
+
+def rt_tree() -> MatcherIndex:
+    """The Rt-tree as the index of a `Matcher`."""
+    return _index("rt")
+
+
+def rt_plus_tree() -> MatcherIndex:
+    """The Rt+-tree as the index of a `Matcher`."""
+    return _index("rt+")
+
+
+def rt_plus_plus_tree() -> MatcherIndex:
+    """The Rt++-tree as the index of a `Matcher`."""
+    return _index("rt++")
+
+
+def _index(kind: Kind) -> MatcherIndex:
+    return table_index(kind, lambda tokeniser: SpatioTextualTable(kind, tokeniser))
 
 
 class SpatioTextualTable:

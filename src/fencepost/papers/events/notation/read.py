@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import TypeAlias
 
 import numpy as np
 
+from fencepost.composite.conditions import TOLERANCE, Asked, Place, Region, is_name
 from fencepost.errors import LanguageError
 from fencepost.language.ast import And, Boolean, Compare, Condition, Geometry, Property
 from fencepost.language.conditions import compile_condition
@@ -15,16 +17,12 @@ from fencepost.language.cursor import Cursor
 from fencepost.language.geometries import compile_geometry
 from fencepost.language.limits import check_text, too_deep
 from fencepost.language.names import COMPARE
-from fencepost.language.ops4st.places import is_convex, located
-from fencepost.language.ops4st.tokens import is_name, is_string, string_of, tokens_of
-from fencepost.language.ops4st.tree import Asked, Composed, Node, Place, Region
 from fencepost.language.parts import Kind, Part, Refused, quoted
 from fencepost.language.tokens import Tokens
+from fencepost.model.geometry import is_convex
 from fencepost.model.raw_shapes import shown
-
-TOLERANCE = 0.5
-"""How far a distance may be from the one in ``DIST(R;=;l)``, unless something else is said: in the
-notation l is a whole number, so a distance that rounds to it."""
+from fencepost.papers.events.notation.places import located
+from fencepost.papers.events.notation.tokens import is_string, string_of, tokens_of
 
 _OPERATORS = {
     "@": Place.IN,
@@ -36,6 +34,18 @@ _OPERATORS = {
 _TYPES = {"string": Kind.STRING, "arith": Kind.NUMBER}
 _DISTANCES = {"<", "<=", "=", ">=", ">"}
 _SIGNS = {"-": -1, "+": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """An operator that needs more than one event: of a subscription, or on one that is composed."""
+
+    asked: Asked
+    argument: Region | Node
+    subject: Node
+
+
+Node: TypeAlias = Condition | Composed
 
 
 @dataclass(frozen=True, slots=True)

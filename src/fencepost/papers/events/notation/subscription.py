@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from sys import float_info
 
-from fencepost.composite.conditions import MemberCondition
+from fencepost.composite.conditions import TOLERANCE, MemberCondition, Region
 from fencepost.composite.model import Composite, Member
 from fencepost.errors import LanguageError
 from fencepost.language.ast import Condition
-from fencepost.language.ops4st.read import TOLERANCE, Settings, read_subscription
-from fencepost.language.ops4st.render import render_condition, render_operator, render_region
-from fencepost.language.ops4st.tree import Composed, Node, Region
 from fencepost.model.raw_shapes import shown
+from fencepost.papers.events.notation.read import Composed, Node, Settings, read_subscription
+from fencepost.papers.events.notation.render import render_condition, render_operator, render_region
 
 _ARGUMENT, _SUBJECT = "a", "b"
 
@@ -33,7 +32,7 @@ def parse_ops4st(
     Parameters
     ----------
     text : str
-        In the notation of OPS4ST; ``docs/events.md`` has its grammar and meaning.
+        In the notation of OPS4ST; ``docs/ops4st.md`` has its grammar and meaning.
     id, within_s, subscriber
         Of the composite, where it is one: see `Composite`. The notation has no window of time, so
         `within_s` must be given; the id is the text if left out. Composites within it are called

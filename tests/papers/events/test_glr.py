@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 
-from fencepost.saferegion.glr import Grid, largest_rectangle, tension_points, undominated
+from fencepost.errors import ModelError
+from fencepost.papers.events.glr import (
+    GreedyRectangles,
+    Grid,
+    largest_rectangle,
+    tension_points,
+    undominated,
+)
 
 CELL = (0.0, 0.0, 10.0, 10.0)
 
@@ -105,3 +113,9 @@ def _largest(x: float, y: float, boxes: list[tuple[int, int, int, int]]) -> floa
             clear = not any(a < x1 and x0 < c and b < y1 and y0 < d for a, b, c, d in boxes)
             best = max(best, (x1 - x0) * (y1 - y0) * clear)
     return best
+
+
+@pytest.mark.parametrize("given", [{"cells": (0, 1)}, {"universe": (1, 1, 0, 0)}])
+def test_grids_that_are_none(given: Any) -> None:
+    with pytest.raises(ModelError):
+        GreedyRectangles(**given)

@@ -15,11 +15,14 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.language.parse import parse
+from fencepost.match.engines import SegmentEngine
+from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
 from fencepost.match.relate import relations
 from fencepost.model.geometry import Shapes
-from fencepost.papers.regions.algorithm1 import relations_sampled
+from fencepost.model.space import Space
+from fencepost.papers.regions import cr_tree, relations_sampled, sff
 from fencepost.testing import mixed_pairs
 from tests.match.strategies import LATTICE
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
@@ -29,12 +32,12 @@ EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "
 
 
 @pytest.mark.parametrize(
-    ("index", "density"), [("sff", None), ("cr-tree", None), ("cr-tree", 10.0)]
+    "index", ["sff", "cr-tree", sff(), cr_tree(), cr_tree(density=10.0)], ids=str
 )
 def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
-    index: str, density: float | None
+    index: str | MatcherIndex,
 ) -> None:
-    matcher = Matcher(index=index, density=density)
+    matcher = Matcher(index=index)
     for number, (interface, text) in FIGURE_3.items():
         matcher.subscribe(f"f{number // 10}.{number % 10}", text, subscriber=interface)
     assert matcher.match_subscribers(FIGURE_1) == ["I2"]
@@ -114,6 +117,16 @@ def test_an_index_is_chosen_when_a_folder_is_opened(index: str, tmp_path: Path) 
         Matcher.open(tmp_path, index="best")
 
 
+def test_an_index_of_ones_own_is_given_as_papers_are() -> None:
+    mine = MatcherIndex("mine", SegmentEngine, frozenset({Space.WGS84}))
+    matcher = Matcher("wgs84", mine)
+    matcher.subscribe("near", "S_DWITHIN(g, POINT(10 0), 120000)")
+    assert matcher.index == "mine"
+    assert matcher.match({"g": "POINT (11 0)"}) == ["near"]
+    with pytest.raises(ModelError, match="index='mine' is for the space wgs84"):
+        Matcher(index=mine)
+
+
 def test_an_index_stays_what_it_is() -> None:
     matcher = Matcher(index="sff")
     with pytest.raises(AttributeError):
@@ -139,7 +152,7 @@ def test_stats_count_distinct_constraints() -> None:
 def test_a_density_samples_relations_as_algorithm_1_does() -> None:
     given, events = mixed_pairs(np.random.default_rng(3), 300, 12)
     shapes = Shapes.read_all(given)
-    exact, sampled = Matcher(index="cr-tree"), Matcher(index="cr-tree", density=2.0)
+    exact, sampled = Matcher(index="cr-tree"), Matcher(index=cr_tree(density=2.0))
     for matcher in (exact, sampled):
         matcher.subscribe_columns(
             [str(k) for k in range(300)], regions={"g": (given, "S_INTERSECTS")}
@@ -156,16 +169,28 @@ def test_a_density_samples_relations_as_algorithm_1_does() -> None:
     assert differ > 0
 
 
-@pytest.mark.parametrize("index", ["auto", "reference", "sff"])
-def test_a_density_is_for_the_cr_tree(index: str) -> None:
-    with pytest.raises(ModelError, match="for index='cr-tree', but the index is"):
-        Matcher(index=index, density=10.0)
+def test_a_density_is_given_anew_when_a_folder_is_opened(tmp_path: Path) -> None:
+    near = "POLYGON ((4.01 0, 8 0, 8 5, 2 5, 2 4.01, 4.01 4.01, 4.01 0))"
+    matcher = Matcher(index=cr_tree(density=10.0))
+    matcher.subscribe("touched", "S_INTERSECTS(g, POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0)))")
+    assert matcher.index == "cr-tree"
+    assert matcher.match({"g": near}) == ["touched"]
+    matcher.save(tmp_path)
+    assert Matcher.open(tmp_path, index="cr-tree").match({"g": near}) == []
+    again = Matcher.open(tmp_path, index=cr_tree(density=10.0))
+    assert again.match({"g": near}) == ["touched"]
+
+
+@pytest.mark.parametrize("index", ["best", None, cr_tree])
+def test_what_is_no_index(index: Any) -> None:
+    with pytest.raises(ModelError, match="index must be one of auto, reference, sff, cr-tree"):
+        Matcher(index=index)
 
 
 @pytest.mark.parametrize("density", [0, -1.0, float("nan"), float("inf"), "thick", True, [1]])
 def test_a_density_that_is_none(density: Any) -> None:
     with pytest.raises(ModelError, match="above 0"):
-        Matcher(index="cr-tree", density=density)
+        cr_tree(density)
 
 
 # ------------------------------------------------------------------------------------------ tables

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from fencepost.errors import LanguageError
 from fencepost.language.ast import Condition
 from fencepost.language.limits import MAX_DEPTH, MAX_LENGTH
-from fencepost.language.ops4st.event import parse_ops4st_event
-from fencepost.language.ops4st.read import Settings, read_subscription
-from fencepost.language.ops4st.render import render_condition
-from fencepost.language.ops4st.tree import Composed
 from fencepost.language.parse import parse
 from fencepost.match.matcher import Matcher
+from fencepost.papers.events.notation.event import parse_ops4st_event
+from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
+from fencepost.papers.events.notation.render import render_condition
 
 # The names in the three printed subscriptions and the printed event.
 VALUES = {

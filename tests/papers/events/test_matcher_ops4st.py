@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fencepost as fp
 from fencepost.language.parse import parse
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
+from fencepost.papers.events import parse_ops4st
 from tests.match.strategies import examples
 
 VERSIONS = ("ops4st", "ops4st-standard")
@@ -94,7 +94,7 @@ EVENTS = st.fixed_dictionaries(
 
 def read(text: str, **settings: Any) -> Any:
     """An expression in the notation: one event each, so no composite."""
-    return fp.parse_ops4st(text, **settings)
+    return parse_ops4st(text, **settings)
 
 
 def filled(index: str, conditions: list[Any]) -> Matcher:

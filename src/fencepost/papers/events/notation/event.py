@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fencepost.composite.conditions import is_name
 from fencepost.errors import LanguageError
 from fencepost.language.limits import check_text
-from fencepost.language.ops4st.read import Settings, SubscriptionReader
-from fencepost.language.ops4st.tokens import is_name, is_string, is_time, string_of, tokens_of
 from fencepost.language.parts import quoted
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import format_instant, instant_of, parse_instant
+from fencepost.papers.events.notation.read import Settings, SubscriptionReader
+from fencepost.papers.events.notation.tokens import is_string, is_time, string_of, tokens_of
 
 _MILLISECOND = 1_000_000  # in nanoseconds
 

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import ModelError
-from fencepost.kernels import wkb
-from fencepost.model.geometry_shapely import Objects, parse_wkb, parse_wkt, read_shapely
+from fencepost.model.geometry_shapely import Objects, parse_wkt, read_shapely
+from fencepost.model.geometry_wkb import read_wkb_column
 from fencepost.model.raw_shapes import (
     AREAS,
     LINES,
@@ -102,10 +102,7 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
         raise ModelError(f"the Arrow column is damaged: {error}; write it again") from None
     reasons: dict[int, str] = {}
     if name == "wkb":
-        plain = _plain(chunk)
-        if plain is not None:
-            return plain
-        return read_shapely(parse_wkb(_objects(chunk), reasons), reasons)
+        return _read_wkb_chunk(chunk)
     if name == "wkt":
         return read_shapely(parse_wkt(_texts(_objects(chunk)), reasons), reasons)
     if name == "geoarrow.box":
@@ -113,31 +110,17 @@ def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
     return _read_native(chunk, _NATIVE[name])
 
 
-def _plain(chunk: pa.Array) -> RawShapes | None:
-    """Shapes of WKB if all rows are plain: see `fencepost.kernels.wkb`."""
+def _read_wkb_chunk(chunk: pa.Array) -> RawShapes:
+    if not (pa.types.is_binary(chunk.type) or pa.types.is_large_binary(chunk.type)):
+        chunk = chunk.cast(pa.large_binary())  # a view, or of one size
     wide = pa.types.is_large_binary(chunk.type)
-    if chunk.null_count or not (wide or pa.types.is_binary(chunk.type)):
-        return None
     _, offsets, data = chunk.buffers()
     rows = slice(chunk.offset, chunk.offset + len(chunk) + 1)
     ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[rows].astype(np.int64)
-    size = int(ends[-1] - ends[0])
-    if data is None or size < len(chunk) * wkb.SMALLEST_ROW:
-        return None
     # A copy is writable, as Arrow's memory is not: kernels need no second signature.
-    own = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].copy()
-    bits = np.empty((2, size // wkb.POINT_BYTES), np.uint64)
-    chain_start = np.empty(size // wkb.SMALLEST_ROW + 1, np.int64)
-    chain_part, shape_chain = np.empty_like(chain_start), np.empty(len(chunk) + 1, np.int64)
-    dimension = np.empty(len(chunk), np.int8)
-    points, chains = wkb.read_plain(
-        own, ends - ends[0], bits[0], bits[1], chain_start, chain_part, shape_chain, dimension
-    )
-    x, y = bits[:, : max(points, 0)].view(np.float64)
-    if points < 0 or not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return None
-    ends, parts = chain_start[: chains + 1], chain_part[:chains]
-    return settled(x, y, ends, parts, shape_chain, dimension, {})
+    own = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]].copy()
+    missing = chunk.is_null().to_numpy(zero_copy_only=False)
+    return read_wkb_column(own, ends - ends[0], missing)
 
 
 def _objects(chunk: pa.Array) -> Objects:

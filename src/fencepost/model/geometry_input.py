@@ -35,13 +35,12 @@ from fencepost.model.geometry_arrow import is_arrow, read_arrow
 from fencepost.model.geometry_geojson import read_mappings
 from fencepost.model.geometry_shapely import (
     Objects,
-    parse_wkb,
     parse_wkt,
     read_one_shapely,
-    read_one_wkb,
     read_one_wkt,
     read_shapely,
 )
+from fencepost.model.geometry_wkb import read_wkb
 from fencepost.model.raw_shapes import (
     RawShapes,
     concatenated,
@@ -76,7 +75,7 @@ def read_geometry(value: object) -> RawShapes:
     if isinstance(value, str):
         return read_one_wkt(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return read_one_wkb(_as_bytes(value))
+        return read_wkb((_as_bytes(value),))
     return read_mappings((value,))
 
 
@@ -161,16 +160,23 @@ def _read_numpy(values: np.ndarray[Any, np.dtype[Any]]) -> RawShapes:
 def _read_rows(values: Objects) -> RawShapes:
     lane_of = {kind: _lane(kind) for kind in {*map(type, values)}}
     lanes = np.fromiter((lane_of[kind] for kind in map(type, values)), np.int8, len(values))
-    others = np.flatnonzero(lanes == _OTHER)
-    if len(others) == len(values) > 0:
-        return read_mappings(values)
-    if not len(others):
-        return _read_shapely_lanes(values, lanes)
-    rest = np.flatnonzero(lanes != _OTHER)
-    both = concatenated(
-        [_read_shapely_lanes(values[rest], lanes[rest]), read_mappings(values[others])]
-    )
-    return reordered(both, np.argsort(np.concatenate([rest, others])))
+    readers = {_WKB: _read_bytes, _OTHER: read_mappings}
+    pieces, order = [], []
+    for lane in {*lanes.tolist()} & {*readers}:
+        rows = np.flatnonzero(lanes == lane)
+        if len(rows) == len(values):
+            return readers[lane](values)
+        pieces.append(readers[lane](values[rows]))
+        order.append(rows)
+    rest = np.flatnonzero((lanes == _SHAPELY) | (lanes == _WKT))
+    pieces.append(_read_shapely_lanes(values[rest], lanes[rest]))
+    if len(pieces) == 1:
+        return pieces[0]
+    return reordered(concatenated(pieces), np.argsort(np.concatenate([*order, rest])))
+
+
+def _read_bytes(values: Objects) -> RawShapes:
+    return read_wkb([*map(_as_bytes, values)])
 
 
 def _lane(kind: type) -> int:
@@ -185,16 +191,11 @@ def _read_shapely_lanes(values: Objects, lanes: np.ndarray[Any, np.dtype[np.int8
     """Rows that are Shapely geometries, or become ones first."""
     geometries = values.copy()
     reasons: dict[int, str] = {}
-    for lane, parse in ((_WKB, parse_wkb), (_WKT, parse_wkt)):
-        rows = np.flatnonzero(lanes == lane)
-        if not len(rows):
-            continue
-        column = values[rows]
-        if lane == _WKB and {*map(type, column)} != {bytes}:
-            column = np.fromiter(map(_as_bytes, column), object, len(column))
+    rows = np.flatnonzero(lanes == _WKT)
+    if len(rows):
         found: dict[int, str] = {}
-        geometries[rows] = parse(column, found)
-        reasons.update((int(rows[row]), reason) for row, reason in found.items())
+        geometries[rows] = parse_wkt(values[rows], found)
+        reasons = {int(rows[row]): reason for row, reason in found.items()}
     return read_shapely(geometries, reasons)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import shapely
 
 from fencepost.model.geometry_geojson import read_mapping
-from fencepost.model.geometry_shapely import plain_shapely, wkb_geometry, wkt_geometry
-from fencepost.model.raw_shapes import POINTS, Plain
+from fencepost.model.geometry_shapely import plain_shapely, wkt_geometry
+from fencepost.model.geometry_wkb import read_wkb
+from fencepost.model.raw_shapes import POINTS, Plain, RawShapes
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _WKT_POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.ASCII).fullmatch
@@ -61,10 +62,18 @@ def plain(value: object) -> Plain | None:
         if isinstance(value, str):
             value = wkt_geometry(value)
         elif isinstance(value, bytes):
-            value = wkb_geometry(value)
+            return _of_raw(read_wkb((value,)))
         return plain_shapely(value) if isinstance(value, shapely.Geometry) else None
     except Exception:  # what is wrong with it is for the readers of all forms to say
         return None
+
+
+def _of_raw(raw: RawShapes) -> Plain | None:
+    if raw.problems or (raw.dimension[0] == POINTS and len(raw.x) > 1):
+        return None
+    return Plain(
+        np.column_stack((raw.x, raw.y)), raw.chain_start, raw.chain_part, int(raw.dimension[0])
+    )
 
 
 def _of_mapping(value: dict[object, object]) -> Plain | None:

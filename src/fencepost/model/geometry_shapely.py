@@ -1,24 +1,18 @@
-"""Shapely geometries, WKB and WKT into flat arrays, with Shapely's vectorised functions.
+"""Shapely geometries and WKT into flat arrays, with Shapely's vectorised functions.
 
 Shapely gives the coordinates of a whole column in one call, in the order of our arrays; only
 the lengths of the chains must be found beside it. A chain that is a part of its own (a point,
 a line, a polygon without holes) is as long as the part, so rings are taken out of polygons
 with holes only.
 
-GEOS trusts what it reads too much for input from outside, so WKB and WKT are looked at first:
-
-- its readers recurse with each nested collection and have no limit: 90 kB of WKB in which
-  multi-polygons hold multi-polygons end the process (GEOS 3.14);
-- curves and text that is not ASCII raise for the whole column, even with ``on_invalid="ignore"``;
-- WKB may be hexadecimal, and WKT ends at a NUL, whatever follows.
+GEOS trusts what it reads too much for input from outside, so WKT is looked at first: curves and
+text that is not ASCII raise for the whole column, even with ``on_invalid="ignore"``, and WKT ends
+at a NUL, whatever follows.
 """
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 import shapely
@@ -27,6 +21,7 @@ from numpy.typing import NDArray
 from fencepost.model.raw_shapes import (
     AREAS,
     COLLECTION,
+    CURVES,
     LINES,
     MISSING,
     ONE_CHAIN,
@@ -138,15 +133,7 @@ def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
     return [points - sum(lengths), *lengths]
 
 
-# --------------------------------------------------------------------------------- WKB and WKT
-
-
-def read_one_wkb(value: bytes) -> RawShapes:
-    """The shape of one WKB geometry."""
-    try:
-        return read_one_shapely(wkb_geometry(value))
-    except Refused as refused:
-        return unreadable(str(refused))
+# ----------------------------------------------------------------------------------------- WKT
 
 
 def read_one_wkt(value: str) -> RawShapes:
@@ -157,50 +144,19 @@ def read_one_wkt(value: str) -> RawShapes:
         return unreadable(str(refused))
 
 
-def parse_wkb(values: Objects, reasons: dict[int, str]) -> Objects:
-    """Shapely geometries of an array of bytes and None; a bad row becomes None with a reason."""
-    rows = np.flatnonzero(values != None)  # noqa: E711  (element by element)
-    suspects = rows[_suspicious_wkb(values[rows])]
-    return _parsed(values, suspects, shapely.from_wkb, wkb_geometry, reasons)
-
-
 def parse_wkt(values: Objects, reasons: dict[int, str]) -> Objects:
     """Shapely geometries of an array of str and None; a bad row becomes None with a reason."""
-    fine = _plain_wkt
-    suspects = [n for n, text in enumerate(values) if text is not None and not fine(text)]
-    return _parsed(values, np.array(suspects, np.int64), shapely.from_wkt, wkt_geometry, reasons)
-
-
-def _parsed(
-    values: Objects,
-    suspects: Ints,
-    parse: Callable[..., Objects],
-    parse_one: Callable[[Any], shapely.Geometry],
-    reasons: dict[int, str],
-) -> Objects:
-    """All rows at once but the suspects; then, one by one, those and the rows that failed."""
     column = values.copy()
-    column[suspects] = None
+    # All rows at once but the suspects; then, one by one, those and the rows that failed.
+    column[[n for n, text in enumerate(values) if text is not None and not _plain_wkt(text)]] = None
     with np.errstate(all="ignore"):  # NaN and 1e400 are told below, not by a warning
-        geometries = parse(column, on_invalid="ignore")
+        geometries: Objects = shapely.from_wkt(column, on_invalid="ignore")
     for row in np.flatnonzero((values != None) & ~shapely.is_geometry(geometries)).tolist():  # noqa: E711
         try:
-            geometries[row] = parse_one(values[row])
+            geometries[row] = wkt_geometry(values[row])
         except Refused as refused:
             reasons[row] = str(refused)
     return geometries
-
-
-def wkb_geometry(value: bytes) -> shapely.Geometry:
-    """A Shapely geometry of WKB; raises Refused."""
-    _refuse_wkb(value)
-    try:
-        with np.errstate(all="ignore"):
-            return shapely.from_wkb(value)
-    except shapely.GEOSException as error:
-        raise Refused(
-            f"the WKB cannot be read: {error}; saw {shown(value)}; give it whole and unaltered"
-        ) from None
 
 
 def wkt_geometry(value: str) -> shapely.Geometry:
@@ -217,98 +173,11 @@ def wkt_geometry(value: str) -> shapely.Geometry:
 
 # ---------------------------------------------------------- what GEOS must not be given to read
 
-# GEOS needs up to 1 kB of stack for a level of nesting, and a level takes 9 bytes at least, so
-# what is shorter than this is harmless even on the small stack of a thread.
-_HARMLESS_BYTES = 1024
-_CURVES = "curves and surfaces are not supported; give lines and polygons (segmentise curves first)"
 _WKT_EXAMPLE = "write it as in 'POLYGON ((0 0, 1 0, 1 1, 0 0))'"
 _WKT_TYPE = re.compile(
     r"\s*(MULTI)?(POINT|LINESTRING|POLYGON|LINEARRING)(Z|M|ZM)?(?![A-Z])", re.IGNORECASE
 )
 _WKT_CURVE = re.compile(r"\s*(CIRCULAR|COMPOUND|CURVE|MULTICURVE|MULTISURFACE)", re.IGNORECASE)
-
-
-def _suspicious_wkb(values: Objects) -> NDArray[np.bool_]:
-    """Which rows `_refuse_wkb` must look at; the others are known to be harmless."""
-    length = np.fromiter(map(len, values), np.int64, len(values))
-    head = values.astype("S5").view(np.uint8).reshape(-1, 5)  # cut, or filled with zeros
-    number = np.ascontiguousarray(head[:, 1:])
-    code = np.where(head[:, 0] == 1, number.view("<u4")[:, 0], number.view(">u4")[:, 0])
-    kind = (code & 0xFFFF) % 1000
-    plain = (length >= 5) & (head[:, 0] <= 1) & (kind >= 1) & (kind < 7)
-    return ~plain | ((kind >= 4) & (length > _HARMLESS_BYTES))
-
-
-def _refuse_wkb(value: bytes) -> None:
-    if len(value) < 5:
-        raise Refused(_no_wkb("it is too short", value))
-    head = _wkb_head(value[:5])
-    if head is None:
-        raise Refused(_no_wkb(f"the byte order is neither 0 nor 1 but {value[0]}", value))
-    if head.kind == 7:
-        raise Refused(COLLECTION)
-    if 8 <= head.kind <= 17:
-        raise Refused(f"{_CURVES}; saw WKB type {head.kind}")
-    if not 1 <= head.kind <= 6:
-        raise Refused(_no_wkb(f"there is no geometry type {head.kind}", value))
-    if head.kind >= 4 and len(value) > _HARMLESS_BYTES and _is_nested_wkb(value, head):
-        raise Refused(_no_wkb("a multi-geometry holds what is not its single form", value))
-
-
-class _WkbHead(NamedTuple):
-    kind: int
-    size: int
-    number: struct.Struct  # reads a count of members, rings or points
-    point_bytes: int
-
-
-def _wkb_head(head: bytes) -> _WkbHead | None:
-    """What byte order and type code say, by the rules of GEOS."""
-    if head[0] > 1:
-        return None
-    code = int.from_bytes(head[1:5], "little" if head[0] else "big")
-    thousands, kind = divmod(code & 0xFFFF, 1000)
-    has_z = bool(code & 0x80000000) or thousands in (1, 3)
-    has_m = bool(code & 0x40000000) or thousands in (2, 3)
-    size = 9 if code & 0x20000000 else 5
-    return _WkbHead(kind, size, struct.Struct("<I" if head[0] else ">I"), 8 * (2 + has_z + has_m))
-
-
-def _is_nested_wkb(value: bytes, multi: _WkbHead) -> bool:
-    """Walk the members of a multi-geometry; what ends too early is left to GEOS to refuse."""
-    heads: dict[bytes, _WkbHead | None] = {}
-    at = multi.size + 4
-    try:
-        for _ in range(multi.number.unpack_from(value, multi.size)[0]):
-            key = value[at : at + 5]
-            if key not in heads:
-                heads[key] = _wkb_head(key) if len(key) == 5 else None
-            head = heads[key]
-            if head is None or head.kind != multi.kind - 3:
-                return len(key) == 5
-            at = _end_of_member(value, at + head.size, head)
-    except struct.error:
-        pass
-    return False
-
-
-def _end_of_member(value: bytes, at: int, head: _WkbHead) -> int:
-    if head.kind == 1:
-        return at + head.point_bytes
-    rings = 1
-    if head.kind == 3:
-        rings = head.number.unpack_from(value, at)[0]
-        at += 4
-    for _ in range(rings):
-        at += 4 + head.point_bytes * head.number.unpack_from(value, at)[0]
-    return at
-
-
-def _no_wkb(what: str, value: bytes) -> str:
-    hint = "give WKB as bytes"
-    if value[:2] in (b"00", b"01"):
-        hint = "it looks like hexadecimal: give bytes.fromhex(...) of it"
-    return f"the bytes are no WKB: {what}; saw {shown(value)}; {hint}"
 
 
 def _plain_wkt(text: str) -> bool:
@@ -321,7 +190,7 @@ def _refuse_wkt(text: str) -> None:
     if re.match(r"\s*GEOMETRYCOLLECTION", text, re.IGNORECASE):
         raise Refused(COLLECTION)
     if _WKT_CURVE.match(text):
-        raise Refused(f"{_CURVES}; saw {shown(text)}")
+        raise Refused(f"{CURVES}; saw {shown(text)}")
     hint = _WKT_EXAMPLE
     if text[:2] in ("00", "01"):
         hint = "it looks like hexadecimal WKB: give bytes.fromhex(...) of it"

@@ -29,6 +29,7 @@ POINTS, LINES, AREAS, UNREADABLE = 0, 1, 2, -1
 
 MISSING = "there is no geometry: the value is null; leave the row out or give it a geometry"
 EMPTY = "the geometry is empty; leave the row out or give it at least one point"
+CURVES = "curves and surfaces are not supported; give lines and polygons (segmentise curves first)"
 COLLECTION = "a GeometryCollection mixes dimensions; give its parts separately"
 
 

@@ -1,9 +1,11 @@
-"""Columns of WKB that are all plain are read by their bytes, and come out as any others."""
+"""WKB of every form comes out as Shapely reads it, and what Shapely refuses is a bad row."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import fields
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +14,9 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model import geometry_arrow
-from fencepost.model.geometry_arrow import _plain, read_arrow
+from fencepost.model.geometry_arrow import read_arrow
+from fencepost.model.geometry_input import read_geometries, read_geometry
+from fencepost.model.geometry_shapely import read_shapely
 from fencepost.model.raw_shapes import RawShapes
 from tests.match.strategies import examples
 
@@ -51,7 +54,11 @@ PLAIN = [
     many(5, LINE, LINE),
     many(6, polygon(SQUARE, HOLE), polygon([(x + 9, y) for x, y in SQUARE])),
 ]
-OTHERS = {
+USABLE = (
+    *("big-endian", "with z", "polygon with z", "with srid", "long", "a part of another order"),
+    "a ring of three",  # to be refused later, as one that encloses nothing
+)
+OTHERS: dict[str, bytes | None] = {
     "null": None,
     "empty": point(NAN, NAN),
     "half empty": point(NAN, 1.0),
@@ -86,56 +93,82 @@ OTHERS = {
 }
 
 
+def by_shapely(rows: Sequence[bytes | None]) -> RawShapes:
+    """What Shapely makes of rows; those that it refuses are rows without a geometry."""
+    found = np.empty(len(rows), object)
+    for number, row in enumerate(rows):
+        if row is None or row[:1] > b"\1":  # GEOS takes any byte for an order
+            continue
+        with suppress(shapely.GEOSException), np.errstate(all="ignore"):
+            found[number] = shapely.from_wkb(row)
+    return read_shapely(found)
+
+
 def same(one: RawShapes, other: RawShapes) -> None:
-    for field in fields(RawShapes):
-        a, b = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(a, np.ndarray):
-            assert a.dtype == b.dtype
-            assert a.tobytes() == b.tobytes()
-        else:
-            assert a == b
+    """Equal shapes, and the same rows that cannot be used, whatever the reasons."""
+    for name in ("x", "y", "chain_start", "chain_part", "shape_chain", "dimension"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes(), name
+    assert [p.row for p in one.problems] == [p.row for p in other.problems]
 
 
-def slowly(column: pa.Array) -> RawShapes:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(geometry_arrow, "_plain", lambda chunk: None)
-        return read_arrow(column)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_what_is_plain_comes_out_as_through_shapely(kind: pa.DataType) -> None:
+@pytest.mark.parametrize("kind", [*KINDS, pa.binary_view()], ids=str)
+def test_usable_rows_are_those_of_shapely(kind: pa.DataType) -> None:
     rng = np.random.default_rng(1)
     points = [point(x, y) for x, y in rng.normal(0, 1e3, (200, 2)).tolist()]
     mixed = [PLAIN[k] for k in rng.integers(0, len(PLAIN), 300)]
-    for given_rows in (PLAIN, points, mixed, *([one] for one in PLAIN)):
-        whole = pa.array(given_rows, kind)
-        for column in (whole, whole[17:90]):
-            if len(column):
-                assert _plain(column) is not None
-                same(read_arrow(column), slowly(column))
+    for rows in (PLAIN, points, mixed, *([one] for one in PLAIN)):
+        assert not read_arrow(pa.array(rows, kind)).problems
+        for part in (slice(None), slice(17, 90)):
+            same(read_arrow(pa.array(rows, kind)[part]), by_shapely(rows[part]))
 
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_other_rows_are_left_to_shapely(name: str, kind: pa.DataType) -> None:
-    column = pa.array([*PLAIN, OTHERS[name], *PLAIN], kind)
-    assert _plain(column) is None
-    same(read_arrow(column), slowly(column))
-    rest = column[len(PLAIN) + 1 :]
-    same(read_arrow(rest), slowly(rest))
-    assert _plain(rest) is not None
+def test_every_other_row_stands_for_itself(name: str, kind: pa.DataType) -> None:
+    rows = [*PLAIN, OTHERS[name], *PLAIN]
+    found = read_arrow(pa.array(rows, kind))
+    same(found, by_shapely(rows))
+    same(read_geometries(rows), by_shapely(rows))
+    if OTHERS[name] is not None:
+        same(read_geometry(OTHERS[name]), by_shapely([OTHERS[name]]))
+    assert (found.dimension >= 0).sum() == 2 * len(PLAIN) + (name in USABLE)
 
 
 def test_lengths_that_make_up_for_each_other() -> None:
-    column = pa.array([PLAIN[0][:-1], PLAIN[1] + b"\0"], pa.binary())
-    assert _plain(column) is None
+    rows = [PLAIN[0][:-1], PLAIN[1] + b"\0"]
+    assert read_arrow(pa.array(rows, pa.binary())).dimension.tolist() == [-1, 0]
+
+
+FORMS: dict[str, dict[str, object]] = {
+    "little": {"byte_order": 1},
+    "big": {"byte_order": 0},
+    "iso": {"byte_order": 0, "flavor": "iso"},
+    "ewkb": {"byte_order": 1, "include_srid": True},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dimensions", [2, 3, 4])
+def test_all_forms_of_a_geometry_are_read(form: str, dimensions: int) -> None:
+    wkt = {
+        2: ["POINT (1 2)", "LINESTRING (0 0, 1 1)", "POLYGON ((0 0, 4 0, 4 4, 0 0))"],
+        3: ["POINT Z (1 2 3)", "MULTIPOINT Z ((1 2 3), (4 5 6))", "LINESTRING Z (0 0 9, 1 1 9)"],
+        4: ["POINT ZM (1 2 3 4)", "MULTIPOLYGON ZM (((0 0 1 1, 4 0 1 1, 4 4 1 1, 0 0 1 1)))"],
+    }[dimensions]
+    geometries = [shapely.set_srid(shapely.from_wkt(text), 4326) for text in wkt]
+    options: dict[str, Any] = {"output_dimension": dimensions, **FORMS[form]}
+    rows = [shapely.to_wkb(one, **options) for one in geometries]
+    same(read_arrow(pa.array(rows, pa.binary())), read_shapely(np.array(geometries, object)))
 
 
 @examples(300)
 @given(st.data())
 def test_damaged_bytes(data: st.DataObject) -> None:
     """Whatever bytes there are, nothing is read beyond them, and Shapely says the same."""
-    rows = [bytearray(one) for one in data.draw(st.lists(st.sampled_from(PLAIN), min_size=1))]
+    every = [*PLAIN, *(row for row in OTHERS.values() if row)]
+    rows = [bytearray(one) for one in data.draw(st.lists(st.sampled_from(every), min_size=1))]
     for _ in range(data.draw(st.integers(0, 3))):
         row = data.draw(st.sampled_from(rows))
         if row:
@@ -143,5 +176,5 @@ def test_damaged_bytes(data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         row = data.draw(st.sampled_from(rows))
         del row[data.draw(st.integers(0, len(row))) :]
-    column = pa.array([bytes(row) for row in rows], pa.binary())
-    same(read_arrow(column), slowly(column))
+    given_rows = [bytes(row) for row in rows]
+    same(read_arrow(pa.array(given_rows, pa.binary())), by_shapely(given_rows))

@@ -1,0 +1,115 @@
+"""Well-known binary into flat arrays: WKB, ISO WKB and EWKB in either byte order.
+
+A kernel reads the bytes (`fencepost.kernels.wkb` draws them); here is what is said of a row that
+it cannot use. GEOS sees nothing of this: its reader recurses with each nested collection and has no
+limit, so that 90 kB of WKB end the process (GEOS 3.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels import wkb
+from fencepost.model.raw_shapes import (
+    AREAS,
+    COLLECTION,
+    CURVES,
+    EMPTY,
+    LINES,
+    MISSING,
+    Ints,
+    RawShapes,
+    chain_name,
+    empty_part,
+    settled,
+    shown,
+)
+
+_WHOLE = "give it whole and unaltered"
+
+
+def read_wkb(values: Sequence[bytes | None]) -> RawShapes:
+    """Shapes of WKB, one a row; None is a row without a geometry."""
+    parts = [value or b"" for value in values]
+    ends = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([*map(len, parts)], out=ends[1:])
+    # A bytearray, because a view of one is writable: the kernel needs no second signature.
+    data = np.frombuffer(bytearray().join(parts), np.uint8)
+    missing = np.array([value is None for value in values], bool)
+    return read_wkb_column(data, ends, missing)
+
+
+def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.bool_]) -> RawShapes:
+    """Shapes of a column of WKB, of which row k is data[ends[k]:ends[k + 1]]."""
+    rows = len(ends) - 1
+    bits = np.empty((2, len(data) // wkb.POINT_BYTES), np.uint64)
+    chain_start = np.empty(len(data) // wkb.SMALLEST_CHAIN + 1, np.int64)
+    chain_part, shape_chain = np.empty_like(chain_start), np.empty(rows + 1, np.int64)
+    dimension = np.empty(rows, np.int8)
+    reason = np.where(missing, np.uint8(wkb.MISSING), np.uint8(wkb.USABLE))
+    place = np.zeros((rows, 2), np.int64)
+    points, chains = wkb.read_wkb(
+        data, ends, bits[0], bits[1], chain_start, chain_part, shape_chain, dimension, reason, place
+    )
+    reasons = {
+        row: _reason(int(reason[row]), data[ends[row] : ends[row + 1]].tobytes(), *place[row])
+        for row in np.flatnonzero(reason).tolist()
+    }
+    x, y = bits[:, :points].view(np.float64)
+    return settled(
+        x, y, chain_start[: chains + 1], chain_part[:chains], shape_chain, dimension, reasons
+    )
+
+
+def _reason(code: int, row: bytes, part: int, ring: int) -> str:
+    """Why a row cannot be used."""
+    if code == wkb.MISSING:
+        return MISSING
+    if code == wkb.EMPTY:
+        return EMPTY
+    if code == wkb.EMPTY_POINT:
+        return "one of the points is empty; leave it out"
+    if code == wkb.NO_KIND:
+        return _of_no_kind(row)
+    if code in _NO_WKB:
+        return _no_wkb(_NO_WKB[code](row), row)
+    where = chain_name(AREAS if _kind(row) in (3, 6) else LINES, part, ring)
+    if code == wkb.EMPTY_CHAIN:
+        return empty_part(where)
+    what = {
+        wkb.TOO_SHORT: "it ends too early",
+        wkb.SHORT_CHAIN: f"{where} has too few points (a line needs 2, a ring 3)",
+        wkb.OPEN_RING: f"{where} is not closed: its last point is not its first",
+    }[code]
+    return f"the WKB cannot be read: {what}; saw {shown(row)}; {_WHOLE}"
+
+
+_NO_WKB: dict[int, Callable[[bytes], str]] = {
+    wkb.NO_HEAD: lambda _: "it is too short",
+    wkb.NO_ORDER: lambda row: f"the byte order is neither 0 nor 1 but {row[0]}",
+    wkb.NOT_ITS_FORM: lambda _: "a multi-geometry holds what is not its single form",
+}
+
+
+def _kind(row: bytes) -> int:
+    """The geometry type that a row names."""
+    return (int.from_bytes(row[1:5], "little" if row[0] else "big") & 0xFFFF) % 1000
+
+
+def _of_no_kind(row: bytes) -> str:
+    kind = _kind(row)
+    if kind == 7:
+        return COLLECTION
+    if 8 <= kind <= 17:
+        return f"{CURVES}; saw WKB type {kind}"
+    return _no_wkb(f"there is no geometry type {kind}", row)
+
+
+def _no_wkb(what: str, row: bytes) -> str:
+    hint = "give WKB as bytes"
+    if row[:2] in (b"00", b"01"):
+        hint = "it looks like hexadecimal: give bytes.fromhex(...) of it"
+    return f"the bytes are no WKB: {what}; saw {shown(row)}; {hint}"

@@ -1,0 +1,1 @@
+"""This checkout beside an earlier revision, by turns: equal answers, and the time each takes."""

@@ -1,0 +1,204 @@
+"""One side's work, in a process of its own: only public names, so that any revision can do it.
+
+Prints a JSON object: by name of a workload its microseconds an item (the best round) and a hash of
+its answers, in an order that does not depend on the revision.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import shapely
+
+import fencepost as fp
+from fencepost.testing import mixed_pairs
+
+ROUNDS = 7
+_ROUND_S = 0.2
+_ONE_BY_ONE = 1_000
+
+Work = tuple[int, Callable[[], Any], Callable[[Any], Sequence[str]]]
+"""How many items there are, what is timed, and its answers as texts."""
+
+
+def stars(rng: np.random.Generator, count: int, cover: float) -> list[shapely.Polygon]:
+    """Star-shaped polygons in the unit square; a point is in `cover` of them, about."""
+    middles, corners = rng.random((count, 2)), rng.integers(10, 60, count)
+    radius = np.sqrt(cover / count / 2)
+    made = []
+    for middle, n in zip(middles, corners.tolist(), strict=True):
+        angles = (np.arange(n) + rng.random(n) * 0.8) * (2 * np.pi / n)
+        reach = radius * (0.5 + rng.random(n) / 2)
+        around = np.column_stack((np.cos(angles), np.sin(angles)))
+        made.append(shapely.Polygon(middle + reach[:, None] * around))
+    return made
+
+
+def fences(count: int) -> Iterator[tuple[str, Work]]:
+    """Points in polygons."""
+    rng = np.random.default_rng(count)
+    matcher = fp.Matcher()
+    polygons = stars(rng, count, 2.0)
+    matcher.subscribe_columns(_ids(count), regions={"geometry": (polygons, "S_INTERSECTS")})
+    points = rng.random((50_000, 2))
+    yield from _matching(f"{count:,} fences", matcher, points, {})
+
+
+def taxi(count: int) -> Iterator[tuple[str, Work]]:
+    """A distance and two strings."""
+    rng = np.random.default_rng(count)
+    matcher = fp.Matcher()
+    kinds = [f"k{n}" for n in rng.integers(0, 5, count).tolist()]
+    states = [f"s{n}" for n in rng.integers(0, 4, count).tolist()]
+    matcher.subscribe_columns(
+        _ids(count),
+        within={"geometry": (shapely.points(rng.random((count, 2))).tolist(), [0.02] * count)},
+        equals={"kind": kinds, "state": states},
+    )
+    points = rng.random((50_000, 2))
+    values = {
+        "kind": [f"k{n}" for n in rng.integers(0, 5, len(points)).tolist()],
+        "state": [f"s{n}" for n in rng.integers(0, 4, len(points)).tolist()],
+    }
+    yield from _matching(f"{count:,} distances and strings", matcher, points, values)
+
+
+def words(count: int) -> Iterator[tuple[str, Work]]:
+    """Keywords in a rectangle."""
+    rng = np.random.default_rng(count)
+    matcher = fp.Matcher()
+    vocabulary = rng.zipf(1.2, (count, 3)) % 20_000
+    corners = rng.random((count, 2))
+    boxes = np.hstack((corners, corners + rng.random((count, 2)) / 20 + 1e-3))
+    matcher.subscribe_columns(
+        _ids(count),
+        regions={"geometry": (boxes, "S_INTERSECTS")},
+        keywords={"text": [sorted({f"w{n}" for n in row}) for row in vocabulary.tolist()]},
+    )
+    points = rng.random((20_000, 2))
+    drawn = rng.zipf(1.2, (len(points), 12)) % 20_000
+    values = {"text": [" ".join(f"w{n}" for n in row) for row in drawn.tolist()]}
+    yield from _matching(f"{count:,} keywords and boxes", matcher, points, values)
+
+
+def texts(count: int) -> Iterator[tuple[str, Work]]:
+    """Expressions in text, of all sorts."""
+    rng = np.random.default_rng(count)
+    forms = (
+        "S_INTERSECTS(geometry, BBOX({x}, {y}, {u}, {v})) AND speed > {n}",
+        "S_DWITHIN(geometry, POINT({x} {y}), 0.05) AND kind IN ('k1', 'k{k}')",
+        "A_OVERLAPS(tags, ('t{k}', 't7')) OR (kind LIKE 'k{k}%' AND NOT speed BETWEEN 2 AND {n})",
+        "speed IS NULL AND S_DISJOINT(geometry, BBOX({x}, {y}, {u}, {v}))",
+    )
+    rows = []
+    for number in range(count):
+        x, y = rng.random(2).round(4).tolist()
+        values = {"x": x, "y": y, "u": round(x + 0.1, 4), "v": round(y + 0.1, 4)}
+        values |= {"k": number % 9, "n": number % 50}
+        rows.append({"id": str(number), "expression": forms[number % 4].format(**values)})
+    points = rng.random((2_000, 2))
+    columns: dict[str, list[Any]] = {
+        "speed": [None if n == 0 else float(n) for n in rng.integers(0, 60, len(points)).tolist()],
+        "kind": [f"k{n}" for n in rng.integers(0, 9, len(points)).tolist()],
+        "tags": [[f"t{n}" for n in row] for row in rng.integers(0, 12, (len(points), 2)).tolist()],
+    }
+
+    def load() -> fp.Matcher:
+        loaded = fp.Matcher()
+        loaded.subscribe_many(rows)
+        return loaded
+
+    yield f"{count:,} expressions read", (count, load, lambda loaded: loaded.ids())
+    matcher = load()
+    yield from _matching(f"{count:,} expressions", matcher, points, columns)
+
+
+def relate(count: int) -> Iterator[tuple[str, Work]]:
+    """Relations of pairs of geometries."""
+    for size in (10, 50, 500):
+        left, right = mixed_pairs(np.random.default_rng(size), count * 10 // size, size)
+        act = partial(fp.relate_pairs, left, right)
+        yield f"relations of polygons of {size} points", (len(left), act, lambda f: [*map(str, f)])
+
+
+WORKLOADS = {
+    "fences": lambda: fences(10_000),
+    "many-fences": lambda: fences(200_000),
+    "taxi": lambda: taxi(10_000),
+    "words": lambda: words(200_000),
+    "texts": lambda: texts(20_000),
+    "relate": lambda: relate(20_000),
+}
+
+
+def _ids(count: int) -> list[str]:
+    return [*map(str, range(count))]
+
+
+def _matching(
+    name: str, matcher: fp.Matcher, points: np.ndarray[Any, Any], values: dict[str, list[Any]]
+) -> Iterator[tuple[str, Work]]:
+    wkb = pa.array(shapely.to_wkb(shapely.points(points)).tolist(), pa.binary())
+    table = pa.table({"geometry": wkb, **values})
+    yield f"{name}: in bulk", (len(points), lambda: matcher.match_batch(table), _pairs)
+    events: list[dict[str, Any]] = []
+    for number, (x, y) in enumerate(points[:_ONE_BY_ONE].tolist()):
+        own = {key: column[number] for key, column in values.items()}
+        events.append({"geometry": {"type": "Point", "coordinates": [x, y]}, **own})
+    yield (
+        f"{name}: one at a time",
+        (len(events), lambda: [matcher.match(event) for event in events], _lists),
+    )
+    yield (
+        f"{name}: subscribers",
+        (len(events), lambda: [matcher.match_subscribers(event) for event in events], _lists),
+    )
+
+
+def _pairs(found: pa.Table) -> list[str]:
+    events = found["event"].to_pylist()
+    ids = found["subscription"].to_pylist()
+    return sorted(f"{event} {id}" for event, id in zip(events, ids, strict=True))
+
+
+def _lists(found: list[list[str]]) -> list[str]:
+    return [" ".join(own) for own in found]
+
+
+def measured(work: Work) -> dict[str, Any]:
+    """The microseconds an item of the best round, and the hash of the answers."""
+    items, act, answers = work
+    found = act()
+    digest = hashlib.sha256("\n".join(answers(found)).encode()).hexdigest()[:16]
+    best = float("inf")
+    for _ in range(ROUNDS):
+        spent, runs = 0.0, 0
+        while spent < _ROUND_S / ROUNDS or not runs:
+            begin = time.perf_counter()
+            act()
+            took = time.perf_counter() - begin
+            spent += took
+            runs += 1
+            best = min(best, took)
+    return {"us": best / items * 1e6, "answers": digest}
+
+
+def main() -> None:
+    """Do the workloads that the command line names."""
+    found = {}
+    for name in sys.argv[1:]:
+        for label, work in WORKLOADS[name]():
+            found[label] = measured(work)
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -74,7 +74,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     asked, happened = city.questions(rng), city.events(rng)
     matcher = Matcher()
     matcher.subscribe_many([{"id": q.id, "expression": q.expression} for q in asked])
-    found = matcher.match_batch(happened).to_pylist()
+    found = matcher.match_batch(happened, sort=True).to_pylist()
     pairs = [(happened[row["event"]]["id"], row["subscription"]) for row in found]
     path = tmp_path_factory.mktemp("map") / "city.html"
     write_map(path, asked, happened, pairs)

@@ -695,7 +695,7 @@ class TestExplain:
             assert "expected from subscriptions)" in result.stdout
         matcher = Matcher()
         matcher.subscribe("of k", "kind = 'k' AND n > 1")
-        matcher.match_batch([{"kind": "other", "n": 2}] * 1000)
+        matcher.match_batch([{"kind": "other", "n": 2}] * 1000, sort=True)
         matcher.plan_anew()
         matcher.save("seen.index")
         result = run("explain", "--plan", "of k", "--index", "seen.index", "--json")

@@ -124,7 +124,7 @@ def check(matcher: Matcher, asked: Mapping[str, Holds], rng: random.Random) -> N
             [None if name not in e else e[name].wkb for e in events], pa.binary()
         )
     columns["n"] = pa.array([e.get("n") for e in events], pa.int64())
-    found = matcher.match_batch(pa.table(columns))
+    found = matcher.match_batch(pa.table(columns), sort=True)
     pairs = list(zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True))
     assert pairs == [(row, id) for row, ids in enumerate(wanted) for id in ids]
 

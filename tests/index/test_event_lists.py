@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.events.table import EventTable
 from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows, block_of_table
+from fencepost.index.events import lay_out
 from fencepost.kernels.matching import EventArrays
 from fencepost.language.ast import Property
 from fencepost.model.tokens import tokenise
@@ -102,8 +103,10 @@ def lists_in(block: EventArrays) -> list[list[tuple[int, list[bytes]]]]:
 @examples(300)
 def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
     columns = columns_of(table)
-    by_rows = block_of_rows(columns, [EventValues(row) for row in table.to_pylist()])
-    block = block_of_table(columns, table)
+    by_rows = lay_out(
+        columns, EventTable.of_values([EventValues(row) for row in table.to_pylist()])
+    )
+    block = lay_out(columns, EventTable.read(table, columns.space))
     assert lists_in(block) == lists_in(by_rows)
     assert block.text.flags.writeable
     assert block.item_start[-1] == len(block.text)
@@ -114,7 +117,7 @@ def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
 def test_one_text_of_any_length(word: str, size: int) -> None:
     text = " ".join(f"{word}{k % 700}" for k in range(size))
     columns = columns_of(pa.table({"c": [text], "d": [text]}))
-    block = block_of_rows(columns, [EventValues({"c": text, "d": ["x", text]})])
+    block = lay_out(columns, EventTable.of_values([EventValues({"c": text, "d": ["x", text]})]))
     words, listed = lists_in(block)
     assert [key[1:].decode() for key in words[0][1]] == sorted(tokenise(text), key=str.encode)
     assert listed[0][1] == sorted([b"sx", b"s" + text.encode()])

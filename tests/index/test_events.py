@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.events.table import EventTable
 from fencepost.index.columns import Columns
-from fencepost.index.events import _scaled, _split, block_of_rows, block_of_table
+from fencepost.index.events import _scaled, _split, lay_out
 from fencepost.index.table import FilterTable
 from fencepost.language.parse import parse
 from fencepost.plan.evaluate import EventValues
@@ -52,8 +53,8 @@ def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: p
     asked = FilterTable(columns)
     for number, text in enumerate(texts):
         asked.add(number, filters(parse(text)))
-    whole = block_of_table(columns, table)
-    rows = block_of_rows(columns, [EventValues(row) for row in table.to_pylist()])
+    whole = lay_out(columns, EventTable.read(table, columns.space))
+    rows = lay_out(columns, EventTable.of_values([EventValues(row) for row in table.to_pylist()]))
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         a, b = getattr(whole, name), getattr(rows, name)
         if name == "number_rest":
@@ -71,5 +72,5 @@ def _string(block: object, row: int, event: int) -> bytes | None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_no_columns_and_no_rows(rows: int) -> None:
-    block = block_of_rows(Columns(), [EventValues({})] * rows)
+    block = lay_out(Columns(), EventTable.of_values([EventValues({})] * rows))
     assert block.geometry.shape == (0, rows)

@@ -10,8 +10,9 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.events.table import EventTable
 from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows
+from fencepost.index.events import lay_out
 from fencepost.index.one_event import EventLayout
 from fencepost.index.table import FilterTable
 from fencepost.kernels.layout import lay_out_plain
@@ -71,7 +72,7 @@ def columns_of(texts: list[str]) -> Columns:
 
 
 def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
-    row = block_of_rows(columns, [EventValues(event)])
+    row = lay_out(columns, EventTable.of_values([EventValues(event)]))
     one = written(EventLayout(columns), event) or row  # who cannot write it, leaves it to rows
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
@@ -87,7 +88,7 @@ def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
 
 def written(layout: EventLayout, event: dict[str, Any]) -> EventArrays | None:
     """What the kernels for one event make of it."""
-    rest = layout.write(EventValues(event))
+    rest = layout.write(event)
     if rest is None:
         return None
     if len(rest) == 2:
@@ -150,7 +151,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
     for event in events * 2:
         one = written(layout, event)
         assert one is not None
-        row = block_of_rows(columns, [EventValues(event)])
+        row = lay_out(columns, EventTable.of_values([EventValues(event)]))
         for name in ("number", "number_rest", "truth", "missing"):
             np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
         assert strings_of(one) == strings_of(row)
@@ -177,7 +178,7 @@ def test_lists_one_after_another() -> None:
             event = {"l": items, "s": "a string", "g": place}
             one = written(layout, event)
             assert one is not None
-            row = block_of_rows(columns, [EventValues(event)])
+            row = lay_out(columns, EventTable.of_values([EventValues(event)]))
             assert one.list_kind.tolist() == row.list_kind.tolist()
             assert lists_of(one) == lists_of(row)
             assert strings_of(one) == strings_of(row)

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.events.table import EventTable
 from fencepost.index import seen
 from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows
+from fencepost.index.events import lay_out
 from fencepost.index.seen import ROOM, Sample, Seen
 from fencepost.index.segment import Segment, build
 from fencepost.index.table import FilterTable
@@ -50,7 +51,7 @@ def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
     with every_event():
         taken = Seen()
         for event in events:
-            look(taken, block_of_rows(columns, [EventValues(event)]), 1)
+            look(taken, lay_out(columns, EventTable.of_values([EventValues(event)])), 1)
     assert len(taken.sample()) == len(events)
     return taken.sample()
 
@@ -140,7 +141,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
         taken = Seen()
         for k in range(20):
             event = EventValues({"a": "x", "b": "y"})
-            look(taken, block_of_rows(columns, [event]), 1)
+            look(taken, lay_out(columns, EventTable.of_values([event])), 1)
             if k == 9:
                 expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.share
     found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.share
@@ -164,7 +165,7 @@ def test_long_strings_are_known_by_their_ends() -> None:
 
 def numbered(columns: Columns, first: int, count: int) -> EventArrays:
     rows = [EventValues({"n": first + k}) for k in range(count)]
-    return block_of_rows(columns, rows)
+    return lay_out(columns, EventTable.of_values(rows))
 
 
 def kept(taken: Seen) -> list[float]:
@@ -237,7 +238,7 @@ def skewed() -> tuple[list[dict[str, str]], pa.Table]:
 def candidates(matcher: Matcher, events: pa.Table) -> tuple[float, pa.Table]:
     """How many filters an event is compared with, and the matches."""
     before = matcher.stats()
-    found = matcher.match_batch(events)
+    found = matcher.match_batch(events, sort=True)
     after = matcher.stats()
     total = [s["events"] * s["candidates_per_event"] for s in (before, after)]
     return (total[1] - total[0]) / events.num_rows, found
@@ -269,7 +270,7 @@ def test_what_is_filed_and_merged_is_planned_by_events_without_being_asked() -> 
     matcher = Matcher()
     matcher.subscribe("first", "kind = 'k0' AND n > 1000")
     matcher.settle()
-    matcher.match_batch(events)
+    matcher.match_batch(events, sort=True)
     matcher.subscribe_many(subscriptions)  # at once a segment
     ids = [f"c{k}" for k in range(20)]
     matcher.subscribe_columns(ids, equals={"kind": [f"k{k}" for k in range(20)], "n": range(20)})
@@ -283,13 +284,13 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
     subscriptions, events = skewed()
     matcher = Matcher()
     matcher.subscribe_many(subscriptions)
-    answers = matcher.match_batch(events)
+    answers = matcher.match_batch(events, sort=True)
     matcher.plan_anew()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert opened.plan("s004") == matcher.plan("s004")
     assert not len(opened._shelves.seen.sample())
-    assert opened.match_batch(events).equals(answers)
+    assert opened.match_batch(events, sort=True).equals(answers)
     assert not [path for path in (tmp_path / "index").rglob("*") if "sample" in path.name]
 
 

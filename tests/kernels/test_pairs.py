@@ -1,4 +1,4 @@
-"""The ranks of events, sorted and numbered."""
+"""Pairs of events and subscriptions: in the order of the events, numbered, sorted."""
 
 from __future__ import annotations
 
@@ -11,22 +11,39 @@ from fencepost.kernels.sorting import sort_distinct
 
 @pytest.mark.parametrize("most", [0, 1, 15, 16, 17, 32, 33, 400])
 @pytest.mark.parametrize("ids", [400, 100_000])
-def test_ranks_are_sorted_event_by_event(most: int, ids: int) -> None:
+def test_codes_are_sorted_event_by_event(most: int, ids: int) -> None:
     rng = np.random.default_rng([most, ids])
     own = [rng.choice(ids, size, replace=False) for size in rng.integers(0, most + 1, 30)]
     own += [np.arange(min(most, ids))[::-1], np.array([ids - 1])]
-    stops = np.cumsum([len(ranks) for ranks in own])
-    ranks = np.concatenate(own).astype(np.uint32)
-    numbers = np.arange(len(own)) * 10
-    seen, events = np.zeros(ids, np.uint8), np.empty(len(ranks), np.int64)
-    pairs.sort_ranks(ranks, stops, numbers, seen, events)
-    expected = np.concatenate([np.sort(one) for one in own])
-    assert ranks.tolist() == expected.tolist()
-    assert events.tolist() == np.repeat(numbers, [len(one) for one in own]).tolist()
-    distinct = np.empty(ids, np.uint32)
-    used = pairs.number_ranks(ranks, seen, distinct)
-    assert distinct[:used].tolist() == np.unique(expected).tolist()
-    assert distinct[ranks].tolist() == expected.tolist()
+    stops = np.cumsum([len(codes) for codes in own])
+    codes = np.concatenate(own).astype(np.uint32)
+    pairs.sort_codes(codes, stops, ids)
+    assert codes.tolist() == np.concatenate([np.sort(one) for one in own]).tolist()
+
+
+def test_rows_are_numbered_as_they_appear() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 500, 300).astype(np.uint32)
+    distinct, codes = np.empty(300, np.uint32), np.empty(300, np.uint32)
+    count = pairs.number_rows(rows, np.zeros(500, np.uint32), distinct, codes)
+    assert distinct[:count].tolist() == list(dict.fromkeys(rows.tolist()))
+    assert distinct[codes].tolist() == rows.tolist()
+
+
+def test_rows_of_segments_come_together_by_event() -> None:
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(0, 4, (3, 20))  # of segments, of events
+    stops = np.cumsum(sizes.sum(axis=0))
+    out, events = np.empty(stops[-1], np.uint32), np.empty(stops[-1], np.int64)
+    places, wanted = stops - sizes.sum(axis=0), [[] for _ in range(20)]  # type: ignore[var-annotated]
+    for segment, own in enumerate(sizes):
+        rows = rng.integers(0, 100, own.sum()).astype(np.uint32)
+        pairs.write_rows(rows, np.cumsum(own), 100 * segment, places, out)
+        for event, part in enumerate(np.split(rows, np.cumsum(own)[:-1])):
+            wanted[event] += (part + 100 * segment).tolist()
+    pairs.write_events(np.arange(20) * 7, stops, events)
+    assert out.tolist() == [row for own in wanted for row in own]
+    assert events.tolist() == np.repeat(np.arange(20) * 7, sizes.sum(axis=0)).tolist()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 24, 25, 300])

@@ -71,7 +71,7 @@ def test_points_beside_geos(relation: str, whole: bool) -> None:
     (shelf,) = matcher.snapshot()
     assert not len(shelf.segment.arrays.regions.large), "large ones go another way"
     table = pa.table({"g": pa.array(shapely.to_wkb(shapes), pa.binary())})
-    found = matcher.match_batch(table)
+    found = matcher.match_batch(table, sort=True)
     rows = found["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()
     seen = np.zeros_like(right)
     seen[found["event"].to_numpy(), rows] = True
@@ -95,7 +95,7 @@ def test_more_regions_at_a_place_than_there_is_room_for() -> None:
     )
     kinds = ["POINT (1 1)", "POINT (3 3)", "POINT (9 9)", None, "LINESTRING (3 3, 5 5)", "junk"]
     events = [{"g": kinds[k % len(kinds)], "k": "x" if k % 2 else "y"} for k in range(300)]
-    found = matcher.match_batch(events)
+    found = matcher.match_batch(events, sort=True)
     sizes = np.bincount(found["event"].to_numpy(), minlength=len(events))
     for k, event in enumerate(events):
         small = np.arange(count) % 2 == 0

@@ -1,4 +1,4 @@
-"""Pairs come by event, then by id, whatever the ids look like."""
+"""Pairs come by event and, where asked for, then by id, whatever the ids look like."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from fencepost import Matcher
-from fencepost.match.batch import ROWS, _block_size
 
 FORMS = {
     "short": "{}",
@@ -32,7 +31,7 @@ def test_pairs_are_in_order(form: str, shelves: int, each: int) -> None:
         matcher.subscribe_columns(ids, keywords={"text": [[word] for word in own]})
         words.update(zip(ids, own, strict=True))
     texts = [" ".join(f"w{n}" for n in rng.integers(0, 3, 2).tolist()) for _ in range(20)]
-    found = matcher.match_batch(pa.table({"text": texts}))
+    found = matcher.match_batch(pa.table({"text": texts}), sort=True)
     expected = [
         (event, id)
         for event, text in enumerate(texts)
@@ -46,7 +45,7 @@ def test_ids_that_begin_alike_and_end_in_bytes_of_0() -> None:
     matcher = Matcher()
     ids = ["a", "a\0", "a\0\0", "a\0b", "b"]
     matcher.subscribe_columns(ids[::-1], keywords={"text": [["x"]] * 5})
-    found = matcher.match_batch(pa.table({"text": ["x", "y", "x"]}))
+    found = matcher.match_batch(pa.table({"text": ["x", "y", "x"]}), sort=True)
     assert found["subscription"].to_pylist() == ids * 2
     assert found["event"].to_pylist() == [0] * 5 + [2] * 5
 
@@ -54,7 +53,7 @@ def test_ids_that_begin_alike_and_end_in_bytes_of_0() -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("events", [1, 3, 200])
 def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None:
-    """Both are sorted, each in its way; the dictionary holds the ids that occur, each once."""
+    """The dictionary holds the ids that occur, each once."""
     rng = np.random.default_rng(events)
     matcher = Matcher()
     ids = [form.format(n) for n in rng.permutation(500).tolist()]
@@ -65,7 +64,7 @@ def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None
     for id in gone:
         matcher.unsubscribe(id)
     asked = [f"s{n}" for n in rng.integers(0, 10, events).tolist()]
-    found = matcher.match_batch(pa.table({"a": asked}))
+    found = matcher.match_batch(pa.table({"a": asked}), sort=True)
     expected = [
         (event, id)
         for event, own in enumerate(asked)
@@ -74,12 +73,19 @@ def test_fewer_and_more_pairs_than_subscriptions(form: str, events: int) -> None
     ]
     got = list(zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True))
     assert got == expected
+    unsorted = matcher.match_batch(pa.table({"a": asked}))
+    assert unsorted["event"].to_pylist() == found["event"].to_pylist()
+    assert sorted(unsorted.to_pylist(), key=lambda row: [*row.values()]) == found.to_pylist()
     used = found["subscription"].combine_chunks().dictionary.to_pylist()
     assert sorted(used) == sorted({id for _, id in expected})
 
 
-def test_every_thread_has_a_part() -> None:
-    assert _block_size(20_000, 1) == ROWS
-    assert _block_size(20_000, 2) == 10_000
-    assert _block_size(100_000, 2) == ROWS
-    assert _block_size(0, 2) == _block_size(5, 2) == _block_size(1_500, 2) == 1_000
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_any_number_of_threads_gives_the_same_pairs(threads: int) -> None:
+    matcher = Matcher()
+    for number in range(7):
+        matcher.subscribe(f"s{number}", f"n <= {number}")
+    table = pa.table({"n": np.arange(45_000) % 9})
+    wanted = [(e, f"s{k}") for e in range(45_000) for k in range(7) if e % 9 <= k]
+    found = matcher.match_batch(table, threads, sort=True)
+    assert list(zip(*found.to_pydict().values(), strict=True)) == wanted

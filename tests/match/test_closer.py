@@ -46,7 +46,7 @@ def test_a_distance_that_is_the_bound_is_not_closer(index: str, rest: str, tmp_p
     m.save(tmp_path / "saved")
     opened = Matcher.open(tmp_path / "saved")
     assert [opened.match(event) for event in EVENTS] == wanted
-    found = opened.match_batch(EVENTS)
+    found = opened.match_batch(EVENTS, sort=True)
     assert sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True)) == [
         (row, id) for row, ids in enumerate(wanted) for id in ids
     ]

@@ -48,15 +48,15 @@ def test_events_are_refused_or_set_aside(index: str, form: str) -> None:
     matcher.subscribe("calm", "NOT A_OVERLAPS(t, ('storm'))")
     table = pa.table({"t": EVENTS[form], "n": [0, 1, 2, 3]})
     with pytest.raises(ModelError, match=rf"1 events cannot be read: row 1: .*'t' {REASON}"):
-        matcher.match_batch(table)
+        matcher.match_batch(table, sort=True)
     bad: DeadLetters = []
-    found = matcher.match_batch(table, dead_letters=bad).to_pylist()
+    found = matcher.match_batch(table, dead_letters=bad, sort=True).to_pylist()
     assert [row for row, _ in bad] == [1]
     assert REASON in bad[0][1]
     good = pa.concat_tables([table.slice(0, 1), table.slice(2)])
     expected = [
         {**pair, "event": [0, 2, 3][pair["event"]]}
-        for pair in matcher.match_batch(good).to_pylist()
+        for pair in matcher.match_batch(good, sort=True).to_pylist()
     ]
     assert found == expected
     assert {pair["event"] for pair in found} >= {0, 3}
@@ -71,10 +71,10 @@ def test_every_bad_row_is_named_whatever_the_threads() -> None:
         rows[row] = LATIN
     table = pa.table({"t": text(*rows)})
     with pytest.raises(ModelError, match=r"row 7: .*row 12000: .*row 24999: "):
-        matcher.match_batch(table)
+        matcher.match_batch(table, sort=True)
     for threads in (1, 2):
         bad: DeadLetters = []
-        found = matcher.match_batch(table, threads, bad)
+        found = matcher.match_batch(table, threads, bad, sort=True)
         assert [row for row, _ in bad] == [7, 12_000, 24_999]
         expected = [row for row in range(25_000) if rows[row] != LATIN]
         assert found["event"].to_pylist() == expected
@@ -96,9 +96,9 @@ def test_whatever_the_text_is_compared_with(asked: str) -> None:
     matcher.subscribe("s", asked)
     table = pa.table({"t": text(b"storm", LATIN), "other": ["storm", "storm"]})
     with pytest.raises(ModelError, match=f"row 1: .*{REASON}"):
-        matcher.match_batch(table)
+        matcher.match_batch(table, sort=True)
     bad: DeadLetters = []
-    matcher.match_batch(table, dead_letters=bad)
+    matcher.match_batch(table, dead_letters=bad, sort=True)
     assert [row for row, _ in bad] == [1]
 
 
@@ -106,7 +106,9 @@ def test_text_that_nobody_asks_for_does_not_matter() -> None:
     matcher = Matcher()
     matcher.subscribe("n", "n > 1")
     bad: DeadLetters = []
-    found = matcher.match_batch(pa.table({"t": text(b"a", LATIN), "n": [5, 5]}), dead_letters=bad)
+    found = matcher.match_batch(
+        pa.table({"t": text(b"a", LATIN), "n": [5, 5]}), dead_letters=bad, sort=True
+    )
     assert (found.num_rows, bad) == (2, [])
 
 
@@ -116,7 +118,7 @@ def test_a_geometry_that_is_no_text_is_unknown() -> None:
     matcher.subscribe("here", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
     bad: DeadLetters = []
     table = pa.table({"g": text(b"POINT (1 1)", b"POINT (\xff 1)")})
-    found = matcher.match_batch(table, dead_letters=bad)
+    found = matcher.match_batch(table, dead_letters=bad, sort=True)
     assert (found["event"].to_pylist(), bad) == ([0], [])
 
 
@@ -174,7 +176,7 @@ def test_what_nobody_asks_for_may_be_anything(index: str) -> None:
     assert matcher.match_batch(table)["event"].to_pylist() == [1, 2]
     matcher.subscribe("text", "t = ''")
     with pytest.raises(ModelError, match=f"'t' {REASON}"):
-        matcher.match_batch(table)
+        matcher.match_batch(table, sort=True)
 
 
 @pytest.mark.parametrize("index", INDEXES)
@@ -191,7 +193,7 @@ def test_bad_bytes_in_wkt_are_no_geometry(index: str, form: str) -> None:
         "encoded": encoded(*rows),
     }[form]
     table = pa.table({"g": column, "n": [1, 2, 3], "m": [1, 2, 3]})
-    found = matcher.match_batch(table).to_pydict()
+    found = matcher.match_batch(table, sort=True).to_pydict()
     assert list(zip(found["event"], found["subscription"], strict=True)) == [
         (0, "in"),
         (1, "sum"),

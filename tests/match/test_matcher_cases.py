@@ -178,6 +178,6 @@ def test_an_event_in_the_dead_letters_matches_nothing() -> None:
         matcher.subscribe("always", "TRUE")
         matcher.subscribe("missing", "n IS NULL")
         letters: list[tuple[int, str]] = []
-        found = matcher.match_batch([{"n": 1}, 5, {}], dead_letters=letters)
+        found = matcher.match_batch([{"n": 1}, 5, {}], dead_letters=letters, sort=True)
         assert found["event"].to_pylist() == [0, 2, 2], index
         assert [row for row, _ in letters] == [1]

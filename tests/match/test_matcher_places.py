@@ -50,7 +50,7 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             ]
         table = pa.table({"g": [one.wkb for one in scene]})
         for matcher in matchers:
-            found = matcher.match_batch(table)
+            found = matcher.match_batch(table, sort=True)
             pairs = zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True)
             assert sorted(pairs) == sorted(
                 (row, id) for id, rows in wanted.items() for row, holds in enumerate(rows) if holds

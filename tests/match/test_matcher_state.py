@@ -202,7 +202,7 @@ class Sequences(RuleBasedStateMachine):
 
     @rule()
     def match_all(self) -> None:
-        table = self.matcher.match_batch(EVENTS)
+        table = self.matcher.match_batch(EVENTS, sort=True)
         living = sorted(self.living().items())
         wanted = [
             (row, id)

@@ -457,7 +457,7 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
     matcher.settle()
     event = EventValues({"t": "x y"})
     before = matcher.snapshot()
-    found = ranking.in_order(before, matcher._engine.by_shelf(before, (event,)))
+    found = ranking.in_order(before, matcher._engine.hits(before, event.attributes))
     scores = matcher._scores.of(before, event, found)
     for id in ("b", "a", "c"):
         matcher.unsubscribe(id)

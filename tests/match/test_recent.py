@@ -69,7 +69,8 @@ def test_every_state_on_the_way_stays_as_it_was() -> None:
     assert len(matcher.snapshot()) == 1
     for snapshot, known in states:
         found = match_pairs(matcher, snapshot, events)
-        ids = [(int(k), snapshot[0].ids[row]) for k, row in found.tolist()]
+        both = zip(found.events.tolist(), found.rows.tolist(), strict=True)
+        ids = [(k, snapshot[0].ids[row]) for k, row in both]
         expected = [(k, id) for id, own in known.items() for k in range(6) if own[k]]
         assert sorted(ids) == sorted(expected)
 

@@ -103,19 +103,21 @@ def test_local_spark_and_reference_agree(spark: SparkSession, tmp_path: Path) ->
         for id, condition in conditions.items()
         if evaluate(condition, row) is True
     )
-    table = matcher.match_batch(rows)
+    table = matcher.match_batch(rows, sort=True)
     local = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
     frame = spark.createDataFrame([tuple(row.values()) for row in rows], SCHEMA)
     matched = fps.match(frame, tmp_path / "index", columns=["row"]).collect()
     assert sorted(local) == wanted
     assert sorted((row["row"], row["subscription"]) for row in matched) == wanted
-    arrow = matcher.match_batch(frame.toArrow())
+    arrow = matcher.match_batch(frame.toArrow(), sort=True)
     assert (
         sorted(zip(arrow["event"].to_pylist(), arrow["subscription"].to_pylist(), strict=True))
         == wanted
     )
     for index in ("sff", "cr-tree", "rt", "rt+", "rt++"):
-        table = Matcher.open(tmp_path / "index", index=index).match_batch(frame.toArrow())
+        table = Matcher.open(tmp_path / "index", index=index).match_batch(
+            frame.toArrow(), sort=True
+        )
         found = zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True)
         assert sorted(found) == wanted, index
     assert len(wanted) > 1_000

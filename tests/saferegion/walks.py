@@ -252,7 +252,7 @@ def _violations(
     if not unsent:
         return 0
     found: dict[int, list[str]] = {}
-    for pair in m.match_batch([event for _, event in unsent]).to_pylist():
+    for pair in m.match_batch([event for _, event in unsent], sort=True).to_pylist():
         found.setdefault(pair["event"], []).append(pair["subscription"])
     wrong = sum(
         found.get(number, []) != (last[name] if mode == "same" else [])

@@ -63,7 +63,7 @@ def happened(rng: np.random.Generator, start: int, stall: str | None = None) -> 
 
 def wanted(matcher: Matcher, table: pa.Table) -> list[tuple[int, str]]:
     ids = table.column("id").to_pylist()
-    found = matcher.match_batch(table).to_pylist()
+    found = matcher.match_batch(table, sort=True).to_pylist()
     return sorted((ids[row["event"]], row["subscription"]) for row in found)
 
 

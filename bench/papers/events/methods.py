@@ -18,7 +18,8 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.papers.events.scenarios import Scenario
-from fencepost.index.events import block_of_table
+from fencepost.events.table import EventTable
+from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.language.ast import Condition
 from fencepost.match.matcher import Matcher
@@ -160,7 +161,7 @@ def _add_ours(
     built.build_s[KERNEL + suffix] = _subscribed(matcher, asked)
     shelves = matcher.snapshot()
     table = as_table(scenario)
-    block = handle(block_of_table(matcher._columns, table))
+    block = handle(lay_out(matcher._columns, EventTable.read(table, matcher._columns.space)))
     runner, now = Runner(), time.time_ns()
     ids = [
         np.array([int(shelf.ids[row]) for row in range(len(shelf))], np.int64) for shelf in shelves

@@ -14,7 +14,8 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
-from fencepost.index.events import block_of_rows
+from fencepost.events.table import EventTable
+from fencepost.index.events import lay_out
 from fencepost.index.segment import NEVER
 from fencepost.kernels.handles import handle
 from fencepost.match.catalogue import Subscription
@@ -40,7 +41,11 @@ class Ours:
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return handle(block_of_rows(self.matcher._columns, [EventValues({ATTRIBUTE: message})]))
+        return handle(
+            lay_out(
+                self.matcher._columns, EventTable.of_values([EventValues({ATTRIBUTE: message})])
+            )
+        )
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
@@ -48,9 +53,11 @@ class Ours:
 
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""
-        event = EventValues({ATTRIBUTE: message})
-        found = self._runner.rows_of_one(self._shelves, self.matcher._columns, event, self._now)
-        return self.match_block(self.lay_out(message)) if found is None else found[1:]
+        event = {ATTRIBUTE: message}
+        found = self._runner.match_one(self._shelves, self.matcher._columns, event, self._now)
+        if found is None:
+            return self.match_block(self.lay_out(message))
+        return np.array(found[1:], np.uint32)
 
     def match_batch(self, messages: pa.Table) -> pa.Table:
         """All pairs of a message's row and a subscription's id."""

@@ -19,7 +19,8 @@ from bench.papers.spatiotextual import token_sets
 from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
-from fencepost.index.events import block_of_table
+from fencepost.events.table import EventTable
+from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import look_up
 from fencepost.match.matcher import Matcher
@@ -65,7 +66,12 @@ class Ours:
         ]
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
-        block = handle(block_of_table(self.matcher._columns, self.table(messages)))
+        block = handle(
+            lay_out(
+                self.matcher._columns,
+                EventTable.read(self.table(messages), self.matcher._columns.space),
+            )
+        )
         now = time.time_ns()
 
         def run() -> Found:
@@ -76,7 +82,10 @@ class Ours:
 
     def look_up(self, messages: TokenBoxes) -> Callable[[], None]:
         """Finding the numbers of the words alone, which is a part of what the kernel does."""
-        block = block_of_table(self.matcher._columns, self.table(messages))
+        block = lay_out(
+            self.matcher._columns,
+            EventTable.read(self.table(messages), self.matcher._columns.space),
+        )
         starts, stops = block.item_start[:-1], block.item_start[1:]
         numbers = np.empty(len(starts), np.int64)
 

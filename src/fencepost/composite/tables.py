@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.composite.arrivals import Names, check_location, id_of, locations_of, time_of
 from fencepost.errors import ModelError
-from fencepost.match.batch import as_arrow
+from fencepost.events.table import as_arrow
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.files.events import Batch, EventFile
@@ -19,7 +18,7 @@ from fencepost.files.features import json_text
 from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.matches import Matches, Nowhere, Sink
 from fencepost.files.subscriptions import Row, SubscriptionFile
-from fencepost.match.batch import match_pairs, names_of
+from fencepost.match.batch import match_pairs, names_of, ranked_names
 from fencepost.match.batch_scores import scores_of_pairs
 from fencepost.match.matcher import DeadLetters, Matcher
 
@@ -161,7 +160,7 @@ class _Run:
     ) -> None:
         self._matcher, self._name, self._sink, self._letters = matcher, name, sink, letters
         self._limits = limits
-        self._shelves = matcher.snapshot()
+        self._snapshot = matcher.snapshot()
         self._rows = _FIRST_ROWS
         self.count = Count()
 
@@ -176,26 +175,24 @@ class _Run:
     def match(self, part: Batch) -> _Found:
         """The matches of a part, in their order, and its bad rows."""
         bad: DeadLetters = []
-        pairs = match_pairs(self._matcher, self._shelves, part.events, 1, bad)
+        found = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
         if self._limits is None and isinstance(self._sink, Nowhere):
-            return _Found(Matches(pairs[:, 0], _NONE, _NONE), bad, len(pairs))
-        used, code = np.unique(pairs[:, 1], return_inverse=True)
-        ids = names_of(self._shelves, "id", used)
-        order = pc.sort_indices(ids).to_numpy()
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
+            return _Found(Matches(found.events, _NONE, _NONE), bad, len(found))
+        used, codes = found.numbered(self._snapshot)
+        ids = names_of(self._snapshot, "id", used)
+        _, rank = ranked_names(ids)
         scores = None
         if self._limits is None:
-            rows = np.lexsort((rank[code], pairs[:, 0]))
+            rows = np.lexsort((rank[codes], found.events))
         else:
-            given = scores_of_pairs(self._matcher, self._shelves, part.events, pairs)
-            rows = np.lexsort((rank[code], -given, pairs[:, 0]))
-            rows = rows[self._limits.kept(pairs[rows, 0], given[rows])]
+            given = scores_of_pairs(self._matcher, self._snapshot, found)
+            rows = np.lexsort((rank[codes], -given, found.events))
+            rows = rows[self._limits.kept(found.events[rows], given[rows])]
             scores = given[rows]
-        chosen = pa.array(code[rows])
-        subscribers = names_of(self._shelves, "subscriber", used)
-        found = Matches(pairs[rows, 0], ids.take(chosen), subscribers.take(chosen), scores)
-        return _Found(found, bad, len(pairs))
+        chosen = pa.array(codes[rows])
+        subscribers = names_of(self._snapshot, "subscriber", used)
+        matches = Matches(found.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
+        return _Found(matches, bad, len(found))
 
     def finish(self, part: Batch, found: _Found) -> None:
         """Hand on what was found, and learn from how much it was."""

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
-from fencepost.index.table import string_key
+from fencepost.index.events import RowWriter
 from fencepost.kernels.checking import ITEMS
 from fencepost.kernels.matching import EventArrays
 from fencepost.kernels.one_event import BETWEEN
-from fencepost.language.ast import Property
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of
 from fencepost.model.raw_shapes import Plain
-from fencepost.plan import evaluate
-from fencepost.plan.checks import Column, Kind
-from fencepost.plan.evaluate import EventValues, pair_of, truth_of
+from fencepost.plan.evaluate import EventValues
 
-_EXACT = 2**53  # every whole number up to it is a double
-_NO_NUMBER = np.nan, 0.0
 _NOWHERE = 0.0, 0.0
 _BETWEEN = chr(BETWEEN)
 _JOIN = f"{_BETWEEN}s".join
-_FIRST_TEXT = 256
 _FIRST_ITEMS = 64
 
 
@@ -50,40 +45,38 @@ class EventLayout:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns = columns.frozen()
-        numbers, truths, strings = (
-            columns.of(storage) for storage in (Storage.NUMBER, Storage.TRUTH, Storage.STRING)
-        )
-        self._numbers = [(_plain_name(column, Kind.NUMBER), column) for column in numbers]
-        self._truths = truths
-        self._strings = [(_plain_name(column, Kind.STRING), column) for column in strings]
-        self._missing, self._geometries, self._lists = (
+        every = [
+            (storage, number, column)
+            for storage in Storage
+            for number, column in enumerate(columns.of(storage))
+        ]
+        self._geometries, self._lists = (
             [column.source.name for column in columns.of(storage)]  # type: ignore[union-attr]
-            for storage in (Storage.MISSING, Storage.GEOMETRY, Storage.LIST)
+            for storage in (Storage.GEOMETRY, Storage.LIST)
         )
-        values = (
-            np.full((len(numbers), 1), np.nan),
-            np.zeros((len(numbers), 1)),
-            np.full((len(truths), 1), -1, np.int8),
-            np.zeros((len(self._missing), 1), np.uint8),
-            np.full((len(strings), 1), -1),
-            np.full((len(strings), 1), -1),
-            np.full((len(self._geometries), 1), -1),
-        )
-        # An item of a view is written in half the time that one of an array takes.
-        views: list[Any] = [array.reshape(-1).data for array in values]
-        self._number, self._rest, self._truth, self._gone, self._start, self._stop, self._place = (
-            views
-        )
+        self._only_place = len(every) == len(self._geometries) == 1
+
+        def room(storage: Storage, kind: type[np.generic]) -> Any:
+            return np.zeros((len(columns.of(storage)), 1), kind)
+
         self.events = EventArrays(
-            *values,
-            np.zeros((len(self._lists), 1), np.uint8),
-            np.zeros((len(self._lists), 1), np.int64),
-            np.zeros((len(self._lists), 1), np.int64),
-            np.zeros(_FIRST_ITEMS, np.int64),
-            np.zeros(_FIRST_TEXT, np.uint8),
-            Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
+            number=room(Storage.NUMBER, np.float64),
+            number_rest=room(Storage.NUMBER, np.float64),
+            truth=room(Storage.TRUTH, np.int8),
+            missing=room(Storage.MISSING, np.uint8),
+            string_start=room(Storage.STRING, np.int64),
+            string_stop=room(Storage.STRING, np.int64),
+            geometry=room(Storage.GEOMETRY, np.int64),
+            list_kind=room(Storage.LIST, np.uint8),
+            list_start=room(Storage.LIST, np.int64),
+            list_stop=room(Storage.LIST, np.int64),
+            item_start=np.zeros(_FIRST_ITEMS, np.int64),
+            text=np.zeros(0, np.uint8),
+            shapes=Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
-        self._text = self.events.text.data
+        self._writer = RowWriter(self.events, every, 1)
+        self.events = self.events._replace(text=self._writer.text)
+        self._place = self.events.geometry.reshape(-1).data
         self._list_kind, self._list_start, self._list_stop = (
             array.reshape(-1).data
             for array in (self.events.list_kind, self.events.list_start, self.events.list_stop)
@@ -91,74 +84,40 @@ class EventLayout:
         self.joined = np.zeros(2, np.int64)
         self._joined = self.joined.data
         self.limits = columns.space.limits
-        others = (numbers, truths, strings, self._missing, self._lists)
-        self._only_place = len(self._geometries) == 1 and not any(others)
 
-    def write(self, event: EventValues) -> OneEvent | None:
+    def write(self, attributes: Mapping[str, object]) -> OneEvent | None:
         """Write what the arrays hold of an event; what else there is of it.
 
         None where its geometries are not all of an ordinary form.
         """
-        shapes = self._shapes(event)
-        if shapes is None or (self._only_place and len(shapes) == 2):
-            return shapes
-        self._write_numbers(event)
-        size = self._write_strings(event)
+        point = None
+        if len(self._geometries) == 1:  # nearly always one, of a point
+            point = point_of(attributes.get(self._geometries[0]))
+            if point is not None:
+                self._place[0] = 0
+                if self._only_place:
+                    return point
+        event = EventValues(attributes, self._columns.tokeniser, self._columns.space)
+        shapes = self._shapes(event) if point is None else point
+        if shapes is None:
+            return None
+        self._writer.size = 0
+        self._writer.write(0, event)
         if self._lists:
-            self._write_items(event, size)
+            self._write_items(event)
+        if self._writer.text is not self.events.text:  # it grew
+            self.events = self.events._replace(text=self._writer.text)
         return shapes
 
-    def _write_numbers(self, event: EventValues) -> None:
-        attributes = event.attributes
-        for k, (name, column) in enumerate(self._numbers):
-            value = attributes.get(name) if name is not None else None
-            kind = type(value)
-            if kind is float or (kind is int and -_EXACT <= value <= _EXACT):  # type: ignore[operator]
-                self._number[k], self._rest[k] = value, 0.0
-            else:
-                self._number[k], self._rest[k] = pair_of(column, event) or _NO_NUMBER
-        for k, column in enumerate(self._truths):
-            flag = truth_of(column, event)
-            self._truth[k] = -1 if flag is None else int(flag)  # it may be one of NumPy
-        for k, name in enumerate(self._missing):
-            self._gone[k] = event.get(name) is None
-
-    def _write_strings(self, event: EventValues) -> int:
-        """Write where strings begin and end in the text, and the text; how long it is."""
-        attributes = event.attributes
-        size = 0
-        for k, (name, column) in enumerate(self._strings):
-            value = attributes.get(name) if name is not None else None
-            if type(value) is not str:
-                value = evaluate.string(column.source, event)  # type: ignore[arg-type]
-                if value is None:
-                    self._start[k] = -1
-                    continue
-            key = string_key(value)
-            stop = size + len(key)
-            self._fit(stop)
-            self._text[size:stop] = key
-            self._start[k], self._stop[k] = size, stop
-            size = stop
-        return size
-
-    def _fit(self, size: int) -> None:
-        if size > len(self._text):
-            grown = np.zeros(2 * size, np.uint8)
-            grown[: len(self._text)] = self.events.text
-            self.events = self.events._replace(text=grown)
-            self._text = grown.data
-
-    def _write_items(self, event: EventValues, size: int) -> None:
-        """Write the lists, and their items behind the first `size` bytes of the text."""
+    def _write_items(self, event: EventValues) -> None:
+        """Write the lists, and their items behind the text of strings."""
+        size = self._writer.size
         if len(self._lists) == 1:
             given = event.attributes.get(self._lists[0])
-            if type(given) is list and self._write_plain_items(given, size):
+            if type(given) is list and self._write_plain_items(given):
                 return
         lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokeniser)
-        stop = size + len(lists.text)
-        self._fit(stop)
-        self._text[size:stop] = lists.text.data
+        self._writer.append(lists.text.data)
         self.events.list_kind[:, 0] = lists.kind
         self.events.list_start[:, 0] = lists.start
         self.events.list_stop[:, 0] = lists.stop
@@ -167,7 +126,7 @@ class EventLayout:
         self.events.item_start[:count] = lists.item_start + size
         self._joined[1] = self._joined[0]
 
-    def _write_plain_items(self, given: list[Any], size: int) -> bool:
+    def _write_plain_items(self, given: list[Any]) -> bool:
         """Write the only list, in one piece; whether it is one of ASCII strings."""
         try:
             items = dict.fromkeys(given)
@@ -177,11 +136,10 @@ class EventLayout:
         count = len(items)
         if not keys.isascii() or keys.count(_BETWEEN) >= max(count, 1):
             return False
-        stop = size + len(keys)
-        self._fit(stop)
         self._fit_items(count + 1)
-        self._text[size:stop] = keys.encode()
-        self._joined[0], self._joined[1] = size, stop
+        self._joined[0] = self._writer.size
+        self._writer.append(keys.encode())
+        self._joined[1] = self._writer.size
         self._list_kind[0], self._list_start[0], self._list_stop[0] = ITEMS, 0, count
         return True
 
@@ -191,11 +149,6 @@ class EventLayout:
 
     def _shapes(self, event: EventValues) -> OneEvent | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""
-        if len(self._geometries) == 1:  # nearly always one, of a point
-            xy = point_of(event.attributes.get(self._geometries[0]))
-            if xy is not None:
-                self._place[0] = 0
-                return xy
         found: list[Plain] = []
         for k, name in enumerate(self._geometries):
             value = event.get(name)
@@ -208,9 +161,3 @@ class EventLayout:
             self._place[k] = len(found)
             found.append(one)
         return joined(found) if found else _NOWHERE
-
-
-def _plain_name(column: Column, kind: Kind) -> str | None:
-    """The attribute that a column is, if it is no more than one, of its kind."""
-    source = column.source
-    return source.name if column.kind is kind and isinstance(source, Property) else None

@@ -234,7 +234,7 @@ def _order(checks: NDArray[np.void], owner: NDArray[np.int64]) -> NDArray[np.int
 
 def _found_once(table: TableArrays, chosen: Plan) -> bool:
     """Whether no event can find a subscription twice."""
-    paths = np.isin(chosen.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN))
+    paths = np.isin(chosen.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN, Path.REGION))
     alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
     return bool(alone and paths.all() and not len(table.posts.form))
 

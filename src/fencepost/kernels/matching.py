@@ -398,6 +398,23 @@ def _look_up_near(segment, events, string_start, near, item_id):
 
 
 @uncounted
+def has_regions_only(segment):
+    """Whether events find nothing in a segment but by their relations to regions."""
+    return segment.arrays.posts.owner.shape[0] == 0 and not _has_others(segment)
+
+
+@uncounted
+def drop_gone(segment, now, version, results, start, stop):
+    """Drop what is removed by a version or expires by `now`; where what stays ends."""
+    state = segment.arrays.state
+    if state[REMOVED] == 0 and state[FIRST_EXPIRY] > now:
+        return stop
+    return _drop_gone(
+        segment.arrays.gone, segment.arrays.expires, now, version, results, start, stop
+    )
+
+
+@uncounted
 def _has_others(segment):
     """Whether filters stand elsewhere than in the posts, and among the regions."""
     return (

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from fencepost.kernels.compiling import kernel, separate, uncounted
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.matching import EventArrays, find_all
+from fencepost.kernels.matching import EventArrays, drop_gone, find_all, has_regions_only
+from fencepost.kernels.region_points import find_point
+from fencepost.kernels.rooms import EVENTS, MATCHES, ONCE
 
 BETWEEN = 0  # a byte between items that are written in one piece
 
@@ -39,6 +41,9 @@ def match_point(desk, x, y, now, version):
     own = desk.arrays
     if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
         return 0
+    count = _in_regions(own, x + 0.0, y + 0.0, now, np.uint32(version))  # 0.0 for -0.0
+    if count > 0:
+        return count
     _write(own.events.arrays.shapes, x, y)
     return _matched(own, own.events, now, version)
 
@@ -53,6 +58,41 @@ def match_one(desk, xy, chain_start, chain_part, shape_chain, dimension, now, ve
     if not usable:
         return 0
     return _matched(own, _with_shapes(own.events.arrays, shapes), now, version)
+
+
+@separate
+@kernel
+def _in_regions(own, x, y, now, version):
+    """The short way out, where all segments ask for nothing but relations to regions: what is
+    found goes from the trees to the answer. 0 where that is not so, or there is no room.
+    """
+    segments = len(own.segments)
+    total = np.int64(segments)
+    for s in range(segments):
+        total = _in_regions_of(
+            own.segments[s], own.room, own.events, x, y, now, version, own.answer, total
+        )
+        if total == 0:
+            return total
+        own.answer[s] = total - segments
+    counts = own.room.arrays.counts
+    counts[EVENTS] += 1
+    counts[MATCHES] += total - segments
+    return total
+
+
+@uncounted
+def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
+    """Append what a point answers in one segment to `answer`; where it ends."""
+    if not has_regions_only(segment):
+        return np.int64(0)
+    found = find_point(
+        segment, events.arrays.geometry, x, y, room.arrays.pairs.stack, room.arrays.points,
+        answer[total:],
+    )  # fmt: skip
+    if found < 0 or (found > 1 and segment.arrays.state[ONCE] == 0):
+        return np.int64(0)
+    return drop_gone(segment, now, version, answer, total, total + found)
 
 
 @uncounted

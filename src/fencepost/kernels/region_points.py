@@ -63,6 +63,72 @@ def find_points(segment, events, begin, stack, room):
     return begin
 
 
+@separate
+@uncounted
+def find_point(segment, geometry, x, y, stack, room, out):
+    """Write the subscriptions whose regions a point answers to `out`; how many they are.
+
+    The short way for one event: what `find_points` finds for many at once. -1 where the segment
+    asks for more than relations to regions, or there are more than `out` has room for.
+
+    geometry : the event's shape in each geometry column, or -1; each is the point.
+    """
+    regions = segment.arrays.regions
+    columns = segment.arrays.region_column
+    forest = regions.trees
+    entries = regions.entries
+    given = segment.arrays.shapes
+    boxes = forest.boxes
+    flat = boxes.reshape(-1)
+    count = np.int64(0)
+    for t in range(columns.shape[0]):
+        first, last = forest.trees[t]["value"], forest.trees[t + 1]["value"]
+        if (
+            segment.arrays.region_direct[t] == 0
+            or regions.large_start[t] != regions.large_start[t + 1]
+            or regions.apart_before[first] != regions.apart_before[last]
+        ):
+            return np.int64(-1)
+        if geometry[columns[t], 0] < 0 or first == last:
+            continue
+        first_level = np.int64(forest.trees[t]["level"])
+        level = np.int64(forest.trees[t + 1]["level"]) - first_level
+        side, waiting = 0, np.int64(1)
+        room.queue[0, 0] = 0
+        while level > 0 and waiting > 0:
+            level -= 1
+            base = np.int64(forest.levels[first_level + level])
+            below = np.int64(0)
+            if level > 0:
+                below = np.int64(forest.levels[first_level + level - 1])
+            tail = np.int64(0)
+            for k in range(waiting):
+                block = np.int64(room.queue[side, k])
+                met = block_meeting(boxes, base + block, x, y, x, y)
+                if tail + WIDTH > _QUEUE:
+                    return np.int64(-1)
+                while met:
+                    child = WIDTH * block + lowest(met)
+                    met &= met - 1
+                    room.queue[1 - side, tail] = np.uint64(child)
+                    tail += 1
+                    if level > 0:
+                        for line in range(_BLOCK_NUMBERS // _LINE):
+                            prefetch(flat, _BLOCK_NUMBERS * (below + child) + _LINE * line)
+                    else:
+                        prefetch(entries, np.int64(first) + child)
+            side = 1 - side
+            waiting = tail
+        for k in range(waiting):
+            entry = np.int64(first) + np.int64(room.queue[side, k])
+            code = _relation(given, entries, entry, x, y, stack)
+            if count == out.shape[0]:
+                return np.int64(-1)
+            out[count] = forest.values[entry]
+            count += (np.int64(entries[entry]["thin_mask"]) >> code) & 1
+    return count
+
+
 @uncounted
 def _end_of_points(segment, events, begin):
     regions = segment.arrays.regions

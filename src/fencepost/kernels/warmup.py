@@ -106,9 +106,9 @@ def _lay_out() -> None:
 
 def _read_wkb() -> None:
     words, numbers = np.empty(0, np.uint64), np.zeros(1, np.int64)
-    wkb.read_plain(
+    wkb.read_wkb(
         np.empty(0, np.uint8), numbers, words, words, numbers, numbers, numbers.copy(),
-        np.empty(0, np.int8),
+        np.empty(0, np.int8), np.empty(0, np.uint8), np.empty((0, 2), np.int64),
     )  # fmt: skip
 
 
@@ -315,16 +315,11 @@ def _names() -> None:
     slots, rows = np.full(2, names.EMPTY, np.uint32), np.zeros(1, np.uint32)
     names.fill(slots.copy(), text, ends)
     names.row_of(slots, text, ends, text)
-    numbers = np.empty(1, np.uint64)
-    pairs.beginnings(rows, text, ends, numbers, numbers)
-    found, counts = np.zeros((1, 2), np.int64), np.zeros(2, np.int64)
-    pairs.list_pairs(rows, counts, counts, 0, found, 0)
-    seen = np.zeros(1, np.uint8)
-    pairs.write_ranks(rows, counts[:1], rows, counts, rows)
-    pairs.sort_ranks(rows, counts[:1], counts, seen, counts)
-    pairs.number_ranks(rows, seen, rows)
-    pairs.number_rows(rows, slots, rows, np.empty(1, np.int32))
-    pairs.sort_within(np.ones(1, np.int64), numbers, numbers, np.empty(1, np.int64))
+    counts = np.zeros(2, np.int64)
+    pairs.write_events(counts, counts, counts)
+    pairs.write_rows(rows, counts, 0, counts, rows)
+    pairs.number_rows(rows, rows.copy(), rows, rows)
+    pairs.sort_codes(rows, counts, 1)
 
 
 def _match() -> None:

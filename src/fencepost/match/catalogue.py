@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
@@ -29,6 +28,7 @@ from fencepost.plan.normal import filters
 SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
 
 
+Names: TypeAlias = tuple[Callable[[int], str], ...]
 Expression: TypeAlias = str | ast.Condition | None
 
 
@@ -235,9 +235,8 @@ class Snapshot(tuple[Shelf, ...]):
     """
 
     version: int
-    names: tuple[Callable[[int], str], ...]  # from the rows of each shelf to their ids; made late
+    _names: dict[str, Names]
     _handles: Any
-    _ranked: tuple[pa.Array, NDArray[np.uint32]] | None
 
     def __new__(
         cls, shelves: Iterable[Shelf], version: int, before: Snapshot | None = None
@@ -245,22 +244,20 @@ class Snapshot(tuple[Shelf, ...]):
         """Shelves at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, shelves)
         made.version = version
-        made._ranked = None
         if before is not None and before._same_handles(made):
             made._handles = before._handles
-            made.names = before.names
+            made._names = before._names
         else:
             made._handles = None
-            made.names = ()
+            made._names = {}
         return made
 
     def at(self, version: int) -> Snapshot:
         """The same shelves at a later version, of which something was removed."""
         made: Snapshot = tuple.__new__(Snapshot, self)
         made.version = version
-        made.names = self.names
+        made._names = self._names
         made._handles = self._handles
-        made._ranked = self._ranked
         return made
 
     def _same_handles(self, others: Snapshot) -> bool:
@@ -269,10 +266,21 @@ class Snapshot(tuple[Shelf, ...]):
             return False
         return not self or self[-1] is others[-1] or self[-1].handle is others[-1].handle
 
-    def with_names(self) -> tuple[Callable[[int], str], ...]:
-        """The functions from the rows of each shelf to their ids."""
-        self.names = tuple(shelf.ids.get for shelf in self)
-        return self.names
+    @property
+    def ids(self) -> Names:
+        """From the rows of each shelf to their ids."""
+        names = self._names.get("id")
+        if names is None:
+            names = self._names["id"] = tuple(shelf.ids.get for shelf in self)
+        return names
+
+    @property
+    def subscribers(self) -> Names:
+        """From the rows of each shelf to their subscribers."""
+        names = self._names.get("subscriber")
+        if names is None:
+            names = self._names["subscriber"] = tuple(shelf.subscribers.get for shelf in self)
+        return names
 
     @property
     def handles(self) -> Any:
@@ -289,16 +297,6 @@ class Snapshot(tuple[Shelf, ...]):
         """The "id" or the "subscriber" of each row, counted through all shelves."""
         chunks = [chunk for shelf in self for chunk in shelf.column(name).chunks]
         return pa.chunked_array(chunks, pa.string())
-
-    def ranked_ids(self) -> tuple[pa.Array, NDArray[np.uint32]]:
-        """All ids, sorted, and where that of each row is; worked out once."""
-        if self._ranked is None:
-            ids = self.column("id")
-            order = pc.sort_indices(ids).to_numpy()
-            rank = np.empty(len(order), np.uint32)
-            rank[order] = np.arange(len(order))
-            self._ranked = one_array(ids.take(pa.array(order))), rank
-        return self._ranked
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

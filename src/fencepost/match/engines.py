@@ -10,34 +10,27 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from fencepost.errors import ModelError
+from fencepost.events.table import EventTable
 from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows, block_of_table
+from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.match.catalogue import Shelf, Snapshot
-from fencepost.match.decompile import condition_of, geometry_of
+from fencepost.match.decompile import condition_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner
 from fencepost.match.shelves import Shelves
-from fencepost.model.arrow_text import python_values
 from fencepost.model.event import Row
-from fencepost.model.geometry import Shapes
 from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
 
 Clock: TypeAlias = Callable[[], int]
-Events: TypeAlias = pa.Table | Sequence[EventValues]
-Pairs: TypeAlias = NDArray[np.int64]
+Attributes: TypeAlias = Mapping[str, object]
 Changes: TypeAlias = Iterable[tuple[str, tuple[Filter, ...] | None]]
 
 
@@ -50,13 +43,16 @@ class Engine(Protocol):
         The shelves say so already, and whoever calls holds their lock.
         """
 
-    def ids(self, event: EventValues) -> Iterable[str]:
+    def ids(self, event: Attributes) -> Iterable[str]:
         """The ids of the subscriptions that an event answers, each once, in any order."""
 
-    def subscribers(self, event: EventValues) -> Iterable[str]:
+    def subscribers(self, event: Attributes) -> Iterable[str]:
         """The subscribers of those, each once, in any order."""
 
-    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+        """Of each segment the rows that an event answers, each once, in any order."""
+
+    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
@@ -71,7 +67,7 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
@@ -81,19 +77,27 @@ class _OfShelves(ABC):
         """Nothing to tell."""
         return {}
 
-    def ids(self, event: EventValues) -> Iterable[str]:
+    def ids(self, event: Attributes) -> Iterable[str]:
         """The ids of the subscriptions that an event answers."""
-        return [shelf.ids[row] for shelf, row in self._hits(event)]
+        snapshot = self._shelves.snapshot()
+        return _named(snapshot.ids, self.hits(snapshot, event))
 
-    def subscribers(self, event: EventValues) -> Iterable[str]:
+    def subscribers(self, event: Attributes) -> Iterable[str]:
         """The subscribers of those."""
-        return {shelf.subscribers[row] for shelf, row in self._hits(event)}
+        snapshot = self._shelves.snapshot()
+        return {*_named(snapshot.subscribers, self.hits(snapshot, event))}
 
-    def _hits(self, event: EventValues) -> Iterator[tuple[Shelf, int]]:
-        shelves = self._shelves.snapshot()
-        for shelf, (rows, _) in zip(shelves, self.by_shelf(shelves, (event,)), strict=True):
-            for row in rows.tolist():
-                yield shelf, row
+    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+        """Of each segment the rows that an event answers."""
+        table = EventTable((event,), space=self._shelves.columns.space)
+        return [rows.tolist() for rows, _ in self.by_shelf(snapshot, table)]
+
+
+def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]]) -> Iterable[str]:
+    """Names of rows, by the function of each segment."""
+    if len(hits) == 1:
+        return map(names[0], hits[0])
+    return [name(row) for name, rows in zip(names, hits, strict=True) for row in rows]
 
 
 class SegmentEngine(_OfShelves):
@@ -103,34 +107,26 @@ class SegmentEngine(_OfShelves):
         super().__init__(shelves, clock)
         self._runner = Runner()
 
-    def ids(self, event: EventValues) -> Iterable[str]:
-        """The ids of the subscriptions that an event answers."""
-        shelves = self._shelves.snapshot()
-        if not shelves:
+    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+        """Of each segment the rows that an event answers."""
+        if not snapshot:
             return ()
         columns = self._shelves.columns
-        found = self._runner.match_one(shelves, columns, event, self._clock())
+        found = self._runner.match_one(snapshot, columns, event, self._clock())
         if found is None:
-            return super().ids(event)
+            return super().hits(snapshot, event)
         if self._shelves.seen.due(1):
-            self._shelves.seen.take(block_of_rows(columns, (event,)), 1)
-        first = len(shelves)
-        if len(found) == first:
-            return ()
-        names = shelves.names or shelves.with_names()
+            table = EventTable((event,), space=columns.space)
+            self._shelves.seen.take(lay_out(columns, table), 1)
+        first = len(snapshot)
         if first == 1:
-            return map(names[0], found[1:])
-        ids: list[str] = []
-        for name, stop in zip(names, found, strict=False):
-            last = stop + len(shelves)
-            if first < last:
-                ids += map(name, found[first:last])
-                first = last
-        return ids
+            return (found[1:],)
+        ends = [first, *(first + stop for stop in found[:first])]
+        return [found[start:stop] for start, stop in pairwise(ends)]
 
-    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         begin = time.perf_counter_ns()
-        block = self._laid_out(events)
+        block = lay_out(self._shelves.columns, events)
         if self._shelves.seen.due(len(events)):
             self._shelves.seen.take(block, len(events))
         self._runner.spend(time.perf_counter_ns() - begin, 0)
@@ -151,19 +147,13 @@ class SegmentEngine(_OfShelves):
             },
         }
 
-    def _laid_out(self, events: Events) -> EventArrays:
-        columns = self._shelves.columns
-        if isinstance(events, pa.Table):
-            return block_of_table(columns, events)
-        return block_of_rows(columns, events)
-
 
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         columns = self._shelves.columns
-        rows = [Row(event.attributes) for event in python_rows(events, columns)]
+        rows = [Row(event) for event in events.rows(columns.every_attribute(), columns.geometric())]
         stop_words, space = columns.tokeniser.stop_words, columns.space
         now = self._clock()
         for shelf in shelves:
@@ -183,43 +173,3 @@ def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
     if given is None:
         return condition_of(shelf.segment, row, columns)
     return parse(given, columns.space) if isinstance(given, str) else given
-
-
-def python_rows(events: Events, asked: Columns) -> Sequence[EventValues]:
-    """Events one by one, for engines that look at them so; of tables the columns asked for."""
-    if not isinstance(events, pa.Table):
-        return events
-    names = events.column_names
-    if len(set(names)) < len(names):
-        raise ModelError("two columns of the table have one name; rename one of them")
-    wanted = asked.every_attribute()
-    names = [name for name in names if name in wanted]
-    columns = [values_of_column(name, events.column(name)) for name in names]
-    rows = zip(*columns, strict=True) if columns else repeat((), events.num_rows)
-    given = (asked.tokeniser, asked.space)
-    return [EventValues(Row(zip(names, row, strict=True)), *given) for row in rows]
-
-
-def values_of_column(name: str, column: pa.ChunkedArray) -> list[object]:
-    try:
-        values = python_values(column)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ModelError(
-            f"the values of the column {name!r:.60} ({column.type}) cannot be read: {error}; "
-            "convert the column, or leave it out"
-        ) from error
-    if _is_geoarrow(column.type):
-        # In Python they are coordinates, which do not say what they are coordinates of.
-        shapes = Shapes.read(pa.concat_arrays(column.chunks) if column.num_chunks else [])
-        for row in np.flatnonzero(shapes.arrays.shapes["dimension"][:-1] >= 0).tolist():
-            values[row] = geometry_of(shapes.arrays, row)
-    return values
-
-
-def _is_geoarrow(kind: pa.DataType) -> bool:
-    """Whether a column holds geometries, and neither as WKB nor as WKT."""
-    return (
-        isinstance(kind, pa.BaseExtensionType)
-        and kind.extension_name.startswith("geoarrow.")
-        and pa.types.is_nested(kind.storage_type)
-    )

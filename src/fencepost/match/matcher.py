@@ -426,7 +426,7 @@ class Matcher:
             None that fits worse than this, best first.
         """
         if top_k is None and min_score is None:
-            return sorted(self._engine.ids(self._values(event)))
+            return sorted(self._engine.ids(attributes(event)))
         return [id for id, _ in self.rank(event, top_k, min_score)]
 
     def rank(
@@ -457,17 +457,22 @@ class Matcher:
         check_limits(top_k, min_score)
         values = self._values(event)
         shelves = self.snapshot()
-        found = in_order(shelves, self._engine.by_shelf(shelves, (values,)))
+        found = in_order(shelves, self._engine.hits(shelves, values.attributes))
         scores = self._scores.of(shelves, values, found)
         ids = [shelf.ids[row] for shelf, rows in found for row in rows.tolist()]
         return ranked(ids, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""
-        return sorted(self._engine.subscribers(self._values(event)))
+        return sorted(self._engine.subscribers(attributes(event)))
 
     def match_batch(
-        self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
+        self,
+        table: object,
+        threads: int = 1,
+        dead_letters: DeadLetters | None = None,
+        *,
+        sort: bool = False,
     ) -> pa.Table:
         """Every pair of an event and a subscription that it answers.
 
@@ -479,15 +484,16 @@ class Matcher:
         dead_letters : list, optional
             Collects (row, reason) of events that cannot be read; without it the call raises,
             naming every bad row.
+        sort : bool
+            Whether the ids of an event are sorted, too; it takes a fifth to a half of the time.
 
         Returns
         -------
         pyarrow.Table
-            Columns `event`, the row number, and `subscription`, the id, dictionary-encoded; by
-            event, then by id.
+            Columns `event`, the row number, and `subscription`, the id, dictionary-encoded; in the
+            order of the events.
         """
-        shelves = self.snapshot()
-        return match_table(self, shelves, table, threads, dead_letters)
+        return match_table(self, self.snapshot(), table, threads, dead_letters, sort)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""

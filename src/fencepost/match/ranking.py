@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -27,7 +27,6 @@ from fencepost.kernels.matching import look_up
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.engines import Clock, condition_on
 from fencepost.match.reference import ranking as reference
-from fencepost.match.run import Found
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
@@ -58,8 +57,7 @@ def check_limits(top_k: object, min_score: object) -> None:
 
 
 def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
-    """Rows counted through all shelves as rows of each."""
-    rows = np.sort(rows)
+    """Rows counted through all shelves, ascending, as rows of each."""
     ends = np.cumsum([0, *(len(shelf) for shelf in shelves)])
     cuts = np.searchsorted(rows, ends)
     return [
@@ -69,12 +67,12 @@ def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
     ]
 
 
-def in_order(shelves: Snapshot, found: Iterable[Found]) -> Matches:
+def in_order(shelves: Snapshot, hits: Sequence[Sequence[int]]) -> Matches:
     """What is found on each shelf for one event, by row."""
     return [
-        (shelf, np.sort(rows).astype(np.int64))
-        for shelf, (rows, _) in zip(shelves, found, strict=True)
-        if len(rows)
+        (shelf, np.array(sorted(rows), np.int64))
+        for shelf, rows in zip(shelves, hits, strict=False)
+        if rows
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -22,7 +22,6 @@ from fencepost.kernels.rooms import no_room
 from fencepost.match.catalogue import Snapshot
 from fencepost.model.geometry import Shapes
 from fencepost.plan.distances import near_in
-from fencepost.plan.evaluate import EventValues
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
@@ -168,48 +167,29 @@ class Runner:
         return found
 
     def match_one(
-        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
+        self, snapshot: Snapshot, columns: Columns, event: Mapping[str, object], now: int
     ) -> list[int] | None:
-        """Where the rows of each shelf end that an event matches, and these, ascending.
+        """Where the rows of each segment end that an event matches, and these.
 
-        None where the event must go the way of many. There must be a shelf.
+        None where the event must be matched as a table of one. There must be a segment.
         """
-        desk, count = self._at_desk(shelves, columns, event, now)
-        found = desk.numbers[:count].tolist() if count else None
-        self._desks.append(desk)
-        return found
-
-    def rows_of_one(
-        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
-    ) -> NDArray[np.uint32] | None:
-        """The same as an array."""
-        desk, count = self._at_desk(shelves, columns, event, now)
-        found = desk.answer[:count].copy() if count else None
-        self._desks.append(desk)
-        return found
-
-    def _at_desk(
-        self, shelves: Snapshot, columns: Columns, event: EventValues, now: int
-    ) -> tuple[_Desk, int]:
-        """A desk that nobody else has until it is put back, and how many numbers are on it."""
         size = columns.size  # before the columns are looked at: they may grow meanwhile
-        desk = _taken(self._desks)
+        desk = _taken(self._desks)  # nobody else has it until it is put back
         if desk is None or desk.size != size:
             desk = _Desk(size, EventLayout(columns), self._new_room())
         desk.turn += 1
         if desk.turn % _TIMED:
             given = desk.layout.write(event)
-            if given is None:
-                return desk, 0
-            return desk, desk.match(shelves, given, now)
-        begin = perf_counter_ns()
-        given = desk.layout.write(event)
-        laid_out = perf_counter_ns()
-        count = 0
-        if given is not None:
-            count = desk.match(shelves, given, now)
-        self.spend(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
-        return desk, count
+            count = 0 if given is None else desk.match(snapshot, given, now)
+        else:
+            begin = perf_counter_ns()
+            given = desk.layout.write(event)
+            laid_out = perf_counter_ns()
+            count = 0 if given is None else desk.match(snapshot, given, now)
+            self.spend(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
+        found = desk.numbers[:count].tolist() if count else None
+        self._desks.append(desk)
+        return found
 
     def spend(self, layout: int, match: int) -> None:
         """Count nanoseconds; of threads that do so at one moment one may be lost: it is a mean."""

@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.events.table import EventTable
 from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Snapshot
-from fencepost.match.engines import Changes, Clock, Events, condition_on, python_rows
+from fencepost.match.engines import Attributes, Changes, Clock, condition_on
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.run import Found
 from fencepost.match.shelves import Shelves
@@ -88,19 +89,28 @@ class TableEngine:
         """Hear of ids that came, went or were replaced, with their filters where at hand."""
         self._changes.update(changes)
 
-    def ids(self, event: EventValues) -> Iterable[str]:
+    def ids(self, event: Attributes) -> Iterable[str]:
         """The ids of the subscriptions that an event answers."""
         with self._shelves.lock:
             self._catch_up()
-            return self._table.match(event)
+            return self._table.match(self._values(event))
 
-    def subscribers(self, event: EventValues) -> Iterable[str]:
+    def subscribers(self, event: Attributes) -> Iterable[str]:
         """The subscribers of those; the first filter of one that holds settles it."""
         with self._shelves.lock:
             self._catch_up()
-            return self._table.match_interfaces(event)
+            return self._table.match_interfaces(self._values(event))
 
-    def by_shelf(self, shelves: Snapshot, events: Events) -> Iterator[Found]:
+    def _values(self, event: Attributes) -> EventValues:
+        columns = self._shelves.columns
+        return EventValues(event, columns.tokeniser, columns.space)
+
+    def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
+        """Of each segment the rows that an event answers."""
+        table = EventTable((event,), space=self._shelves.columns.space)
+        return [rows.tolist() for rows, _ in self.by_shelf(snapshot, table)]
+
+    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
         pairs = self._pairs(shelves, events)
         base = 0
@@ -111,9 +121,10 @@ class TableEngine:
             yield rows[own].astype(np.uint32), stops
             base += len(shelf)
 
-    def _pairs(self, shelves: Snapshot, events: Events) -> NDArray[np.int64]:
+    def _pairs(self, shelves: Snapshot, events: EventTable) -> NDArray[np.int64]:
         """Pairs of an event and a subscription's row, counted through all shelves."""
-        rows = python_rows(events, self._shelves.columns)
+        columns = self._shelves.columns
+        rows = events.events(columns.every_attribute(), columns.geometric(), columns.tokeniser)
         with self._shelves.lock:
             self._catch_up()
             row_of = self._rows_on(shelves)

@@ -39,35 +39,50 @@ OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
 
 
 class EventValues:
-    """An event's attributes, with what is costly to read from them kept."""
+    """An event's attributes, with what is costly to read from them kept.
 
-    __slots__ = ("_shapes", "attributes", "space", "tokeniser")
+    Parameters
+    ----------
+    shapes : callable, optional
+        From the name of an attribute to its geometry, where it was read already.
+    """
+
+    __slots__ = ("_read", "_shapes", "attributes", "space", "tokeniser")
 
     def __init__(
         self,
         attributes: Mapping[str, object],
         tokeniser: Tokeniser = EVERY_WORD,
         space: Space = Space.PLANAR,
+        shapes: Callable[[str], Shapes | None] | None = None,
     ) -> None:
         self.attributes = attributes
         self.tokeniser = tokeniser
         self.space = space
+        self._read = shapes
         self._shapes: dict[str, Shapes | None] | None = None
 
     def get(self, name: str) -> object:
         """An attribute, or None where it is missing."""
-        value = self.attributes.get(name)
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        return None if values.is_missing(value) else value
+        return given(self.attributes.get(name))
 
     def shapes(self, name: str) -> Shapes | None:
         """An attribute as a geometry, or None."""
         if self._shapes is None:
             self._shapes = {}
         if name not in self._shapes:
-            self._shapes[name] = read_shape(self.get(name), self.space)
+            if self._read is not None:
+                self._shapes[name] = self._read(name)
+            else:
+                self._shapes[name] = read_shape(self.get(name), self.space)
         return self._shapes[name]
+
+
+def given(value: object) -> object:
+    """A value of an event, or None where it counts as missing."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    return None if values.is_missing(value) else value
 
 
 def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:

@@ -167,4 +167,4 @@ class Nearby:
         x0, y0, x1, y1 = widened(window)
         clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
         event = {**attributes, self._position: shapely.box(*clipped)}
-        return self._index._engine.ids(self._index._values(Row(event)))
+        return self._index._engine.ids(Row(event))

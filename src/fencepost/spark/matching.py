@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from fencepost.errors import IndexingError, ModelError
 from fencepost.match import storage
-from fencepost.match.batch import match_pairs, names_of
+from fencepost.match.batch import Pairs, match_pairs, names_of
 from fencepost.match.matcher import Matcher
 from fencepost.match.segment_files import Entry
 from fencepost.spark.folders import folder_of
@@ -250,7 +250,7 @@ class _Task:
         table = pa.Table.from_batches([batch])
         return table.rename_columns([*self.names, *table.column_names[len(self.names) :]])
 
-    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Any, list[tuple[int, str]]]:
+    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, list[tuple[int, str]]]:
         """Pairs of events and rows of subscriptions, and events that cannot be read."""
         bad: list[tuple[int, str]] = []
         given = bad if self.dead_letters else None
@@ -276,10 +276,10 @@ class _Task:
         shelves = matcher.snapshot()
         none = pa.nulls(len(bad), pa.string())
         told = [
-            pa.concat_arrays([names_of(shelves, own, found[:, 1]), none])
+            pa.concat_arrays([names_of(shelves, own, found.rows), none])
             for own in ("id", _OWNER)[: len(self.names_told)]
         ]
-        rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
+        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
         reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
         return self.result(table, rows, told, reasons)
 
@@ -328,8 +328,8 @@ class _Routes:
                 router = worker.router(self.task.path, version)
             parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
             found, bad = self.task.pairs(router, self.task.table(batch))
-            rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
-            part = np.concatenate((parts[found[:, 1]], np.full(len(bad), -1, np.int32)))
+            rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
+            part = np.concatenate((parts[found.rows], np.full(len(bad), -1, np.int32)))
             reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
             taken = batch.take(pa.array(rows))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))

@@ -108,10 +108,10 @@ def _is_quiet(tracker: Tracker, moving: Moving, time: int) -> bool:
 
 
 def _matched(
-    match_batch: Callable[[Any], pa.Table], events: Any, count: int
+    match_batch: Callable[..., pa.Table], events: Any, count: int
 ) -> tuple[_Runs, pa.Array]:
     """What events match, as runs of numbers, and the ids that these stand for."""
-    found = match_batch(events)
+    found = match_batch(events, sort=True)
     column = found.column("subscription").combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -44,10 +44,10 @@ class Ways:
         self._follow()
         return self._lines.match(event)
 
-    def match_batch(self, table: object) -> pa.Table:
+    def match_batch(self, table: object, *, sort: bool = False) -> pa.Table:
         """The same for many ways, as `Matcher.match_batch`."""
         self._follow()
-        return self._lines.match_batch(table)
+        return self._lines.match_batch(table, sort=sort)
 
     def _follow(self) -> None:
         """Take up what changed since."""

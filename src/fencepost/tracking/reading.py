@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import GeometryError, ModelError
+from fencepost.events.table import EventTable
 from fencepost.kernels.shapes import POINTS, ShapeArrays
-from fencepost.match.engines import values_of_column
 from fencepost.model.arrow_text import python_values, readable
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
@@ -111,8 +111,7 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
 
 def rows_of(table: pa.Table) -> list[Row]:
     """The rows of a table as events."""
-    columns = [values_of_column(name, table.column(name)) for name in table.column_names]
-    return [Row(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [Row(row) for row in EventTable(table).rows()]
 
 
 def key_of(value: object, names: Names) -> Key:

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.events.table import as_arrow
 from fencepost.language.ast import Condition
-from fencepost.match.batch import as_arrow
 from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row

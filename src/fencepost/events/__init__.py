@@ -1,0 +1,1 @@
+"""Events as tables: each attribute of each event is read once, whoever asks for it."""

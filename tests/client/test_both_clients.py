@@ -118,7 +118,7 @@ def test_many_events_go_in_parts_and_bad_ones_are_told(client: Any) -> None:
 
 
 def test_parts_that_are_too_large_are_halved(make_client: Any, tmp_path: Path) -> None:
-    from fencepost.server.settings import Limits
+    from fencepost.server import Limits
 
     with (
         running(tmp_path / "data", limits=Limits(body_bytes=2_000)) as server,
@@ -161,9 +161,8 @@ def test_many_subscriptions(client: Any) -> None:
 
 
 def test_composites_and_tracks_are_sent_as_given() -> None:
+    from fencepost.client import Operations, Patience
     from fencepost.client.effects import Request
-    from fencepost.client.operations import Operations
-    from fencepost.client.retrying import Patience
 
     operations = Operations("http://x", Patience(0, lambda: 0.0))
     composite = fp.Composite("ignored", {"a": "n = 1", "b": "n = 2"}, within_s=60)
@@ -279,7 +278,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_events_are_taken_once(
 def test_a_busy_server_is_waited_for(
     make_client: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from fencepost.server.settings import Limits
+    from fencepost.server import Limits
 
     limits = Limits(requests_per_s=50.0, burst=1)
     with (
@@ -316,7 +315,7 @@ def test_closing_a_client_ends_its_loops(make_client: Any, server: Running) -> N
 
 def _close(client: Any) -> None:
     if isinstance(client, Driven):  # its loop runs in the other thread
-        asyncio.run_coroutine_threadsafe(client._client.close(), client._loop).result(30)
+        asyncio.run_coroutine_threadsafe(client.client.close(), client.loop).result(30)
     else:
         client.close()
 

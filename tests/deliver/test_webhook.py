@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.posting import Outcome, Waiting, Went
-from fencepost.deliver.webhook import Webhooks, retry_after_s
+from fencepost.deliver import Gate, Outcome, Waiting, Webhooks, Went
+from fencepost.deliver.webhook import retry_after_s
 from fencepost.store.endpoints import Endpoint
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
 

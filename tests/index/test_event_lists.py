@@ -11,13 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.index.columns import Columns
-from fencepost.index.events import block_of_rows, block_of_table
-from fencepost.kernels.matching import EventArrays
+from fencepost.index import Columns, block_of_rows, block_of_table
+from fencepost.kernels import EventArrays
 from fencepost.language.ast import Property
-from fencepost.model.tokens import tokenise
-from fencepost.plan.checks import Column, Kind
-from fencepost.plan.evaluate import EventValues
+from fencepost.model import tokenise
+from fencepost.plan import Column, EventValues, Kind
 from tests.match.strategies import examples
 
 WORDS = st.sampled_from(

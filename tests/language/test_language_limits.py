@@ -17,10 +17,16 @@ from typing import Any
 import pytest
 
 from fencepost.errors import LanguageError
+from fencepost.language import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_LENGTH,
+    MAX_PARTS,
+    parse,
+    render_json,
+    render_text,
+)
 from fencepost.language.ast import And, In, Or
-from fencepost.language.limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_PARTS
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
 
 SMALL_STACK = 128 * 1024
 

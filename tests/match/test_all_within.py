@@ -13,13 +13,11 @@ import pytest
 import shapely
 
 import fencepost as fp
+from fencepost.language import parse, render_json, render_text
 from fencepost.language.ast import Condition, Near
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.space import are_near
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.match import Matcher
+from fencepost.match.reference import are_near
+from fencepost.model import Shapes, Space
 from fencepost.papers.events import parse_ops4st, render_ops4st
 from fencepost.plan.distances import distance_in, near_in
 from tests.kernels.ellipsoid import edges_of, metres

@@ -21,7 +21,7 @@ import pytest
 import shapely
 
 from fencepost.errors import FencepostError, GeometryError, IndexingError, ModelError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 BOWTIE = "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"
 EVERYTHING = (

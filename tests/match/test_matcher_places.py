@@ -13,8 +13,8 @@ import shapely
 from hypothesis import settings
 
 from fencepost.language import ast
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.space import are_near, are_related
+from fencepost.match import Matcher
+from fencepost.match.reference import are_near, are_related
 from tests.geometry_families import FAMILIES, is_valid
 
 HARD = [name for name in FAMILIES if name not in ("strips", "long_strips")]

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost import Matcher
 from fencepost.kernels.posts_arrays import PostArrays
-from fencepost.match.catalogue import Snapshot
+from fencepost.match import Snapshot
 
 KINDS = ("taxi", "bus", "it's", "", "tram")
 WORDS = ("hail", "storm", "wind", "Rain", "snow!", "")

@@ -33,10 +33,9 @@ from fencepost.kernels.shapes import (
     TOUCH,
     ShapeArrays,
 )
-from fencepost.match.reference.relation import defect, matrix
-from fencepost.match.relate import matrices, relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation, matrix_text
+from fencepost.match import matrices, relations
+from fencepost.match.reference import defect, matrix
+from fencepost.model import Relation, Shapes, matrix_text
 from tests.geometry_families import FAMILIES, XY, pairs, suspect
 
 INVALID = data.folder() / "invalid_real_polygons.parquet"

@@ -14,14 +14,12 @@ import pytest
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.language.parse import parse
+from fencepost.language import parse
+from fencepost.match import Matcher, relations
 from fencepost.match.engines import SegmentEngine
 from fencepost.match.index_registry import MatcherIndex
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
-from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.match.reference import evaluate
+from fencepost.model import Shapes, Space
 from fencepost.papers.regions import cr_tree, relations_sampled, sff
 from fencepost.testing import mixed_pairs
 from tests.match.strategies import LATTICE

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import shapely
 
-from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation
+from fencepost.match import relations
+from fencepost.model import RELATIONS, Relation, Shapes
 from fencepost.plan.composition import EVERY, compose, reachable
 
 KINDS = ("areas", "lines", "points")

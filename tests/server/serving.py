@@ -12,9 +12,7 @@ from typing import Any
 
 import httpx
 
-from fencepost.server.running import Server, listen
-from fencepost.server.service import Service
-from fencepost.server.settings import Settings
+from fencepost.server import Server, Service, Settings, listen
 from fencepost.store import keys
 
 

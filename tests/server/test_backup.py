@@ -14,10 +14,7 @@ from typer.testing import CliRunner
 
 import fencepost as fp
 from fencepost import cli
-from fencepost.store import endpoints, keys
-from fencepost.store.backup import export_to, import_from
-from fencepost.store.database import FILE
-from fencepost.store.schema import MIGRATIONS
+from fencepost.store import FILE, MIGRATIONS, endpoints, export_to, import_from, keys
 from tests.server.serving import Running, running
 
 

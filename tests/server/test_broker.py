@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from fencepost.errors import StoreError
-from fencepost.server.definitions import definition_of
-from fencepost.server.service import Service
-from fencepost.server.settings import Limits, Settings
-from fencepost.server.writing import Writing
+from fencepost.server import Limits, Service, Settings, Writing, definition_of
 
 WAIT_S = 30.0
 

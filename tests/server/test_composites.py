@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model.times import format_instant
+from fencepost.model import format_instant
 from fencepost.papers.events import parse_ops4st
-from fencepost.server.settings import Limits
+from fencepost.server import Limits
 from fencepost.server.sweeping import _forget
 from tests.server.serving import Running, running
 

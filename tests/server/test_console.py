@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from fencepost.server.writing import Writing
+from fencepost.server import Writing
 from fencepost.store import subscriptions as stored
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe

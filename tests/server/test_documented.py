@@ -16,9 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 
 import fencepost as fp
 from fencepost import cli
-from fencepost.server.app import OPERATIONS, create_app
-from fencepost.server.asyncapi import CHANNELS
-from fencepost.server.settings import Limits, Settings
+from fencepost.server import CHANNELS, OPERATIONS, Limits, Settings, create_app
 from tests.client.test_restart import JAVASCRIPT, NO_NODE, NODE
 from tests.server.serving import Running
 

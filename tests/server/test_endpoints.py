@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 import fencepost as fp
-from fencepost.server.writing import Writing
+from fencepost.server import Writing
 from fencepost.store import endpoints
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running

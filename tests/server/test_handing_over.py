@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from fencepost.server.running import listen
+from fencepost.server import listen
 from tests.deliver.receiver import Answer, Request, receiving
 from tests.spark.broker import mosquitto, until
 

@@ -18,12 +18,11 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fencepost.deliver.mqtt import BrokerAddress, broker_address
-from fencepost.deliver.topics import checked_topic, default_topic
+from fencepost.deliver import BrokerAddress, broker_address, checked_topic, default_topic
 from fencepost.errors import ModelError
-from fencepost.model.space import space_of
+from fencepost.model import space_of
+from fencepost.server import Limits
 from fencepost.server.mqtt_events import events_of_payload
-from fencepost.server.settings import Limits
 from fencepost.store import log
 from tests.server.serving import Running, running
 from tests.spark.broker import WAIT_S, Mosquitto, mosquitto, until

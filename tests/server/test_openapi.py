@@ -17,11 +17,9 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from fencepost.server.app import OPERATIONS, create_app
+from fencepost.server import OPERATIONS, Service, Settings, create_app
 from fencepost.server.openapi import description
 from fencepost.server.operations import Operation
-from fencepost.server.service import Service
-from fencepost.server.settings import Settings
 from tests.server.serving import Running, running
 
 _CHECKS = [

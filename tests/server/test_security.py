@@ -14,12 +14,16 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from fencepost.errors import FencepostError
-from fencepost.server import patience
-from fencepost.server.app import OPERATIONS
-from fencepost.server.rates import Rates
-from fencepost.server.running import check_access, is_loopback
-from fencepost.server.service import Service
-from fencepost.server.settings import Limits, Settings
+from fencepost.server import (
+    OPERATIONS,
+    Limits,
+    Rates,
+    Service,
+    Settings,
+    check_access,
+    is_loopback,
+    patience,
+)
 from fencepost.store import keys
 from tests.server.serving import Running, running
 

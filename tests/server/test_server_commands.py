@@ -19,8 +19,8 @@ import shapely
 from typer.testing import CliRunner, Result
 
 from fencepost import cli
+from fencepost.client import Message
 from fencepost.client.commands import shown
-from fencepost.client.values import Message
 from tests.server.serving import Running, running
 
 

@@ -13,8 +13,8 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 import fencepost as fp
-from fencepost.model.times import format_instant
-from fencepost.server.settings import Limits
+from fencepost.model import format_instant
+from fencepost.server import Limits
 from tests.server.serving import Running, running
 
 SECOND = 10**9

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from fencepost.model.times import format_instant
+from fencepost.model import format_instant
 from tests.server.child import Child
 from tests.server.serving import running
 

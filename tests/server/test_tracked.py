@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model.times import format_instant
-from fencepost.server.writing import Writing
+from fencepost.model import format_instant
+from fencepost.server import Writing
 from tests.server.serving import Running, running
 
 SECOND = 10**9

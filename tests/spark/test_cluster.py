@@ -21,9 +21,9 @@ import fencepost
 from fencepost import spark as fps
 from fencepost.cli import app
 from fencepost.errors import FencepostError
-from fencepost.files.spark_submit import submission
-from fencepost.kernels.compiling import cache_folder
-from fencepost.match.matcher import Matcher
+from fencepost.files import submission
+from fencepost.kernels import cache_folder
+from fencepost.match import Matcher
 from tests.spark.broker import until
 from tests.spark.cluster import LIGHT, children, cluster, kill, kill_session, parent
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost import spark as fps
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from tests.spark.broker import until
 from tests.spark.cluster import LIGHT, kill_session, members
 

@@ -11,8 +11,7 @@ import pytest
 import shapely
 
 from fencepost import spark as fps
-from fencepost.composite.detector import Detector
-from fencepost.composite.model import Composite
+from fencepost.composite import Composite, Detector
 from fencepost.errors import ModelError
 from tests.composite.test_detector import NEST, event, has, pair, stream
 

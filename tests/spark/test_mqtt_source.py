@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from fencepost import spark as fps
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark.mqtt_client import Broker
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer

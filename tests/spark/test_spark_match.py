@@ -14,7 +14,7 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.errors import FencepostError, IndexingError, ModelError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ import pytest
 
 from fencepost import spark as fps
 from fencepost.errors import IndexingError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark import worker
 from tests.spark.cluster import LIGHT
 

@@ -23,7 +23,7 @@ from fencepost.index.events import block_of_rows, block_of_table
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches

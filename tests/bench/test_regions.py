@@ -55,6 +55,7 @@ def measure(name: str) -> report.Report:
 # ------------------------------------------------------------------------------------- the figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     found = measure(name)

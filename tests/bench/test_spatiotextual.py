@@ -113,6 +113,7 @@ def by_hand(subscriptions: TokenBoxes, messages: TokenBoxes) -> list[list[int]]:
 # ------------------------------------------------------------------------------------- the figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     found = measure(name)

@@ -28,10 +28,13 @@ ARGUMENTS = (
 )
 HTML = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>&amp;\'"</textarea>'
 
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(),
-    reason="NO BROWSER: install Debian's chromium, or the console is not tested",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path(CHROMIUM).exists(),
+        reason="NO BROWSER: install Debian's chromium, or the console is not tested",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -242,6 +242,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- on Spark
 
 
+@pytest.mark.slow
 def test_updates_on_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

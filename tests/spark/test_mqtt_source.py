@@ -407,6 +407,7 @@ def is_unicode(value: object) -> bool:
     return "\\ud" not in json.dumps(value)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(sorted(FITS)), VALUES) | VALUES | st.binary(max_size=5),

@@ -182,6 +182,7 @@ def test_types_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_rows_in_many_partitions(spark: SparkSession, tmp_path: Path) -> None:
     made = Matcher()
     for k in range(50):
@@ -219,6 +220,7 @@ def test_a_stream_matches_as_a_batch_does(
     assert found(spark.read.parquet(str(sink))) == wanted(matcher)
 
 
+@pytest.mark.slow
 def test_an_index_written_again_is_used_by_the_next_batch_of_a_running_stream(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def two_versions(
     return path, before, (path / "manifest.json").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
     spark: SparkSession, two_versions: tuple[Path, str, str], tmp_path: Path, how: str
@@ -115,6 +116,7 @@ def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
         query.stop()
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_version_of_its_call(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

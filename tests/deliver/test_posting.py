@@ -22,9 +22,9 @@ from fencepost.errors import StoreError
 from fencepost.server import Limits, Outbox, Service, Settings, definition_of
 from fencepost.store import endpoints
 from fencepost.store.endpoints import DeadLetter, Endpoint
+from tests.waiting import WAIT_S
 
 START = 1_800_000_000 * 10**9
-WAIT_S = 60.0
 
 
 class HandClock(Clock):

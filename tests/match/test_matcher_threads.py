@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,8 +21,7 @@ from fencepost.match import Matcher, match_pairs
 from fencepost.match import shelves as shelves_module
 from fencepost.model.geometry_plain import plain
 from fencepost.testing import keep_segments_small
-
-PATIENCE_S = 300  # for what happens at once, on a machine that has much else to do
+from tests.waiting import WAIT_S, until
 
 
 def together(*works: Callable[[], None]) -> None:
@@ -33,7 +31,7 @@ def together(*works: Callable[[], None]) -> None:
     try:
         with ThreadPoolExecutor(len(works)) as pool:
             for done in [pool.submit(work) for work in works]:
-                done.result(timeout=PATIENCE_S)
+                done.result(timeout=WAIT_S)
     finally:
         sys.setswitchinterval(switch)
 
@@ -104,7 +102,7 @@ def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., A
     def merge(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             merging.set()
-            assert go_on.wait(PATIENCE_S)
+            assert go_on.wait(WAIT_S)
         return merge_module.merge(*args)
 
     return merge
@@ -121,7 +119,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
-    assert merging.wait(PATIENCE_S)
+    assert merging.wait(WAIT_S)
     assert matcher.match({"n": 1}) == ["changes", "goes", "stays"]
     assert matcher.unsubscribe("goes")
     matcher.subscribe("changes", "n > 5", replace=True)
@@ -184,7 +182,7 @@ def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.Monk
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
-    assert merging.wait(PATIENCE_S)
+    assert merging.wait(WAIT_S)
     go_on.set()
     child = os.fork()
     if child == 0:  # pragma: no cover (another process)
@@ -211,7 +209,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
     def interrupt() -> None:
         other = threading.Thread(target=add)
         other.start()
-        other.join(PATIENCE_S)
+        other.join(WAIT_S)
         assert not other.is_alive()
 
     class Interrupted(events_module._Block):
@@ -320,7 +318,7 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _CHILD, str(tmp_path / "index")]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for child in children:
-        out, _ = child.communicate(timeout=PATIENCE_S)
+        out, _ = child.communicate(timeout=WAIT_S)
         assert child.returncode == 0
         assert out.splitlines() == ["['a', 'b']", "['b']"]
     # What a process removes, it removes for itself.
@@ -338,10 +336,7 @@ def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
         sizes = [len(shelf) for shelf in matcher.snapshot()]
         return all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
 
-    end = time.monotonic() + PATIENCE_S
-    while not are_few():  # nobody asks for the merges
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(are_few)  # nobody asks for the merges
     assert len(matcher.match({"n": 7})) == 30
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from fencepost.errors import StoreError
 from fencepost.server import Limits, Service, Settings, Writing, definition_of
-
-WAIT_S = 30.0
+from tests.waiting import WAIT_S
 
 
 def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from fencepost.server import Limits
 from fencepost.server.mqtt_events import events_of_payload
 from fencepost.store import log
 from tests.server.serving import Running, running
-from tests.spark.broker import WAIT_S, Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
+from tests.waiting import WAIT_S, until
 
 IN = "fencepost/default/events"
 
@@ -143,7 +144,7 @@ def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path, broker: Mos
         def fail(on: bool) -> None:
             server.service.broker.change(
                 lambda _: writer.execute(f"PRAGMA query_only = {on}") and None
-            ).result(30)
+            ).result(WAIT_S)
 
         fail(True)
         broker.publish(IN, numbered(1, 2, 3))

@@ -22,6 +22,7 @@ from fencepost import cli
 from fencepost.client import Message
 from fencepost.client.commands import shown
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 
 def fencepost(server: Running, *args: str, given: str | None = None) -> Result:
@@ -212,7 +213,7 @@ class Tailing:
     def stop(self) -> str:
         """Press Ctrl-C; what was said on standard error."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=WAIT_S)
         return said
 
 

@@ -25,8 +25,9 @@ from fencepost.spark.mqtt_client import Broker
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
 from fencepost.spark.spool_segment import Message, read_range
-from tests.spark.broker import Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
 from tests.spark.cluster import kill_session
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -497,7 +498,7 @@ def test_kill_9_in_the_middle_of_a_stream(
         assert driver.stdout is not None
         try:
             # The session at the broker begins with the first query.
-            until(lambda: '"kill/#"' in session_of(tmp_path), wait_s=300.0)
+            until(lambda: '"kill/#"' in session_of(tmp_path))
             publish(0)
             assert driver.stdout.readline().startswith("batch")
             publish(60)

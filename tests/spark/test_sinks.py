@@ -18,7 +18,8 @@ import pytest
 from fencepost import spark as fps
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
 from fencepost.spark.mqtt_client import Broker
-from tests.spark.broker import Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage

@@ -15,6 +15,7 @@ import shapely
 from fencepost import spark as fps
 from fencepost.errors import FencepostError, IndexingError, ModelError
 from fencepost.match import Matcher
+from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -280,7 +281,7 @@ def test_a_session_prints_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", _NOISE, str(tmp_path / "index")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=WAIT_S,
         check=False,
         cwd=tmp_path,
     )

@@ -17,6 +17,7 @@ from fencepost.errors import IndexingError
 from fencepost.match import Matcher
 from fencepost.spark import worker
 from tests.spark.cluster import LIGHT
+from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -202,7 +203,7 @@ def test_a_task_that_is_run_again_has_the_same_version(
         [sys.executable, "-c", _RETRIED, str(path), str(tmp_path / "after.json")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=WAIT_S,
         check=False,
         cwd=tmp_path,
         env={**os.environ, "JAVA_TOOL_OPTIONS": LIGHT},

@@ -49,6 +49,7 @@ CHUNKS = [
     for family, count in COUNTS.items()
     for seed in range(math.ceil(count / CHUNK))
 ]
+QUICK = 1  # of each family so many chunks are not slow
 WHOLE_NUMBERS = ["lattice", "nested", "lines", "contacts", "tilings", "holes", "rewritten"]
 
 
@@ -112,7 +113,13 @@ def differences(sample: list[Pair]) -> list[str]:
 # ------------------------------------------------------------------------------- with the reference
 
 
-@pytest.mark.parametrize(("family", "seed", "size"), CHUNKS)
+@pytest.mark.parametrize(
+    ("family", "seed", "size"),
+    [
+        pytest.param(*chunk, marks=pytest.mark.slow) if chunk[1] >= QUICK else chunk
+        for chunk in CHUNKS
+    ],
+)
 def test_agree_with_the_reference(family: str, seed: int, size: int) -> None:
     sample = pairs(family, seed, size)
     assert len(sample) == size

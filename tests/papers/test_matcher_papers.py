@@ -247,6 +247,7 @@ def test_a_table_with_two_columns_of_one_name(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", PAPERS)
+@pytest.mark.slow
 def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
     rng = random.Random(index)
     areas = [place for place in LATTICE if shapely.get_dimensions(place) == 2]

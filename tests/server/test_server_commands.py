@@ -22,6 +22,7 @@ from fencepost import cli
 from fencepost.client import Message
 from fencepost.client.commands import shown
 from tests.server.serving import Running, running
+from tests.signals import heed_interrupts
 from tests.waiting import WAIT_S
 
 
@@ -202,6 +203,7 @@ class Tailing:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "NO_COLOR": "1"},
+            preexec_fn=heed_interrupts,  # noqa: PLW1509 (it does no more than that)
         )
 
     def lines(self, count: int) -> list[int]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
-FILES, EVENTS = 10, 20
+FILES, EVENTS = 7, 20
 RULES = "id string, expression string, deleted boolean"
 SCHEMA = "id long, n long, s string"
 

@@ -30,6 +30,7 @@ OPEN = {"cli", "errors", "testing"}
 # By test file: what it is about, and the modules whose algorithm that is.
 ABOUT: dict[str, tuple[str, set[str]]] = {
     "composite/test_live.py": ("which members are found, in a hash grid", {"kernels.members"}),
+    "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
     "index/test_events.py": ("exact numbers of any type", {"index.events"}),
     "index/test_one_event.py": (

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from shapely.geometry import Point, box
 
-from fencepost.demo import city, write_map
+from fencepost.demo import city
 from fencepost.demo.city import Question
+from fencepost.demo.map import write_map
 from fencepost.match import Matcher
 
 # HTML lets these stand without an end.

@@ -14,7 +14,6 @@ from fencepost.errors import ModelError
 from fencepost.language import parse
 from fencepost.match import INDEXES, Matcher
 from fencepost.match.reference import evaluate, matches
-from fencepost.match.simplify import simplify
 from fencepost.model import Tokeniser
 from fencepost.plan import EventValues, truth
 from tests.match.strategies import examples

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost import parse_ops4st_event
 from fencepost.errors import LanguageError
 from fencepost.language import MAX_DEPTH, MAX_LENGTH, parse
 from fencepost.language.ast import Condition
 from fencepost.match import Matcher
 from fencepost.papers.events import parse_ops4st_event
-from fencepost.papers.events.notation import Composed, Settings, read_subscription, render_condition
+from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
+from fencepost.papers.events.notation.render import render_condition
 
 # The names in the three printed subscriptions and the printed event.
 VALUES = {

@@ -14,16 +14,11 @@ from fencepost import relate
 from fencepost.errors import IndexingError, ModelError
 from fencepost.match import relations
 from fencepost.model import RELATIONS, Relation, Shapes
-from fencepost.papers.regions import (
-    CANDIDATES,
-    TABLE_2,
-    CRTree,
-    are_simple,
-    box_relation,
-    relations_sampled,
-)
-from fencepost.papers.regions.crtree import Split
+from fencepost.papers.regions import relations_sampled
+from fencepost.papers.regions.algorithm1 import are_simple
+from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.regions.guttman import LEAST, ROOT
+from fencepost.papers.regions.mbr import CANDIDATES, TABLE_2, box_relation
 from tests.geometry_families import FAMILIES
 
 D, M, O, E, I, Ct, Cv, cB = RELATIONS  # noqa: E741 (the paper's letters)

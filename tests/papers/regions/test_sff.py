@@ -21,7 +21,7 @@ from fencepost.model import attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.terms import read_column
-from fencepost.plan import Column, EventValues, Filter, Kind, Term, normal
+from fencepost.plan import Column, EventValues, Filter, Kind, Term, normal, pair_of
 from fencepost.plan.checks import NearCheck, RangeCheck
 from fencepost.plan.near import near
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS

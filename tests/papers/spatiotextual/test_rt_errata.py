@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.papers.spatiotextual import KINDS, build
+from fencepost.papers.spatiotextual.trees import KINDS, build
 from tests.papers.spatiotextual.plainly import (
     Box,
     Post,

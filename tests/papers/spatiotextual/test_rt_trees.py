@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import IndexingError
-from fencepost.papers.spatiotextual import KINDS, ORDERS, Kind, Order, SpatioTextualIndex, build
+from fencepost.papers.spatiotextual.ordering import ORDERS, Order
+from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.trees import KINDS, SpatioTextualIndex, build
 from tests.match.strategies import examples
 from tests.papers.spatiotextual.plainly import (
     EVERYWHERE,

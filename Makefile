@@ -23,7 +23,7 @@ POSTGIS := dpkg -s postgresql-15-postgis-3 >/dev/null 2>&1 \
   || echo "PostGIS is not there and cannot be installed: its test will be skipped"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format-check lint types layers fmt bench clean distclean
+.PHONY: help setup demo test test-all check format-check lint types layers fmt bench clean distclean
 
 help:  ## Show this list
 	@echo "Fencepost. Targets (each sets up .venv by itself the first time):"
@@ -37,14 +37,22 @@ demo: $(READY)  ## Run the demonstration; writes demo-out/
 	@$(BIN)/fencepost warmup
 	@$(BIN)/fencepost demo
 
-test: $(READY)  ## Compile the kernels, then run the tests
+# The longest groups of tests begin first, so that both workers end together.
+PYTEST := $(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup
+
+test: $(READY)  ## Compile the kernels, then run the tests of the engine: minutes
+	@$(MOSQUITTO)
+	@$(BIN)/fencepost warmup
+	@$(PYTEST) -m "not slow"
+
+test-all: $(READY)  ## All tests: also clusters, browsers, kills, papers at scale
 	@$(MOSQUITTO)
 	@$(CHROMIUM)
 	@$(POSTGIS)
 	@$(BIN)/fencepost warmup
-	@$(BIN)/python -m pytest -q -rs -n $(WORKERS) --dist loadgroup
+	@$(PYTEST)
 
-check: format-check lint types layers test  ## Everything the gate runs: format, lint, types, layers, tests
+check: format-check lint types layers test-all  ## Everything the gate runs: format, lint, types, layers, all tests
 
 fmt: $(READY)  ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -28,5 +28,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with tests that must share a process: nobody then waits for them in the end."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """Begin with what takes longest, so that no process waits for another one in the end.
+
+    First come tests that must share a process, then single ones that are slow.
+    """
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("xdist_group") is None,
+            item.get_closest_marker("slow") is None,
+        )
+    )

@@ -16,7 +16,7 @@ import numpy as np
 import shapely
 from rich.table import Table
 
-from fencepost.match.reference import relation as reference
+from fencepost.match import reference
 from fencepost.match.relate import matrices, relations
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import RELATIONS, Relation, matrix_text

@@ -6,7 +6,6 @@ a third of a second to import, and `fencepost --help` should not pay for it.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fencepost.errors import (
@@ -21,6 +20,7 @@ from fencepost.errors import (
     StoreError,
     Unreachable,
 )
+from fencepost.lazy import offering
 from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
@@ -74,37 +74,27 @@ __all__ = [
     "verify_webhook",
 ]
 
-_LOADED_WHEN_USED = {
-    "AsyncClient": "fencepost.client.clients",
-    "Client": "fencepost.client.clients",
-    "Composite": "fencepost.composite.model",
-    "Detection": "fencepost.composite.detection",
-    "Detector": "fencepost.composite.detector",
-    "Encounter": "fencepost.tracking.roaming",
-    "Explanation": "fencepost.match.explain",
-    "Matcher": "fencepost.match.matcher",
-    "Notification": "fencepost.tracking.notification",
-    "Roaming": "fencepost.tracking.roaming",
-    "Tracker": "fencepost.tracking.tracker",
-    "SafeClient": "fencepost.saferegion.client",
-    "SafeRegion": "fencepost.saferegion.client",
-    "SafeRegions": "fencepost.saferegion.regions",
-    "relate": "fencepost.match.relate",
-    "relate_one_to_many": "fencepost.match.relate",
-    "relate_pairs": "fencepost.match.relate",
-    "simplify": "fencepost.match.simplify",
-    "simplify_many": "fencepost.match.simplify_many",
-    "verify_webhook": "fencepost.deliver.signing",
-}
-
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass
-
-    def __getattr__(name: str) -> object:
-        if name not in _LOADED_WHEN_USED:
-            raise AttributeError(f"module 'fencepost' has no attribute {name!r}")
-        value = getattr(import_module(_LOADED_WHEN_USED[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = offering(
+        __name__,
+        {
+            "client.clients": ["AsyncClient", "Client"],
+            "composite.detection": ["Detection"],
+            "composite.detector": ["Detector"],
+            "composite.model": ["Composite"],
+            "deliver.signing": ["verify_webhook"],
+            "match.explain": ["Explanation"],
+            "match.matcher": ["Matcher"],
+            "match.relate": ["relate", "relate_one_to_many", "relate_pairs"],
+            "match.simplify": ["simplify"],
+            "match.simplify_many": ["simplify_many"],
+            "saferegion.client": ["SafeClient", "SafeRegion"],
+            "saferegion.regions": ["SafeRegions"],
+            "tracking.notification": ["Notification"],
+            "tracking.roaming": ["Encounter", "Roaming"],
+            "tracking.tracker": ["Tracker"],
+        },
+    )
 
 
 def __dir__() -> list[str]:

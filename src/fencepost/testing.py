@@ -1,11 +1,19 @@
-"""Seeded made-up geometries, for tests, benchmarks and demonstrations, ours and yours."""
+"""Seeded made-up geometries, for tests, benchmarks and demonstrations, ours and yours.
+
+And what tests need to bring about in a small matcher what happens in large ones.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
 from shapely.geometry import MultiPolygon, Polygon
+
+if TYPE_CHECKING:
+    from fencepost.match.matcher import Matcher
 
 Geometries = NDArray[np.object_]
 
@@ -100,3 +108,22 @@ def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geom
             row.append(Polygon(moved))
         result.append(MultiPolygon(row))
     return np.array(result, object)
+
+
+def keep_segments_small(
+    matcher: Matcher, *, most_recent: int | None = None, most_small: int | None = None
+) -> None:
+    """Have a matcher with few subscriptions file them as one with very many does.
+
+    Parameters
+    ----------
+    matcher
+        A matcher without subscriptions.
+    most_recent
+        How many of the subscriptions that came last may be outside segments.
+    most_small
+        How many subscriptions a segment may have that a change makes anew at once.
+    """
+    shelves = matcher._shelves
+    shelves.most_recent = shelves.most_recent if most_recent is None else most_recent
+    shelves.most_small = shelves.most_small if most_small is None else most_small

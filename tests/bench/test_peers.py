@@ -94,6 +94,7 @@ def answers(method: Method, count: int) -> Pairs:
 # ------------------------------------------------------------------------------------- the figures
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_server")
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:

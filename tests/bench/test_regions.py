@@ -26,9 +26,8 @@ from bench.progress import Progress
 from bench.timing import Timing, alternate, figure
 from fencepost import cli
 from fencepost.errors import FencepostError
-from fencepost.match.reference import relation as reference
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS
+from fencepost.match import reference
+from fencepost.model import RELATIONS, Shapes
 
 TINY = {
     "4a": replace(figure_4a.QUICK, constraints=(30, 60), messages=2, error_messages=2, rounds=2),
@@ -56,6 +55,7 @@ def measure(name: str) -> report.Report:
 # ------------------------------------------------------------------------------------- the figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     found = measure(name)

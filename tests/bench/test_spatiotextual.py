@@ -44,7 +44,7 @@ from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from fencepost import cli
 from fencepost.errors import FencepostError
-from fencepost.match.catalogue import Snapshot
+from fencepost.match import Snapshot
 
 EFFORT = Effort(rounds=1, budget_s=0.2, verify=3)
 COMPARISON = replace(
@@ -113,6 +113,7 @@ def by_hand(subscriptions: TokenBoxes, messages: TokenBoxes) -> list[list[int]]:
 # ------------------------------------------------------------------------------------- the figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_a_figure_is_right_and_written(name: str, tmp_path: Path) -> None:
     found = measure(name)

@@ -14,21 +14,21 @@ class Driven:
     """An `AsyncClient` as if it blocked."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._client = self._loop.run_until_complete(self._made(*args, **options))
+        self.loop = asyncio.new_event_loop()
+        self.client = self.loop.run_until_complete(self._made(*args, **options))
 
     @staticmethod
     async def _made(*args: Any, **options: Any) -> fp.AsyncClient:
         return fp.AsyncClient(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
-        return self._driven(getattr(self._client, name))
+        return self._driven(getattr(self.client, name))
 
     def _driven(self, method: Any) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
             found = method(*args, **options)
             if inspect.isawaitable(found):
-                return self._loop.run_until_complete(self._awaited(found))
+                return self.loop.run_until_complete(self._awaited(found))
             return self._each(found) if hasattr(found, "aclose") else _DrivenMover(self, found)
 
         return call
@@ -41,18 +41,18 @@ class Driven:
         try:
             while True:
                 try:
-                    yield self._loop.run_until_complete(anext(found))
+                    yield self.loop.run_until_complete(anext(found))
                 except StopAsyncIteration:
                     return
         finally:
-            self._loop.run_until_complete(found.aclose())
+            self.loop.run_until_complete(found.aclose())
 
     def __enter__(self) -> Driven:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.run_until_complete(self._client.close())
-        self._loop.close()
+        self.loop.run_until_complete(self.client.close())
+        self.loop.close()
 
 
 class _DrivenMover:

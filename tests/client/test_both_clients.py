@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import inspect
+import logging
 import subprocess
 import sys
 import threading
@@ -19,9 +20,13 @@ import pytest
 import shapely
 
 import fencepost as fp
+from fencepost.client import Operations, Patience
+from fencepost.client.effects import Request
+from fencepost.server import Limits, Rates
 from tests.client.cutting import Cutting
 from tests.client.driving import Driven
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 TAXI = "kind = 'taxi'"
 
@@ -118,7 +123,7 @@ def test_many_events_go_in_parts_and_bad_ones_are_told(client: Any) -> None:
 
 
 def test_parts_that_are_too_large_are_halved(make_client: Any, tmp_path: Path) -> None:
-    from fencepost.server.settings import Limits
+    from fencepost.server import Limits
 
     with (
         running(tmp_path / "data", limits=Limits(body_bytes=2_000)) as server,
@@ -161,10 +166,6 @@ def test_many_subscriptions(client: Any) -> None:
 
 
 def test_composites_and_tracks_are_sent_as_given() -> None:
-    from fencepost.client.effects import Request
-    from fencepost.client.operations import Operations
-    from fencepost.client.retrying import Patience
-
     operations = Operations("http://x", Patience(0, lambda: 0.0))
     composite = fp.Composite("ignored", {"a": "n = 1", "b": "n = 2"}, within_s=60)
     request = next(operations.subscribe("c", composite=composite, subscriber="me"))
@@ -276,18 +277,35 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_events_are_taken_once(
         assert client.unsubscribe("me") is True
 
 
-def test_a_busy_server_is_waited_for(
-    make_client: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    from fencepost.server.settings import Limits
+class Hastening(logging.Handler):
+    """A clock that stands still until somebody says to try again."""
 
-    limits = Limits(requests_per_s=50.0, burst=1)
-    with (
-        running(tmp_path / "data", limits=limits) as server,
-        make_client(server.url) as client,
-    ):
-        client.subscribe("me", TAXI)
-        assert client.publish(taxis(1)).accepted == 1
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "trying again" in record.getMessage():
+            self.now += 10.0
+
+
+def test_a_busy_server_is_waited_for(
+    make_client: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Hastening()
+    rates = Rates(Limits(requests_per_s=1.0, burst=1), lambda: clock.now)
+    logger = logging.getLogger("fencepost.client")
+    logger.addHandler(clock)
+    try:
+        with running(tmp_path / "data") as server, make_client(server.url) as client:
+            monkeypatch.setattr(server.service, "rates", rates)
+            client.subscribe("me", TAXI)
+            assert client.publish(taxis(1)).accepted == 1
+    finally:
+        logger.removeHandler(clock)
     assert "requests a second" in caplog.text
     assert "trying again in 1.0 s" in caplog.text
 
@@ -307,16 +325,16 @@ def test_closing_a_client_ends_its_loops(make_client: Any, server: Running) -> N
 
     thread = threading.Thread(target=read)
     thread.start()
-    assert begun.wait(30)
+    assert begun.wait(WAIT_S)
     _close(reading)
-    thread.join(30)
+    thread.join(WAIT_S)
     assert not thread.is_alive()
     assert found == [1]
 
 
 def _close(client: Any) -> None:
     if isinstance(client, Driven):  # its loop runs in the other thread
-        asyncio.run_coroutine_threadsafe(client._client.close(), client._loop).result(30)
+        asyncio.run_coroutine_threadsafe(client.client.close(), client.loop).result(WAIT_S)
     else:
         client.close()
 

@@ -21,6 +21,7 @@ async ([key, number]) => {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED: run: apt-get install chromium")
 def test_in_chromium(tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", reason="NOT TESTED: no playwright")

@@ -11,6 +11,7 @@ import pytest
 from tests.client.cutting import Cutting
 from tests.client.test_restart import JAVASCRIPT, NO_NODE, NODE
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 TESTS = Path(__file__).with_name("client.test.mjs")
 
@@ -35,7 +36,7 @@ def test_in_node(server: Running, tmp_path: Path) -> None:
         }
         ran = subprocess.run(
             [str(NODE), "--test", str(TESTS)],
-            env=environment, capture_output=True, text=True, timeout=120, check=False,
+            env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout
         assert line.cuts == 1

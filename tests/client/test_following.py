@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
+from fencepost.client import Backoff, Patience
 from fencepost.client.effects import (
     Answer,
     Hand,
@@ -22,7 +23,6 @@ from fencepost.client.effects import (
     Wait,
 )
 from fencepost.client.following import Following
-from fencepost.client.retrying import Backoff, Patience
 
 
 def envelope(position: int) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from websockets.sync.server import ServerConnection, serve
 
 import fencepost as fp
 from tests.client.cutting import Cutting
+from tests.waiting import until
 
 
 class Publishing:
@@ -123,9 +123,7 @@ def test_regions_are_void_while_the_socket_is_not_open(make_client: Any) -> None
         assert mover.send(at(1, 1))
         assert not mover.send(at(1, 2))
         line.cut_all()
-        deadline = time.monotonic() + 30
-        while not mover.send(at(1, 2)):  # until the client has noticed
-            assert time.monotonic() < deadline
+        until(lambda: mover.send(at(1, 2)))  # the client has noticed
         assert server.taken[-1] == at(1, 2)
         assert not mover.send(at(1, 3))
 

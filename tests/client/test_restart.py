@@ -15,6 +15,7 @@ import pytest
 
 import fencepost as fp
 from tests.server.serving import running
+from tests.waiting import WAIT_S
 
 JAVASCRIPT = Path(fp.__file__).parent / "server" / "static" / "client.js"
 NODE = shutil.which("node")
@@ -38,7 +39,7 @@ def python_reader(make_client: Any, url: str, found: Queue[int]) -> Iterator[Non
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     yield
-    thread.join(60)
+    thread.join(WAIT_S)
     assert not thread.is_alive()
 
 
@@ -63,8 +64,8 @@ def node_reader(_: Any, url: str, found: Queue[int]) -> Iterator[None]:
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
         yield
-        assert process.wait(60) == 0
-        thread.join(60)
+        assert process.wait(WAIT_S) == 0
+        thread.join(WAIT_S)
 
 
 def check(folder: Path, reader: Reader, make_client: Any = None) -> None:
@@ -78,13 +79,13 @@ def check(folder: Path, reader: Reader, make_client: Any = None) -> None:
         reading = reader(make_client, url, found)
         reading.__enter__()
         client.publish({"n": n} for n in range(EACH))
-        seen += [found.get(timeout=30) for _ in range(EACH // 2)]
+        seen += [found.get(timeout=WAIT_S) for _ in range(EACH // 2)]
     for round in range(1, ROUNDS):
         with running(folder, port) as server, fp.Client(url) as client:
             client.publish({"n": n} for n in range(round * EACH, (round + 1) * EACH))
-            seen += [found.get(timeout=30) for _ in range(EACH)]
+            seen += [found.get(timeout=WAIT_S) for _ in range(EACH)]
             if round == ROUNDS - 1:
-                seen += [found.get(timeout=30) for _ in range(EACH - EACH // 2)]
+                seen += [found.get(timeout=WAIT_S) for _ in range(EACH - EACH // 2)]
                 reading.__exit__(None, None, None)
                 depth = client.acknowledge("me", 0).depth
     assert seen == [*range(ROUNDS * EACH)]

@@ -11,9 +11,8 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
-from fencepost.composite.conditions import MemberCondition
-from fencepost.composite.model import Composite
-from fencepost.language.render import render_text
+from fencepost.composite import Composite, MemberCondition
+from fencepost.language import render_text
 from tests.kernels.exact_hulls import (
     Point,
     centroid,
@@ -58,7 +57,7 @@ def _assignments(
             used: frozenset[int] = frozenset().union(*(numbers for _, numbers in chosen.values()))
             places = {name: _hull(numbers, events) for name, (_, numbers) in chosen.items()}
             if _in_window(used, events, composite.within_s) and all(
-                _holds(condition, places) for condition in composite.where
+                holds(condition, places) for condition in composite.where
             ):
                 yield {name: key for name, (key, _) in chosen.items()}, used
             return
@@ -111,7 +110,7 @@ def ring(points: list[Point]) -> list[Point]:
     return [first, *rest]
 
 
-def _holds(condition: MemberCondition, places: Mapping[str, list[Point]]) -> bool:
+def holds(condition: MemberCondition, places: Mapping[str, list[Point]]) -> bool:
     a, b = (_place(one, places) for one in (condition.left, condition.right))
     asked = condition.asked
     if asked.place.value == "in":

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fencepost.composite.detector import Detector
-from fencepost.composite.model import Composite
+from fencepost.composite import Composite, Detector
 from fencepost.errors import ModelError, StoreError
 from tests.composite import brute_force
 from tests.kernels import exact_hulls

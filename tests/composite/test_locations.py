@@ -11,12 +11,11 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.composite.conditions import Region, circle, read_condition
+from fencepost.composite import Region, circle, read_condition
 from fencepost.composite.locations import Location, holds
 from fencepost.language.ast import Geometry, Near, Spatial
-from fencepost.match.reference.space import are_near, are_related
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.match.reference import are_near, are_related
+from fencepost.model import Shapes, Space
 from tests.kernels import exact_hulls as brute
 
 Points = list[tuple[float, float]]

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.composite.conditions import Asked, MemberCondition, Place, read_condition
+from fencepost.composite import Asked, MemberCondition, Place, read_condition
+from fencepost.language import MAX_DEPTH, parse
 from fencepost.language.ast import Compare
-from fencepost.language.limits import MAX_DEPTH
-from fencepost.language.parse import parse
 
 TWO = {"a": "kind = 'taxi'", "b": "kind = 'rider'"}
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.composite.detector import Detector
-from fencepost.composite.model import Composite
+from fencepost.composite import Composite, Detector
 from tests.composite import brute_force
 from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 

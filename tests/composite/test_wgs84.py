@@ -13,9 +13,7 @@ import pytest
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.composite.conditions import MemberCondition
-from fencepost.composite.detector import Detector
-from fencepost.composite.model import Composite
+from fencepost.composite import Composite, Detector, MemberCondition
 from fencepost.errors import ModelError
 from fencepost.match.reference import ellipsoid
 from tests.composite import brute_force
@@ -98,7 +96,7 @@ def _metres(a: tuple[Any, Any], b: tuple[Any, Any]) -> float:
     return float(ellipsoid.metres(*np.array([*a, *b], float)[:, None])[0])
 
 
-_planar = brute_force._holds
+_planar = brute_force.holds
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_detections_are_those_of_brute_force(
     extent: bool,
     seed: int,
 ) -> None:
-    monkeypatch.setattr(brute_force, "_holds", _in_metres)
+    monkeypatch.setattr(brute_force, "holds", _in_metres)
     rng = random.Random(seed)
     events = []
     for one in stream(rng, 24, spread=2):

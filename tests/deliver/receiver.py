@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-WAIT_S = 60.0
+from tests.waiting import WAIT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.deliver.envelope import Envelopes, unwrapped
-from fencepost.deliver.posting import Clock, Outcome, Posting, Waiting, Went
-from fencepost.deliver.schedule import Schedule
+from fencepost.deliver import Envelopes, Outcome, Posting, Schedule, Waiting, Went, unwrapped
+from fencepost.deliver.posting import Clock
 from fencepost.errors import StoreError
-from fencepost.server.definitions import definition_of
-from fencepost.server.delivering import Outbox
-from fencepost.server.service import Service
-from fencepost.server.settings import Limits, Settings
+from fencepost.server import Limits, Outbox, Service, Settings, definition_of
 from fencepost.store import endpoints
 from fencepost.store.endpoints import DeadLetter, Endpoint
+from tests.waiting import WAIT_S
 
 START = 1_800_000_000 * 10**9
-WAIT_S = 60.0
 
 
 class HandClock(Clock):

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.posting import Outcome, Waiting, Went
-from fencepost.deliver.webhook import Webhooks, retry_after_s
+from fencepost.deliver import Gate, Outcome, Waiting, Webhooks, Went
+from fencepost.deliver.webhook import retry_after_s
 from fencepost.store.endpoints import Endpoint
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
+from tests.waiting import WAIT_S
 
 CERTIFICATE = Path(__file__).parent / "hooks.example.pem"  # for this name, signed by itself
 SECRET = "fps_0123456789abcdef"
@@ -133,7 +133,7 @@ def test_an_endpoint_that_does_not_answer_fails() -> None:
     let_go = threading.Event()
 
     def wait(_: Request) -> Answer:
-        let_go.wait(60)
+        let_go.wait(WAIT_S)
         return Answer()
 
     with receiving(wait) as receiver:
@@ -234,11 +234,11 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
 
     def answer(request: Request) -> Answer:
         if request.path == "/slow":
-            let_go.wait(60)
+            let_go.wait(WAIT_S)
         return Answer()
 
     async def run(receiver: Receiver) -> None:
-        webhooks = Webhooks(Gate(allow_private=True))
+        webhooks = Webhooks(Gate(allow_private=True), timeout_s=WAIT_S)
         slow = f"http://127.0.0.1:{receiver.port}/slow"
         waiting = [
             asyncio.create_task(webhooks.carry(endpoint(slow, failures), TWO[:1]))

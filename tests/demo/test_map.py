@@ -15,7 +15,7 @@ from shapely.geometry import Point, box
 from fencepost.demo import city
 from fencepost.demo.city import Question
 from fencepost.demo.map import write_map
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 # HTML lets these stand without an end.
 VOID = {"meta", "input", "br", "link", "img"}

@@ -12,9 +12,8 @@ import pytest
 import shapely
 
 from fencepost import ModelError
-from fencepost.events.table import EventTable
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.events import EventTable
+from fencepost.model import Shapes, Space
 
 POINTS = [shapely.Point(0, 1), shapely.Point(2, 3), None, shapely.Point(200, 3)]
 NUMBERS = [1.5, None, 3.0, 4.0]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.signals import heed_interrupts
+
 COMMAND = [sys.executable, "-m", "fencepost.cli"]
 
 
@@ -56,11 +58,6 @@ def test_an_open_pipe_is_answered_line_by_line(subscriptions: Path, threads: str
         assert process.wait() == 0
 
 
-def _heed_interrupts() -> None:
-    """Whoever runs the tests in the background may have them, and their children, ignore them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, subscriptions: Path) -> None:
     fifo = tmp_path / "events.ndjson"
     os.mkfifo(fifo)
@@ -71,7 +68,7 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, subscriptions: Pa
         subprocess.Popen(
             [*COMMAND, *arguments],
             stderr=subprocess.PIPE,
-            preexec_fn=_heed_interrupts,  # noqa: PLW1509 (there are no threads to deadlock with)
+            preexec_fn=heed_interrupts,  # noqa: PLW1509 (there are no threads to deadlock with)
         ) as process,
         fifo.open("wb", buffering=0) as events,
     ):

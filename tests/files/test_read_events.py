@@ -17,11 +17,8 @@ import pytest
 import shapely
 
 from fencepost.errors import FencepostError
-from fencepost.files import lines
-from fencepost.files.events import Batch, read_events
-from fencepost.files.formats import Format
-from fencepost.files.letters import DeadLetter
-from fencepost.match.matcher import Matcher
+from fencepost.files import Batch, DeadLetter, Format, lines, read_events
+from fencepost.match import Matcher
 
 FEATURES: list[dict[str, Any]] = [
     {

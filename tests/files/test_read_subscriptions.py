@@ -12,10 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.errors import FencepostError
-from fencepost.files.letters import DeadLetter
-from fencepost.files.run import subscribe_file
-from fencepost.files.subscriptions import read_subscriptions
-from fencepost.match.matcher import Matcher
+from fencepost.files import DeadLetter, read_subscriptions, subscribe_file
+from fencepost.match import Matcher
 
 INSIDE = "S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"
 ROWS: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ import pytest
 import shapely
 
 from fencepost.index import combined
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 STRINGS = ["", "\0", "a", "a\0", "b", "ÿÿ", "東京", "longer than eight bytes", "c"]
 COLUMNS = "abcd"

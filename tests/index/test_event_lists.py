@@ -11,14 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.events.table import EventTable
-from fencepost.index.columns import Columns
-from fencepost.index.events import lay_out
-from fencepost.kernels.matching import EventArrays
+from fencepost.events import EventTable
+from fencepost.index import Columns, lay_out
+from fencepost.kernels import EventArrays
 from fencepost.language.ast import Property
-from fencepost.model.tokens import tokenise
-from fencepost.plan.checks import Column, Kind
-from fencepost.plan.evaluate import EventValues
+from fencepost.model import tokenise
+from fencepost.plan import Column, EventValues, Kind
 from tests.match.strategies import examples
 
 WORDS = st.sampled_from(

@@ -10,14 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.events.table import EventTable
-from fencepost.index.columns import Columns
-from fencepost.index.events import _scaled, _split, lay_out
-from fencepost.index.table import FilterTable
-from fencepost.language.parse import parse
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
-from fencepost.plan.values import pair_of
+from fencepost.events import EventTable
+from fencepost.index import Columns, FilterTable, lay_out
+from fencepost.index.events import _scaled, _split
+from fencepost.language import parse
+from fencepost.plan import EventValues, filters, pair_of
 from tests.match.strategies import TEXT_EXPRESSIONS, examples, tables
 
 EDGES = [0, 1, -1, 2**31, 2**32, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]

@@ -10,18 +10,15 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.events.table import EventTable
-from fencepost.index.columns import Columns
-from fencepost.index.events import lay_out
+from fencepost.events import EventTable
+from fencepost.index import Columns, FilterTable, lay_out
 from fencepost.index.one_event import EventLayout
-from fencepost.index.table import FilterTable
+from fencepost.kernels import EventArrays
 from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.matching import EventArrays
 from fencepost.kernels.one_event import tell_apart
-from fencepost.language.parse import parse
-from fencepost.model.geometry import Shapes
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
+from fencepost.language import parse
+from fencepost.model import Shapes
+from fencepost.plan import EventValues, filters
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]

@@ -11,20 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fencepost.index import posts
+from fencepost.index import Columns, FilterTable, build, posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.kernels import WIDTH, EventArrays, arrays_of, handle, scratch
 from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.kernels.contact import rectangle
-from fencepost.kernels.handles import arrays_of, handle
-from fencepost.kernels.matching import EventArrays
 from fencepost.kernels.posted import find_posted
 from fencepost.kernels.posts import FEW, NEAR_BY, search
 from fencepost.kernels.posts_arrays import PIECES, image
 from fencepost.kernels.rooms import grow, needs, no_room
-from fencepost.kernels.trees import scratch
-from fencepost.kernels.vectors import WIDTH
-from fencepost.kernels.warmup import _segment
-from fencepost.model.geometry import Shapes
+from fencepost.model import Shapes
 
 BOTH = 1 << ITEMS | 1 << TEXT
 FORMS = (
@@ -93,7 +89,14 @@ def found_by(
 
     alone : one looks after the other. tight : there is room for one of them only.
     """
-    segment, given = handle(_segment()._replace(posts=built)), handle(events)
+    segment, given = (
+        handle(
+            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays._replace(
+                posts=built
+            )
+        ),
+        handle(events),
+    )
     held = handle(no_room())
     grow(held, needs(segment, given))
     room = arrays_of(held)

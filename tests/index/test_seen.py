@@ -14,19 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.events.table import EventTable
-from fencepost.index import seen
-from fencepost.index.columns import Columns
-from fencepost.index.events import lay_out
+from fencepost.events import EventTable
+from fencepost.index import Columns, FilterTable, Segment, build, lay_out, seen
 from fencepost.index.seen import ROOM, Sample, Seen
-from fencepost.index.segment import Segment, build
-from fencepost.index.table import FilterTable
-from fencepost.kernels.matching import EventArrays
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import matches
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
+from fencepost.kernels import EventArrays
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import matches
+from fencepost.plan import EventValues, filters
 from tests.match.strategies import EVENTS, EXPRESSIONS, examples
 from tests.match.test_matcher_parity import conditions, wanted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 BOX = "BBOX(0, 0, 1, 1)"
 LINE = "LINESTRING (0 0, 1 1)"

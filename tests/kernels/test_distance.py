@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.distance import (
-    NO,
-    UNSURE,
-    YES,
     _to_segment,
     centroid,
     centroids,
@@ -31,11 +29,9 @@ from fencepost.kernels.distance import (
     same_place,
     within_pairs,
 )
-from fencepost.kernels.trees import scratch
 from fencepost.match.reference import distance as reference
-from fencepost.match.reference.relation import relation
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation
+from fencepost.match.reference import relation
+from fencepost.model import Relation, Shapes
 from fencepost.testing import mixed_pairs, star_coordinates
 from tests.geometry_families import LARGEST, Pair, pairs
 

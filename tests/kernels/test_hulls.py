@@ -12,6 +12,7 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.kernels import NO, UNSURE, YES
 from fencepost.kernels.calipers import (
     DISJOINT,
     IN,
@@ -23,7 +24,6 @@ from fencepost.kernels.calipers import (
     turn,
     within_hull_pairs,
 )
-from fencepost.kernels.distance import NO, UNSURE, YES
 from fencepost.kernels.hulls import Hulls, hull_centroid, hull_centroids, hulls, locate_in_hull
 from tests.kernels import exact_hulls as brute
 

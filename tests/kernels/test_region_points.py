@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shapely.affinity import scale
 
 from fencepost.kernels import vectors
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.testing import Geometries
 from tests.match.strategies import examples
 

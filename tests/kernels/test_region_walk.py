@@ -15,12 +15,11 @@ from shapely import MultiPolygon, Polygon
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.index import regions as building
+from fencepost.kernels import scratch
 from fencepost.kernels.region_walk import RegionArrays, walk
-from fencepost.kernels.trees import scratch
-from fencepost.match.reference.relation import relation as reference_relation
-from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation
+from fencepost.match import relations
+from fencepost.match.reference import relation as reference_relation
+from fencepost.model import Relation, Shapes
 from fencepost.testing import in_parts, mixed_pairs, star_coordinates, with_holes
 from tests import geometry_families
 

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.match import relate
-from fencepost.match.reference import relation as reference
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation, matrix_text
+from fencepost import match
+from fencepost.match import reference
+from fencepost.model import RELATIONS, Relation, Shapes, matrix_text
 from tests.geometry_families import CENSUS, FAMILIES, Pair, census_pairs, is_valid, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +49,7 @@ CHUNKS = [
     for family, count in COUNTS.items()
     for seed in range(math.ceil(count / CHUNK))
 ]
+QUICK = 1  # of each family so many chunks are not slow
 WHOLE_NUMBERS = ["lattice", "nested", "lines", "contacts", "tilings", "holes", "rewritten"]
 
 
@@ -59,11 +59,11 @@ def shapes_of(sample: list[Pair]) -> tuple[Shapes, Shapes]:
 
 
 def matrices(first: Shapes, second: Shapes) -> list[str]:
-    return [matrix_text(code) for code in relate.matrices(first, second).tolist()]
+    return [matrix_text(code) for code in match.matrices(first, second).tolist()]
 
 
 def relations(first: Shapes, second: Shapes) -> list[Relation]:
-    return [RELATIONS[code] for code in relate.relations(first, second).tolist()]
+    return [RELATIONS[code] for code in match.relations(first, second).tolist()]
 
 
 def answers(sample: list[Pair]) -> list[tuple[str, Relation]]:
@@ -113,7 +113,13 @@ def differences(sample: list[Pair]) -> list[str]:
 # ------------------------------------------------------------------------------- with the reference
 
 
-@pytest.mark.parametrize(("family", "seed", "size"), CHUNKS)
+@pytest.mark.parametrize(
+    ("family", "seed", "size"),
+    [
+        pytest.param(*chunk, marks=pytest.mark.slow) if chunk[1] >= QUICK else chunk
+        for chunk in CHUNKS
+    ],
+)
 def test_agree_with_the_reference(family: str, seed: int, size: int) -> None:
     sample = pairs(family, seed, size)
     assert len(sample) == size

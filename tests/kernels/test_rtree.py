@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fencepost.kernels import WIDTH
 from fencepost.kernels.rtree import SEARCH_STACK, RTreeArrays, build, curve_place, search
-from fencepost.kernels.vectors import WIDTH
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = sys.float_info.max

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.kernels.handles import handle
+from fencepost.kernels import handle
 from fencepost.kernels.tokenise import (
     Characters,
     Rules,
@@ -26,7 +26,7 @@ from fencepost.kernels.tokenise import (
     words_of_texts,
 )
 from fencepost.kernels.vocabulary import build, encode
-from fencepost.model.tokens import tokenise
+from fencepost.model import tokenise
 
 ROOT = Path(__file__).resolve().parents[2]
 # Characters that fold (to one, two or three), join, separate and combine.

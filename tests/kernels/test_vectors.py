@@ -9,9 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.kernels import vectors
-from fencepost.kernels.compiling import kernel
-from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels import WIDTH, kernel, vectors
 
 few = st.integers(0, 3) | st.integers(65_532, 65_535) | st.integers(0, 65_535)
 

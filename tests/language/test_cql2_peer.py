@@ -17,9 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
+from fencepost.language import ast, parse, render_json, render_text
 from tests.language.trees import CONDITIONS
 
 TOKENS = st.sampled_from(

@@ -9,9 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
+from fencepost.language import ast, parse, render_json, render_text
 from tests.language.trees import CONDITIONS
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=60)  # surrogates and NUL too

@@ -17,10 +17,17 @@ from typing import Any
 import pytest
 
 from fencepost.errors import LanguageError
+from fencepost.language import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_LENGTH,
+    MAX_PARTS,
+    parse,
+    render_json,
+    render_text,
+)
 from fencepost.language.ast import And, In, Or
-from fencepost.language.limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_PARTS
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
+from tests.waiting import WAIT_S
 
 SMALL_STACK = 128 * 1024
 
@@ -91,7 +98,7 @@ def test_the_process_survives(stack: int | None) -> None:
             "thread = threading.Thread(target=print_outcomes); thread.start(); thread.join()"
         )
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr
     outcomes = json.loads(done.stdout)
     assert outcomes.keys() == HUGE.keys()

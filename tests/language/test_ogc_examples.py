@@ -13,8 +13,7 @@ import cql2
 import pytest
 
 from fencepost.errors import LanguageError
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
+from fencepost.language import parse, render_json, render_text
 
 
 def prop(name: str) -> dict[str, str]:

@@ -10,11 +10,8 @@ import shapely
 from hypothesis import example, given
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
+from fencepost.language import MAX_DEPTH, MAX_DIGITS, ast, parse, render_json, render_text
 from fencepost.language.ast import Arithmetic, Calculate, Compare, Comparison, Number, Property
-from fencepost.language.limits import MAX_DEPTH, MAX_DIGITS
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json, render_text
 from tests.language.trees import CONDITIONS, CONDITIONS_IN_JSON
 
 A = Property("a")

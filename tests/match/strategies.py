@@ -25,9 +25,7 @@ from hypothesis.strategies import SearchStrategy
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.language.render import render_json
+from fencepost.language import ast, parse, render_json
 from tests.geometry_families import FAMILIES, suspect
 
 Event = dict[str, object]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
+from fencepost.language import parse
+from fencepost.match import Matcher
 
 # From the origin: 5 exactly; and the root of 1 + 2**-54, which lies between two doubles.
 AT_FIVE = {"g": "POINT (3 4)", "kind": "taxi"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 
 SAVE_FOR_EVER = """
 import sys

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
+from fencepost.language import parse
 from fencepost.language.ast import Near
-from fencepost.language.parse import parse
 from fencepost.match.explain import Explanation, explain
-from fencepost.model.geometry import Shapes
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.near import distance_between
+from fencepost.model import Shapes
+from fencepost.plan import EventValues, distance_between
 
 EVENT: dict[str, object] = {
     "wind": 26.5,

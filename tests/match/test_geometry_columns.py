@@ -13,8 +13,7 @@ import shapely
 
 from fencepost import Matcher
 from fencepost.errors import GeometryError, ModelError
-from fencepost.match.batch import match_pairs
-from fencepost.match.batch_scores import scores_of_pairs
+from fencepost.match import match_pairs, scores_of_pairs
 
 KINDS = ("point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon")
 INDEXES = ("auto", "reference", "sff", "cr-tree", "rt", "rt+", "rt++")

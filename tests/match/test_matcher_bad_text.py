@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fencepost.errors import ModelError
-from fencepost.match.index_registry import INDEXES
-from fencepost.match.matcher import DeadLetters, Matcher
+from fencepost.match import INDEXES, DeadLetters, Matcher
 
 LATIN = "Zürich storm".encode("latin-1")  # no UTF-8
 REASON = "is not UTF-8: byte 1 of a text is 0xfc"

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from fencepost.errors import ModelError
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
 
 
 class Colour(str, Enum):  # noqa: UP042

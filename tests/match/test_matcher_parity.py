@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.language import parse
 from fencepost.language.ast import Condition
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
 from tests.match.strategies import (
     EVENTS,
     EXPRESSIONS,

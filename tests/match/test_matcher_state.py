@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fencepost.errors import FencepostError
+from fencepost.language import parse
 from fencepost.language.ast import Condition
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
+from fencepost.testing import keep_segments_small
 from tests.match.strategies import examples
 
 IDS = [f"id{number}" for number in range(7)]
@@ -73,8 +74,7 @@ class Sequences(RuleBasedStateMachine):
     def begin(self, index: str, most_recent: int, most_small: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
-        self.matcher._shelves.most_recent = most_recent
-        self.matcher._shelves.most_small = most_small
+        keep_segments_small(self.matcher, most_recent=most_recent, most_small=most_small)
         self.model: dict[str, Kept] = {}
         self.folder = Path(tempfile.mkdtemp())
 

@@ -17,10 +17,11 @@ import pytest
 from fencepost.index import events as events_module
 from fencepost.index import merge as merge_module
 from fencepost.index import one_event as one_event_module
+from fencepost.match import Matcher, match_pairs
 from fencepost.match import shelves as shelves_module
-from fencepost.match.batch import match_pairs
-from fencepost.match.matcher import Matcher
 from fencepost.model.geometry_plain import plain
+from fencepost.testing import keep_segments_small
+from tests.waiting import WAIT_S, until
 
 
 def together(*works: Callable[[], None]) -> None:
@@ -30,7 +31,7 @@ def together(*works: Callable[[], None]) -> None:
     try:
         with ThreadPoolExecutor(len(works)) as pool:
             for done in [pool.submit(work) for work in works]:
-                done.result(timeout=120)
+                done.result(timeout=WAIT_S)
     finally:
         sys.setswitchinterval(switch)
 
@@ -101,7 +102,7 @@ def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., A
     def merge(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             merging.set()
-            assert go_on.wait(20)
+            assert go_on.wait(WAIT_S)
         return merge_module.merge(*args)
 
     return merge
@@ -114,12 +115,11 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     merging, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    keep_segments_small(matcher, most_recent=1, most_small=0)
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
-    assert merging.wait(20)
+    assert merging.wait(WAIT_S)
     assert matcher.match({"n": 1}) == ["changes", "goes", "stays"]
     assert matcher.unsubscribe("goes")
     matcher.subscribe("changes", "n > 5", replace=True)
@@ -138,8 +138,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelves_module, "_MOST_UNMERGED", 3)
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    keep_segments_small(matcher, most_recent=1, most_small=0)
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
         assert len(matcher.snapshot()) <= 4
@@ -164,8 +163,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
 def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelves_module, "LAST_VERSION", 5)
     matcher = Matcher()
-    matcher._shelves.most_recent = 3
-    matcher._shelves.most_small = 0
+    keep_segments_small(matcher, most_recent=3, most_small=0)
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
         if k % 3:
@@ -180,12 +178,11 @@ def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.Monk
     merging, go_on = threading.Event(), threading.Event()
     monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    keep_segments_small(matcher, most_recent=1, most_small=0)
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
-    assert merging.wait(20)
+    assert merging.wait(WAIT_S)
     go_on.set()
     child = os.fork()
     if child == 0:  # pragma: no cover (another process)
@@ -212,7 +209,8 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
     def interrupt() -> None:
         other = threading.Thread(target=add)
         other.start()
-        other.join(20)
+        other.join(WAIT_S)
+        assert not other.is_alive()
 
     class Interrupted(events_module._Block):
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -320,7 +318,7 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _CHILD, str(tmp_path / "index")]
     children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for child in children:
-        out, _ = child.communicate(timeout=200)
+        out, _ = child.communicate(timeout=WAIT_S)
         assert child.returncode == 0
         assert out.splitlines() == ["['a', 'b']", "['b']"]
     # What a process removes, it removes for itself.
@@ -329,15 +327,16 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
 
 def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     matcher = Matcher()
-    matcher._shelves.most_small = 0
+    keep_segments_small(matcher, most_small=0)
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)
-    merger = matcher._shelves._merger  # nobody asked for it
-    assert merger is not None
-    merger.join(60)
-    sizes = [len(shelf) for shelf in matcher.snapshot()]
-    assert all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
+
+    def are_few() -> bool:
+        sizes = [len(shelf) for shelf in matcher.snapshot()]
+        return all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
+
+    until(are_few)  # nobody asks for the merges
     assert len(matcher.match({"n": 7})) == 30
 
 

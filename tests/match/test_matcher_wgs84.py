@@ -17,8 +17,8 @@ from hypothesis import settings
 import fencepost as fp
 from fencepost.errors import IndexingError, LanguageError, ModelError
 from fencepost.language.ast import Near
-from fencepost.match.matcher import Matcher
-from fencepost.model.geometry import Shapes
+from fencepost.match import Matcher
+from fencepost.model import Shapes
 from fencepost.plan.near_wgs84 import metres_between, near_wgs84
 from tests.kernels.ellipsoid import WGS84, metres
 from tests.match.earth import (

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from fencepost.index import delta as delta_module
-from fencepost.language.parse import parse
-from fencepost.match.batch import match_pairs
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import parse
+from fencepost.match import Matcher, match_pairs
+from fencepost.match.reference import evaluate
 
 MANY = 300  # more than the first arrays have room for
 

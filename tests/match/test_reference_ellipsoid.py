@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import shapely
 
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference import ellipsoid
-from fencepost.match.reference.evaluate import evaluate
-from fencepost.model.space import Space
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import ellipsoid, evaluate
+from fencepost.model import Space
 from tests.kernels.ellipsoid import metres
 from tests.match.earth import PLACES, apart, bound, event, scene
 

@@ -54,7 +54,7 @@ from fencepost.language.ast import (
     Truth,
     Value,
 )
-from fencepost.match.reference.evaluate import evaluate, matches
+from fencepost.match.reference import evaluate, matches
 from tests.names import stable_name
 
 A, B = Property("a"), Property("b")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.errors import LanguageError
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
+from fencepost.language import parse
+from fencepost.match.reference import matches
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 
 # Conditions that have to do with each other, so that something is dropped.

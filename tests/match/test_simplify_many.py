@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.errors import LanguageError, ModelError
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
+from fencepost.language import parse
+from fencepost.match.reference import matches
 from fencepost.match.simplify_many import SimplifiedSubscription, simplify_many
-from fencepost.plan.checks import Filter
+from fencepost.plan import Filter, filters
+from fencepost.plan.covering import covers
 from fencepost.plan.covering import predicates as covering
-from fencepost.plan.covering.terms import covers
-from fencepost.plan.normal import filters
 from fencepost.plan.simplify import simplify, simplify_each
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 from tests.match.wishes import some_wish

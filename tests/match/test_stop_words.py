@@ -9,14 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost import simplify
 from fencepost.errors import ModelError
-from fencepost.language.parse import parse
-from fencepost.match.index_registry import INDEXES
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate, matches
-from fencepost.match.simplify import simplify
-from fencepost.model.tokens import Tokeniser
-from fencepost.plan.evaluate import EventValues, truth
+from fencepost.language import parse
+from fencepost.match import INDEXES, Matcher
+from fencepost.match.reference import evaluate, matches
+from fencepost.model import Tokeniser
+from fencepost.plan import EventValues, truth
 from tests.match.strategies import examples
 
 WORDS = ["the", "The!", "cat", "CAT", "a dog", "dog", "der", "ΣΑΣ", "", "the cat"]

@@ -9,7 +9,7 @@ from math import copysign, inf, isfinite, nan
 import pytest
 import shapely
 
-from fencepost.model.geometry import Shapes
+from fencepost.model import Shapes
 from fencepost.model.geometry_plain import point_of
 
 

@@ -33,11 +33,11 @@ from fencepost.kernels.shapes import (
     TOUCH,
     ShapeArrays,
 )
-from fencepost.match.reference.relation import defect, matrix
-from fencepost.match.relate import matrices, relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation, matrix_text
+from fencepost.match import matrices, relations
+from fencepost.match.reference import defect, matrix
+from fencepost.model import Relation, Shapes, matrix_text
 from tests.geometry_families import FAMILIES, XY, pairs, suspect
+from tests.seeds import seeds
 
 INVALID = data.folder() / "invalid_real_polygons.parquet"
 
@@ -293,7 +293,7 @@ def judged_suspects(seed: int) -> Judged:
     return judged([suspect(rng) for _ in range(2000)])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     found = judged_suspects(seed)
     assert found.wrong_verdicts == []
@@ -302,12 +302,12 @@ def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     assert min(found.verdicts.values()) >= 5, found.verdicts
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_reasons_are_true(seed: int) -> None:
     assert judged_suspects(seed).wrong_reasons == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, quick=2))
 def test_places_are_where_it_goes_wrong(seed: int) -> None:
     assert judged_suspects(seed).wrong_places == []
 

@@ -10,14 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.model.times import (
-    DAY,
-    SECOND,
-    format_date,
-    format_instant,
-    instant_of,
-    parse_instant,
-)
+from fencepost.model import format_instant
+from fencepost.model.times import DAY, SECOND, format_date, instant_of, parse_instant
 
 FIRST = (date(1, 1, 1) - date(1970, 1, 1)).days * DAY
 LAST = ((date(9999, 12, 31) - date(1970, 1, 1)).days + 1) * DAY - 1

@@ -14,14 +14,12 @@ import pytest
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.language.parse import parse
+from fencepost.language import parse
+from fencepost.match import Matcher, relations
 from fencepost.match.engines import SegmentEngine
 from fencepost.match.index_registry import MatcherIndex
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
-from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.match.reference import evaluate
+from fencepost.model import Shapes, Space
 from fencepost.papers.regions import cr_tree, relations_sampled, sff
 from fencepost.testing import mixed_pairs
 from tests.match.strategies import LATTICE
@@ -249,6 +247,7 @@ def test_a_table_with_two_columns_of_one_name(index: str) -> None:
 
 
 @pytest.mark.parametrize("index", PAPERS)
+@pytest.mark.slow
 def test_thousands_of_subscriptions_that_come_and_go(index: str) -> None:
     rng = random.Random(index)
     areas = [place for place in LATTICE if shapely.get_dimensions(place) == 2]

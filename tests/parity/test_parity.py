@@ -11,9 +11,9 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.errors import LanguageError
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
 from tests.match.strategies import DAYS, LATTICE, LITERALS, TEXT_EXPRESSIONS, UNUSABLE, WORDS
 
 if TYPE_CHECKING:

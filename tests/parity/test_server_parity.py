@@ -12,9 +12,9 @@ import httpx
 import pytest
 import shapely
 
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
 from tests.parity.test_parity import events, expressions
 from tests.server.serving import running
 

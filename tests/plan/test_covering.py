@@ -13,13 +13,11 @@ import shapely
 from shapely.geometry import LineString, MultiPoint, MultiPolygon, Point, Polygon, box
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.language import parse
 from fencepost.language.ast import Spatial
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import evaluate
-from fencepost.plan.checks import Term
-from fencepost.plan.covering.areas import CONFLICTS, COVERS
-from fencepost.plan.covering.terms import TermTable, conflicts, covers
-from fencepost.plan.normal import filters
+from fencepost.match.reference import evaluate
+from fencepost.plan import Term, filters
+from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, covers
 from tests.match.strategies import DAYS, ITEMS, LATTICE, NUMERIC, STRANGE, TIMES, WORDS
 
 A, B = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))", "POLYGON((3 3, 6 3, 6 6, 3 6, 3 3))"

@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import LanguageError
-from fencepost.index.columns import Columns
-from fencepost.index.table import FilterTable, TableArrays
-from fencepost.language.parse import parse
-from fencepost.model.space import Space
-from fencepost.model.tokens import Tokeniser
-from fencepost.plan import forms
+from fencepost.index import Columns, FilterTable
+from fencepost.index.table import TableArrays
+from fencepost.language import parse
+from fencepost.model import Space, Tokeniser
+from fencepost.plan import filters, forms
 from fencepost.plan.forms import Filled, unusable
-from fencepost.plan.normal import filters
 
 _STOP_WORDS = Tokeniser.without(["the"])
 

@@ -8,15 +8,14 @@ import random
 import numpy as np
 import pytest
 
-from fencepost.kernels.distance import NO, UNSURE, YES
+from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic_shapes import (
     distance_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
 )
-from fencepost.kernels.trees import scratch
 from fencepost.language.ast import Near
-from fencepost.model.geometry import Shapes
+from fencepost.model import Shapes
 from fencepost.plan.near_wgs84 import near_wgs84
 from tests.kernels.ellipsoid import WGS84
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import evaluate as by_reference
-from fencepost.plan.evaluate import EventValues, truth
-from fencepost.plan.normal import MOST_FILTERS, filters, properties
+from fencepost.language import ast, parse
+from fencepost.match.reference import evaluate as by_reference
+from fencepost.plan import EventValues, filters, truth
+from fencepost.plan.normal import MOST_FILTERS, properties
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
 

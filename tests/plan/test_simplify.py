@@ -15,16 +15,12 @@ from shapely import affinity
 from shapely.geometry import LineString, Point
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import ast
+from fencepost.language import ast, parse
 from fencepost.language.ast import Spatial
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
-from fencepost.plan.checks import Filter
-from fencepost.plan.covering import coverers
+from fencepost.match.reference import matches
+from fencepost.plan import Filter, filters
+from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, coverers, covers
 from fencepost.plan.covering import filters as filter_rows
-from fencepost.plan.covering.areas import CONFLICTS, COVERS
-from fencepost.plan.covering.terms import TermTable, conflicts, covers
-from fencepost.plan.normal import filters
 from fencepost.plan.simplify import MOST_TERMS, Simplified, simplify
 from tests.geometry_families import FAMILIES
 from tests.match.strategies import DAYS, STRANGE

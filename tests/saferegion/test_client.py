@@ -17,6 +17,7 @@ import shapely
 
 from fencepost.saferegion import client as module
 from fencepost.saferegion.client import SafeClient, SafeRegion, plain, point_of
+from tests.waiting import WAIT_S
 
 FILE = Path(module.__file__)
 SCRIPT = FILE.parent / "static" / "safe-client.js"
@@ -151,7 +152,7 @@ def test_javascript() -> None:
     given = json.dumps([steps for steps, _ in STORIES])
     ran = subprocess.run(
         ["node", "-e", program, str(SCRIPT)],
-        input=given, capture_output=True, text=True, check=True, timeout=60,
+        input=given, capture_output=True, text=True, check=True, timeout=WAIT_S,
     )  # fmt: skip
     assert json.loads(ran.stdout) == [expected for _, expected in STORIES]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fencepost as fp
+from fencepost import SafeRegions
 from fencepost.saferegion.nearby import Nearby
-from fencepost.saferegion.regions import SafeRegions
 
 END = "2999-01-01T00:00:00Z"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.waiting import WAIT_S
+
 _PROGRAM = """
 import sys
 from pathlib import Path
@@ -34,7 +36,7 @@ class Child:
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         assert self.url, "the server did not start"
-        self.http = httpx.Client(base_url=self.url, timeout=30)
+        self.http = httpx.Client(base_url=self.url, timeout=WAIT_S)
 
     def kill(self) -> None:
         """Kill it, as `kill -9` does."""
@@ -44,6 +46,6 @@ class Child:
         """Wait until it is gone."""
         self.http.close()
         self._process.kill()
-        self._process.wait(60)
+        self._process.wait(WAIT_S)
         assert self._process.stdout is not None
         self._process.stdout.close()

@@ -12,10 +12,9 @@ from typing import Any
 
 import httpx
 
-from fencepost.server.running import Server, listen
-from fencepost.server.service import Service
-from fencepost.server.settings import Settings
+from fencepost.server import Server, Service, Settings, listen
 from fencepost.store import keys
+from tests.waiting import WAIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,12 @@ class Running:
         made = self.service.broker.change(
             lambda writing: keys.add_key(writing.connection, tenant, scopes, "", writing.now)
         )
-        return made.result(30)
+        return made.result(WAIT_S)
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client with a key of its own."""
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=WAIT_S)
 
 
 @contextmanager
@@ -49,10 +48,10 @@ def running(folder: Path, port: int = 0, **settings: Any) -> Iterator[Running]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
     try:
-        url = addresses.get(timeout=60)
-        with httpx.Client(base_url=url, timeout=30) as http:
+        url = addresses.get(timeout=WAIT_S)
+        with httpx.Client(base_url=url, timeout=WAIT_S) as http:
             yield Running(url, service, http)
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(WAIT_S)
         assert not thread.is_alive()

@@ -10,8 +10,7 @@ import pytest
 from jsonschema_rs import validator_for
 from starlette.routing import WebSocketRoute
 
-from fencepost.server.app import OPERATIONS, create_app
-from fencepost.server.asyncapi import CHANNELS
+from fencepost.server import CHANNELS, OPERATIONS, create_app
 from tests.server.serving import Running
 
 

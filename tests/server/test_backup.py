@@ -14,11 +14,9 @@ from typer.testing import CliRunner
 
 import fencepost as fp
 from fencepost import cli
-from fencepost.store import endpoints, keys
-from fencepost.store.backup import export_to, import_from
-from fencepost.store.database import FILE
-from fencepost.store.schema import MIGRATIONS
+from fencepost.store import FILE, MIGRATIONS, endpoints, export_to, import_from, keys
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 
 def fill(server: Running) -> str:
@@ -35,7 +33,7 @@ def fill(server: Running) -> str:
         endpoints.put_endpoint(writing.connection, number, "webhook", hook)
         endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt", "no JSON", "{")
 
-    broker.change(more).result(30)
+    broker.change(more).result(WAIT_S)
     return server.key("publish", "subscribe", "admin", tenant="acme")
 
 
@@ -87,7 +85,7 @@ def test_a_backup_of_a_busy_server_is_of_one_moment(tmp_path: Path) -> None:
         thread = threading.Thread(target=publish)
         thread.start()
         try:
-            busy.wait(30)
+            assert busy.wait(WAIT_S)
             made = [export_to(tmp_path / "data", tmp_path / f"{n}.backup", 0) for n in range(3)]
         finally:
             stop.set()

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from fencepost.errors import StoreError
-from fencepost.server.definitions import definition_of
-from fencepost.server.service import Service
-from fencepost.server.settings import Limits, Settings
-from fencepost.server.writing import Writing
-
-WAIT_S = 30.0
+from fencepost.server import Limits, Service, Settings, Writing, definition_of
+from tests.waiting import WAIT_S
 
 
 def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model.times import format_instant
+from fencepost.model import format_instant
 from fencepost.papers.events import parse_ops4st
-from fencepost.server.settings import Limits
+from fencepost.server import Limits
 from fencepost.server.sweeping import _forget
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -192,7 +193,7 @@ def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
         put(server, "meet", PICK_UP)
         publish(server, event("taxi", 0, 0, 0, "t"))
         publish(server, event("dog", 1, 50, 50))
-        server.service.broker.change(lambda writing: _forget(writing, 2)).result(30)
+        server.service.broker.change(lambda writing: _forget(writing, 2)).result(WAIT_S)
         with server.service.database.reading() as connection:
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     with running(tmp_path, space="planar") as server:

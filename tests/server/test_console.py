@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from fencepost.server.writing import Writing
+from fencepost.server import Writing
 from fencepost.store import subscriptions as stored
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
+from tests.waiting import WAIT_S
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 ARGUMENTS = (
@@ -28,14 +29,18 @@ ARGUMENTS = (
 )
 HTML = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>&amp;\'"</textarea>'
 
-pytestmark = pytest.mark.skipif(
-    not Path(CHROMIUM).exists(),
-    reason="NO BROWSER: install Debian's chromium, or the console is not tested",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path(CHROMIUM).exists(),
+        reason="NO BROWSER: install Debian's chromium, or the console is not tested",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=1_000 * WAIT_S)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
         yield found
@@ -56,7 +61,7 @@ def console(
     settings = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **more}
     context = browser.new_context(**settings)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(1_000 * WAIT_S)
     wrong: list[str] = []
     expected = tuple(f"the server responded with a status of {one}" for one in refused)
 
@@ -454,9 +459,8 @@ def test_a_hundred_thousand_subscriptions(browser: Browser, server: Running) -> 
             rows.append((f"s{k:06}", numbers["me" if k % 2 else "you"], asked, None))
         stored.put_subscriptions(writing.connection, tenant, rows, writing.now, 0)
 
-    server.service.broker.change(fill).result(60)
+    server.service.broker.change(fill).result(WAIT_S)
     with console(browser, server) as page:
-        page.set_default_timeout(60_000)
         page.wait_for_selector(f"#map[data-total='{n}']")
         expect(page.locator("#listed-count")).to_contain_text("100,000 subscriptions")
         x, y = centre_of_map(page)

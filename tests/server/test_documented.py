@@ -16,11 +16,10 @@ from starlette.routing import Route, WebSocketRoute
 
 import fencepost as fp
 from fencepost import cli
-from fencepost.server.app import OPERATIONS, create_app
-from fencepost.server.asyncapi import CHANNELS
-from fencepost.server.settings import Limits, Settings
+from fencepost.server import CHANNELS, OPERATIONS, Limits, Settings, create_app
 from tests.client.test_restart import JAVASCRIPT, NO_NODE, NODE
 from tests.server.serving import Running
+from tests.waiting import WAIT_S
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:8080"
@@ -105,7 +104,7 @@ def test_javascript_examples_run(server: Running, tmp_path: Path) -> None:
         code = block.replace("./client.js", str(JAVASCRIPT)).replace(ADDRESS, server.url)
         ran = subprocess.run(
             [str(NODE), "--input-type=module", "--eval", code],
-            capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
+            capture_output=True, text=True, timeout=WAIT_S, check=True, cwd=tmp_path,
         )  # fmt: skip
         shown(ran.stdout, block, r"console\.log", "//")
 
@@ -116,7 +115,8 @@ def test_commands_run(server: Running, tmp_path: Path) -> None:
     for block in blocks("sh"):
         ran = subprocess.run(
             ["bash", "-c", start + block],
-            capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env=environment,
+            capture_output=True, text=True, timeout=WAIT_S,
+            check=False, cwd=tmp_path, env=environment,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
         assert "match" in ran.stdout

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import pytest
 
 import fencepost as fp
-from fencepost.server.writing import Writing
+from fencepost.server import Writing
 from fencepost.store import endpoints
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running
-from tests.spark.broker import until
+from tests.waiting import WAIT_S, until
 
 
 def subscribe(server: Running, name: str, **target: Any) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
 
     def answer(request: Request) -> Answer:
         if request.path == "/hangs":
-            let_go.wait(60)
+            let_go.wait(WAIT_S)
         return Answer(500 if request.path == "/fails" else 204)
 
     with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
@@ -167,7 +167,7 @@ def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
             endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}')
             endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it is bad", "nonsense")
 
-        server.service.broker.change(set_aside).result(30)
+        server.service.broker.change(set_aside).result(WAIT_S)
         letters = server.http.get("/v1/dead-letters").json()["dead_letters"]
         assert [one["reason"][:2] for one in letters] == ["it"] * 3
         first, second, third = (f"/v1/dead-letters/{one['number']}/retry" for one in letters)
@@ -281,6 +281,6 @@ def test_tenants_do_not_reach_each_other_s_endpoints(tmp_path: Path) -> None:
             assert mine.get("/v1/subscribers/a/endpoint").status_code == 200
             server.service.broker.change(
                 lambda w: endpoints.add_dead_letter(w.connection, 2, 1, "mqtt:x", "bad", "{}")
-            ).result(30)
+            ).result(WAIT_S)
             assert theirs.post("/v1/dead-letters/1/retry").status_code == 404
             assert mine.post("/v1/dead-letters/1/retry").status_code == 403

@@ -12,9 +12,10 @@ from typing import Any
 
 import httpx
 
-from fencepost.server.running import listen
+from fencepost.server import listen
 from tests.deliver.receiver import Answer, Request, receiving
-from tests.spark.broker import mosquitto, until
+from tests.spark.broker import mosquitto
+from tests.waiting import WAIT_S, until
 
 COUNT = 300
 KILLS = 2
@@ -56,9 +57,9 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
                 numbers = range(round * 100, round * 100 + 100)
                 broker.publish("fencepost/default/events", [json.dumps({"n": n}) for n in numbers])
                 for _ in range(10 + 20 * round):  # at another moment each time
-                    assert enough.acquire(timeout=60)
+                    assert enough.acquire(timeout=WAIT_S)
                 server.send_signal(signal.SIGKILL)
-                server.wait(60)
+                server.wait(WAIT_S)
                 server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
                 until(connected)
             last = range(KILLS * 100, COUNT)
@@ -67,7 +68,7 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
             until(lambda: httpx.get(f"{url}/v1/subscribers/a").json()["depth"] == 0)
         finally:
             server.kill()
-            server.wait(60)
+            server.wait(WAIT_S)
     assert {_number(one) for one in got} == {*range(COUNT)}
     by_id: dict[str, dict[str, Any]] = {}
     for one in got:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,8 @@ import httpx
 import pytest
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
+
+from tests.waiting import WAIT_S, until
 
 KILLS = int(os.environ.get("FENCEPOST_KILLS", "4"))
 BATCH = 20
@@ -82,7 +84,7 @@ def threads(*targets: Any) -> Iterator[None]:
         one.start()
     yield
     for one in started:
-        one.join(120)
+        one.join(WAIT_S)
         assert not one.is_alive()
 
 
@@ -99,7 +101,7 @@ class Load:
 
     def publish(self) -> None:
         """Events 0, 1, 2, ... in batches; a batch that was not answered is sent again."""
-        with httpx.Client(timeout=10) as http:
+        with httpx.Client(timeout=WAIT_S) as http:
             while not self.stop.is_set():
                 first = self.published
                 body = "\n".join(json.dumps({"n": n}) for n in range(first, first + BATCH))
@@ -121,7 +123,7 @@ class Load:
     def change(self) -> None:
         """Subscriptions that come and go and want nothing."""
         rng = random.Random(5)
-        with httpx.Client(timeout=10) as http:
+        with httpx.Client(timeout=WAIT_S) as http:
             while not self.stop.is_set():
                 id = f"s{rng.randrange(30)}"
                 self.kept.pop(id, None)  # until it is answered, it may be either
@@ -146,7 +148,7 @@ class Load:
                 url = self.life.url.replace("http", "ws") + f"/v1/subscribers/{name}/socket"
                 with (
                     suppress(OSError, WebSocketException, TimeoutError),
-                    connect(url, open_timeout=10, max_size=None) as socket,
+                    connect(url, open_timeout=WAIT_S, max_size=None) as socket,
                 ):
                     while not self.stop.is_set():
                         with suppress(TimeoutError):
@@ -158,15 +160,6 @@ class Load:
         return run
 
 
-def until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    waiting = threading.Event()
-    while not is_so():
-        assert time.monotonic() < end, "it did not come to it"
-        waiting.wait(0.002)
-
-
 def _is_past(moment: float) -> bool:
     return time.monotonic() >= moment
 
@@ -174,7 +167,7 @@ def _is_past(moment: float) -> bool:
 def check(load: Load) -> None:
     """Compare what came with what should have."""
     for name, divisor in WANTED.items():
-        with httpx.Client(base_url=load.life.url, timeout=30) as http:
+        with httpx.Client(base_url=load.life.url, timeout=WAIT_S) as http:
             rest: list[dict[str, Any]] = []
             while page := http.get(
                 f"/v1/subscribers/{name}/messages",
@@ -198,7 +191,7 @@ def check(load: Load) -> None:
         assert all(n % divisor == 0 for n in numbers)
         assert set(numbers) >= {n for n in load.acknowledged if n % divisor == 0}
         assert set(numbers) <= set(range(load.published + BATCH))
-    with httpx.Client(base_url=load.life.url, timeout=30) as http:
+    with httpx.Client(base_url=load.life.url, timeout=WAIT_S) as http:
         listed = http.get("/v1/subscriptions", params={"limit": 1000}).json()["subscriptions"]
         there = {one["id"] for one in listed}
         assert {id: id in there for id in load.kept} == load.kept
@@ -212,7 +205,7 @@ def test_nothing_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     try:
         for name, divisor in WANTED.items():
             definition = {"expression": f"n % {divisor} = 0", "subscriber": name}
-            made = httpx.put(f"{life.url}/v1/subscriptions/{name}", json=definition, timeout=30)
+            made = httpx.put(f"{life.url}/v1/subscriptions/{name}", json=definition, timeout=WAIT_S)
             assert made.status_code == 201, made.text
         load = Load(life)
         with threads(load.publish, load.change, *(load.listen(name) for name in WANTED)):

@@ -18,15 +18,15 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fencepost.deliver.mqtt import BrokerAddress, broker_address
-from fencepost.deliver.topics import checked_topic, default_topic
+from fencepost.deliver import BrokerAddress, broker_address, checked_topic, default_topic
 from fencepost.errors import ModelError
-from fencepost.model.space import space_of
+from fencepost.model import space_of
+from fencepost.server import Limits
 from fencepost.server.mqtt_events import events_of_payload
-from fencepost.server.settings import Limits
 from fencepost.store import log
 from tests.server.serving import Running, running
-from tests.spark.broker import WAIT_S, Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
+from tests.waiting import WAIT_S, until
 
 IN = "fencepost/default/events"
 
@@ -144,7 +144,7 @@ def test_nothing_is_acknowledged_that_is_not_written(tmp_path: Path, broker: Mos
         def fail(on: bool) -> None:
             server.service.broker.change(
                 lambda _: writer.execute(f"PRAGMA query_only = {on}") and None
-            ).result(30)
+            ).result(WAIT_S)
 
         fail(True)
         broker.publish(IN, numbered(1, 2, 3))

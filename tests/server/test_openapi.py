@@ -17,12 +17,11 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 
-from fencepost.server.app import OPERATIONS, create_app
+from fencepost.server import OPERATIONS, Service, Settings, create_app
 from fencepost.server.openapi import description
 from fencepost.server.operations import Operation
-from fencepost.server.service import Service
-from fencepost.server.settings import Settings
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 _CHECKS = [
     not_a_server_error,
@@ -104,7 +103,7 @@ def test_no_request_makes_it_fail(
     )
     @given(case=given_one)
     def asked(case: Any) -> None:
-        answer = case.call(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30)
+        answer = case.call(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=WAIT_S)
         case.validate_response(answer, checks=_CHECKS)
 
     try:

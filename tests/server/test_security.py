@@ -14,14 +14,19 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from fencepost.errors import FencepostError
-from fencepost.server import patience
-from fencepost.server.app import OPERATIONS
-from fencepost.server.rates import Rates
-from fencepost.server.running import check_access, is_loopback
-from fencepost.server.service import Service
-from fencepost.server.settings import Limits, Settings
+from fencepost.server import (
+    OPERATIONS,
+    Limits,
+    Rates,
+    Service,
+    Settings,
+    check_access,
+    is_loopback,
+    patience,
+)
 from fencepost.store import keys
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 SCOPES = ("publish", "subscribe", "admin")
 LOCKED = {"open_access": False}
@@ -133,7 +138,7 @@ def test_another_tenant_gets_no_socket(
     headers = {"authorization": evil.headers["authorization"]}
     for given, code in (({}, 4401), (headers, 4404)):
         with connect(url, additional_headers=given) as sock, pytest.raises(ConnectionClosed) as no:
-            sock.recv(timeout=30)
+            sock.recv(timeout=WAIT_S)
         assert no.value.rcvd is not None
         assert no.value.rcvd.code == code
 
@@ -264,7 +269,7 @@ def test_a_key_has_so_many_requests() -> None:
 
 def _raw(server: Running, sent: bytes) -> socket.socket:
     host, port = server.url.removeprefix("http://").split(":")
-    made = socket.create_connection((host, int(port)), timeout=30)
+    made = socket.create_connection((host, int(port)), timeout=WAIT_S)
     made.sendall(sent)
     return made
 
@@ -275,10 +280,11 @@ def _raw(server: Running, sent: bytes) -> socket.socket:
 def test_headers_that_do_not_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(patience, "HEADER_SECONDS", 0.2)
-    with running(tmp_path) as server, _raw(server, sent) as slow:
-        with pytest.raises(ConnectionError):
-            _until_closed(slow)
+    with running(tmp_path) as server:
+        with monkeypatch.context() as patched:  # not for those who are to be answered
+            patched.setattr(patience, "HEADER_SECONDS", 0.2)
+            with _raw(server, sent) as slow, pytest.raises(ConnectionError):
+                _until_closed(slow)
         assert server.http.get("/healthz").status_code == 200
 
 
@@ -317,9 +323,9 @@ def test_frames_that_mean_nothing(server: Running, frame: str | bytes) -> None:
     with connect(url) as sock:
         sock.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
-            sock.recv(timeout=30)
+            sock.recv(timeout=WAIT_S)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4422
     with connect(url) as sock:
         server.http.post("/v1/events", json={"a": 1})
-        assert len(json.loads(sock.recv(timeout=30))) == 1
+        assert len(json.loads(sock.recv(timeout=WAIT_S))) == 1

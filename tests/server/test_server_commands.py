@@ -19,9 +19,11 @@ import shapely
 from typer.testing import CliRunner, Result
 
 from fencepost import cli
+from fencepost.client import Message
 from fencepost.client.commands import shown
-from fencepost.client.values import Message
 from tests.server.serving import Running, running
+from tests.signals import heed_interrupts
+from tests.waiting import WAIT_S
 
 
 def fencepost(server: Running, *args: str, given: str | None = None) -> Result:
@@ -201,6 +203,7 @@ class Tailing:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "NO_COLOR": "1"},
+            preexec_fn=heed_interrupts,  # noqa: PLW1509 (it does no more than that)
         )
 
     def lines(self, count: int) -> list[int]:
@@ -212,7 +215,7 @@ class Tailing:
     def stop(self) -> str:
         """Press Ctrl-C; what was said on standard error."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=WAIT_S)
         return said
 
 

@@ -13,9 +13,10 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 import fencepost as fp
-from fencepost.model.times import format_instant
-from fencepost.server.settings import Limits
+from fencepost.model import format_instant
+from fencepost.server import Limits
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -62,14 +63,14 @@ class Fleet:
         """The answer to a frame; what else comes before it is taken."""
         self._numbers += 1
         self._socket.send(json.dumps({**frame, "id": self._numbers}))
-        while (found := json.loads(self._socket.recv(30))).get("id") != self._numbers:
+        while (found := json.loads(self._socket.recv(WAIT_S))).get("id") != self._numbers:
             self._withdraw(found)
         return dict(found)
 
     def settle(self) -> None:
         """Take all that was withdrawn so far."""
         self._socket.send('{"ping": 1}')
-        while "pong" not in (found := json.loads(self._socket.recv(30))):
+        while "pong" not in (found := json.loads(self._socket.recv(WAIT_S))):
             self._withdraw(found)
 
     def _withdraw(self, frame: dict[str, Any]) -> None:
@@ -227,7 +228,7 @@ def test_what_is_no_frame_closes_the_socket(server: Running, frame: str | bytes)
     with connect(url) as socket:
         socket.send(frame)
         with pytest.raises(Exception, match="4422"):
-            socket.recv(30)
+            socket.recv(WAIT_S)
 
 
 def test_a_socket_needs_a_key_that_may_publish(tmp_path: Path) -> None:
@@ -250,6 +251,6 @@ def test_a_commit_that_fails_makes_clients_begin_anew(server: Running) -> None:
         fleet.taxi("v").move(position(0, 1, 1, "v"))
         assert fleet.taxi("v").client.region is not None
         with pytest.raises(fp.FencepostError, match="on fire"):
-            server.service.broker.change(fail).result(30)
+            server.service.broker.change(fail).result(WAIT_S)
         with pytest.raises(Exception, match="1012"):
             fleet.settle()

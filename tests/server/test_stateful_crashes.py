@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from fencepost.model.times import format_instant
+from fencepost.model import format_instant
 from tests.server.child import Child
 from tests.server.serving import running
 
@@ -91,6 +92,7 @@ def _told(http: httpx.Client) -> dict[str, list[tuple[str, dict[str, Any]]]]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_that_is_known_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
     chance = random.Random(9)
     batches = _batches(chance, 50)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model.times import format_instant
-from fencepost.server.writing import Writing
+from fencepost.model import format_instant
+from fencepost.server import Writing
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -130,15 +131,15 @@ def test_time_goes_by_where_a_clock_is_wanted(tmp_path: Path) -> None:
         track(server, "depot", DEPOT, rules)
         track(server, "still", DEPOT, {**rules, "clock": False})
         publish(server, at(0, 5))  # years ago: a minute has gone by
-        server.service.broker.change(Writing.tick).result(30)
+        server.service.broker.change(Writing.tick).result(WAIT_S)
         [dwell] = told(server, "depot")
         assert dwell["kind"] == "dwell"
         assert "event" not in dwell
-        server.service.broker.change(Writing.tick).result(30)
+        server.service.broker.change(Writing.tick).result(WAIT_S)
         assert len(told(server, "depot")) == 1
         assert told(server, "still") == []
     with running(tmp_path, space="planar") as server:
-        server.service.broker.change(Writing.tick).result(30)
+        server.service.broker.change(Writing.tick).result(WAIT_S)
         assert len(told(server, "depot")) == 1
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.waiting import WAIT_S, until
+
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
-
-WAIT_S = 60.0
 
 
 class Mosquitto:
@@ -108,13 +108,3 @@ def mosquitto(folder: Path, settings: Sequence[str] = ()) -> Iterator[Mosquitto]
         yield broker
     finally:
         broker.stop()
-
-
-def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
-    """Wait for a condition; an event that is never set is how to wait a moment."""
-    pause = threading.Event()
-    for _ in range(int(wait_s / 0.02)):
-        if condition():
-            return
-        pause.wait(0.02)
-    raise AssertionError("what was waited for did not happen")

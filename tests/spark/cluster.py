@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.spark.broker import until
+from tests.waiting import WAIT_S, until
 
-WAIT_S = 120.0
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that do not live long
 _DEPLOY = "org.apache.spark.deploy"
 

@@ -47,7 +47,7 @@ class Stall:
 def places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Where the code and the kernels of a worker are."""
     import fencepost
-    from fencepost.kernels.compiling import cache_folder
+    from fencepost.kernels import cache_folder
 
     for _ in batches:
         found = [fencepost.__file__, str(cache_folder().absolute())]

@@ -16,7 +16,7 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark import placing
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import pytest
 
 from fencepost.errors import ModelError
 from fencepost.spark.caching import Cache
+from tests.waiting import WAIT_S
 
 
 class Source:
@@ -110,7 +111,7 @@ def test_many_processes_at_once(tmp_path: Path, room: int) -> None:
     log = tmp_path / "log"
     command = [sys.executable, "-c", _PROCESS, str(tmp_path / "cache"), str(log), str(room)]
     running = [subprocess.Popen(command) for _ in range(3)]
-    assert [process.wait(120) for process in running] == [0, 0, 0]
+    assert [process.wait(WAIT_S) for process in running] == [0, 0, 0]
     asked = log.read_text().split()
     if room == 10_000:
         assert len(asked) == len(set(asked)) == 12, "each file once, by one of them"

@@ -21,11 +21,11 @@ import fencepost
 from fencepost import spark as fps
 from fencepost.cli import app
 from fencepost.errors import FencepostError
-from fencepost.files.spark_submit import submission
-from fencepost.kernels.compiling import cache_folder
-from fencepost.match.matcher import Matcher
-from tests.spark.broker import until
+from fencepost.files import submission
+from fencepost.kernels import cache_folder
+from fencepost.match import Matcher
 from tests.spark.cluster import LIGHT, children, cluster, kill, kill_session, parent
+from tests.waiting import WAIT_S, until
 
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
@@ -113,7 +113,7 @@ def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> No
             (tmp_path / "python-killed").touch()
             kill(parent(begun(tmp_path, "executor", driver)))
             (tmp_path / "executor-killed").touch()
-            assert driver.wait(300) == 0, (tmp_path / "driver.log").read_text()[-3000:]
+            assert driver.wait(WAIT_S) == 0, (tmp_path / "driver.log").read_text()[-3000:]
         finally:
             kill_session(driver.pid)
     told = json.loads((tmp_path / "told.json").read_text())
@@ -135,7 +135,7 @@ def test_a_job_on_a_cluster_while_its_processes_are_killed(tmp_path: Path) -> No
 def begun(folder: Path, name: str, driver: subprocess.Popen[bytes]) -> int:
     """Wait for a task to begin; the process that starts Python workers there."""
     path = folder / f"{name}-begun"
-    until(lambda: path.exists() or driver.poll() is not None, 300.0)
+    until(lambda: path.exists() or driver.poll() is not None)
     assert path.exists(), (folder / "driver.log").read_text()[-3000:]
     return int(path.read_text())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.spark.session import _OPTIONS, _chooses_collector
+from tests.waiting import WAIT_S
 
 ASK = """
 from fencepost import spark as fps
@@ -42,6 +43,6 @@ def test_who_has_chosen(nobody: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nobody")
 def test_in_parallel_where_nobody_has() -> None:
     told = subprocess.run(
-        [sys.executable, "-c", ASK], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", ASK], capture_output=True, text=True, check=True, timeout=WAIT_S
     )
     assert "PS Scavenge" in told.stdout

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from fencepost import spark as fps
-from fencepost.match import storage
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher, storage
 from fencepost.match.segment_files import Entry
 from fencepost.spark import compacting, workers
 from fencepost.spark.compacting import LEVEL, Piece, Rewrite, Sample, choose, living
@@ -243,6 +242,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- on Spark
 
 
+@pytest.mark.slow
 def test_updates_on_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

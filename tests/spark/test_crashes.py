@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost import spark as fps
-from fencepost.match.matcher import Matcher
-from tests.spark.broker import until
+from fencepost.match import Matcher
 from tests.spark.cluster import LIGHT, kill_session, members
+from tests.waiting import WAIT_S, until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes share Spark's tests
 
-FILES, EVENTS = 10, 20
+FILES, EVENTS = 7, 20
 RULES = "id string, expression string, deleted boolean"
 SCHEMA = "id long, n long, s string"
 
@@ -115,7 +115,7 @@ def run_and_kill(folder: Path, how: str, moment: str, ahead: int, *, alone: bool
     before = {path.name for path in (folder / "out").glob("part-*.parquet")}
     driver = started(folder, how)
     try:
-        until(lambda: driver.poll() is not None or reached(folder, moment, batch, before), 300.0)
+        until(lambda: driver.poll() is not None or reached(folder, moment, batch, before))
         assert driver.poll() is None, (folder / "log").read_text()[-3000:]
         if alone:
             driver.kill()
@@ -143,7 +143,7 @@ def test_kill_9_of_the_driver_while_rules_change(spark: SparkSession, tmp_path: 
         how = ("partitioned", "whole")[run % 2]
         if moment is None:
             driver = started(tmp_path, how)
-            assert driver.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+            assert driver.wait(WAIT_S) == 0, (tmp_path / "log").read_text()[-3000:]
         else:
             run_and_kill(tmp_path, how, moment, int(rng.integers(1, 3)), alone=run == 1)
         version = len(versions)

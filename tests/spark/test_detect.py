@@ -11,8 +11,7 @@ import pytest
 import shapely
 
 from fencepost import spark as fps
-from fencepost.composite.detector import Detector
-from fencepost.composite.model import Composite
+from fencepost.composite import Composite, Detector
 from fencepost.errors import ModelError
 from tests.composite.test_detector import NEST, event, has, pair, stream
 
@@ -73,6 +72,7 @@ def streamed(spark: SparkSession, folder: Path, **more: Any) -> DataFrame:
     return spark.read.parquet(str(folder / "found"))
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(random.Random(2), 120, spread=3)
     source = tmp_path / "events"
@@ -122,6 +122,7 @@ TOLD: list[tuple[str, str | None]] = [
 ]
 
 
+@pytest.mark.slow
 def test_events_that_cannot_be_used_are_rows_with_a_reason(spark: SparkSession) -> None:
     events = stream(random.Random(1), 60, spread=3)
     frame = spark.createDataFrame(with_bad(events), SCHEMA).repartition(3)
@@ -137,6 +138,7 @@ def test_events_that_cannot_be_used_are_rows_with_a_reason(spark: SparkSession) 
     assert found(skipped) == wanted(events)
 
 
+@pytest.mark.slow
 def test_a_stream_has_them_too(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(random.Random(2), 60, spread=3)
     bad = [row for row in with_bad(events) if row[0] in ("bad", None)]

@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 
 from fencepost import spark as fps
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark.mqtt_client import Broker
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
 from fencepost.spark.spool_segment import Message, read_range
-from tests.spark.broker import Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
 from tests.spark.cluster import kill_session
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -407,6 +408,7 @@ def is_unicode(value: object) -> bool:
     return "\\ud" not in json.dumps(value)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(sorted(FITS)), VALUES) | VALUES | st.binary(max_size=5),
@@ -496,7 +498,7 @@ def test_kill_9_in_the_middle_of_a_stream(
         assert driver.stdout is not None
         try:
             # The session at the broker begins with the first query.
-            until(lambda: '"kill/#"' in session_of(tmp_path), wait_s=300.0)
+            until(lambda: '"kill/#"' in session_of(tmp_path))
             publish(0)
             assert driver.stdout.readline().startswith("batch")
             publish(60)

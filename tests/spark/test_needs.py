@@ -12,10 +12,9 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.index.segment import NEVER, build
-from fencepost.index.table import FilterTable
-from fencepost.match.catalogue import Subscription
-from fencepost.match.matcher import Matcher
+from fencepost.index import FilterTable, build
+from fencepost.index.segment import NEVER
+from fencepost.match import Matcher, Subscription
 from fencepost.spark.needs import PLACE, Asked, filters_of, summary
 from fencepost.spark.placing import FIELDS, KIND, lie
 from tests.match.earth import PLACES, scene, wkt

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from fencepost import spark as fps
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from tests.spark.broker import mosquitto
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 RULES = "id string, expression string, deleted boolean"
 

@@ -10,7 +10,7 @@ import pytest
 import shapely
 
 from fencepost.errors import FencepostError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark.reading import Form, Reader
 
 SCHEMA = pa.schema(

@@ -18,7 +18,8 @@ import pytest
 from fencepost import spark as fps
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
 from fencepost.spark.mqtt_client import Broker
-from tests.spark.broker import Mosquitto, mosquitto, until
+from tests.spark.broker import Mosquitto, mosquitto
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
@@ -241,6 +242,7 @@ def test_options_of_webhooks_that_are_wrong() -> None:
             Posting(options)
 
 
+@pytest.mark.slow
 def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
     spark: SparkSession, endpoint: Endpoint, dead: str, tmp_path: Path
 ) -> None:
@@ -378,6 +380,7 @@ def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------ Parquet
 
 
+@pytest.mark.slow
 def test_each_match_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     """Batches that are run again, before and after the log of the sink has them."""
     source, checkpoint, out = tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out put"

@@ -14,7 +14,8 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.errors import FencepostError, IndexingError, ModelError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
+from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,6 +183,7 @@ def test_types_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_rows_in_many_partitions(spark: SparkSession, tmp_path: Path) -> None:
     made = Matcher()
     for k in range(50):
@@ -219,6 +221,7 @@ def test_a_stream_matches_as_a_batch_does(
     assert found(spark.read.parquet(str(sink))) == wanted(matcher)
 
 
+@pytest.mark.slow
 def test_an_index_written_again_is_used_by_the_next_batch_of_a_running_stream(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -278,7 +281,7 @@ def test_a_session_prints_nothing(tmp_path: Path) -> None:
         [sys.executable, "-c", _NOISE, str(tmp_path / "index")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=WAIT_S,
         check=False,
         cwd=tmp_path,
     )

@@ -72,6 +72,7 @@ def test_what_is_told_is_what_simplify_many_tells(spark: SparkSession) -> None:
         assert row["reason"] is None
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_used_have_a_reason(spark: SparkSession) -> None:
     rows = [
         ("a", "n >", "s", None),
@@ -108,6 +109,7 @@ def test_what_is_refused(spark: SparkSession) -> None:
     assert (only["subscriber"], only["covered_by"]) == ("a", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [25, 1000])
 def test_large_subscribers_are_divided(spark: SparkSession, most: int) -> None:
     rng = random.Random(4)
@@ -138,6 +140,7 @@ def test_large_subscribers_are_divided(spark: SparkSession, most: int) -> None:
     assert 20 < len(stays) < 110
 
 
+@pytest.mark.slow
 def test_alike_in_all_chunks_one_stays(spark: SparkSession) -> None:
     rows = [(f"{k:02}", "n > 5 AND k = 'a'", "s", None) for k in range(12)]
     found = told(fps.simplify(spark.createDataFrame(rows, SCHEMA), most=4))

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from fencepost import spark as fps
 from fencepost.errors import IndexingError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark import routing, worker
 from fencepost.spark.folders import Store, folder_of, removed
 

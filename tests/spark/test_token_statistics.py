@@ -13,7 +13,7 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.errors import ModelError
-from fencepost.model.tokens import Tokeniser, keywords, tokenise
+from fencepost.model import Tokeniser, keywords, tokenise
 from fencepost.spark.token_counts import _Count, tokens_of
 
 if TYPE_CHECKING:

@@ -103,6 +103,7 @@ def test_a_batch(spark: SparkSession, matcher: fp.Matcher, index: Path) -> None:
     assert told(fps.track(events, index, key="vehicle", **OPTIONS)) == wanted
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_stopped_and_goes_on(
     spark: SparkSession, matcher: fp.Matcher, index: Path, tmp_path: Path
 ) -> None:

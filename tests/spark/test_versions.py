@@ -14,9 +14,10 @@ import pytest
 
 from fencepost import spark as fps
 from fencepost.errors import IndexingError
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 from fencepost.spark import worker
 from tests.spark.cluster import LIGHT
+from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,6 +77,7 @@ def two_versions(
     return path, before, (path / "manifest.json").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
     spark: SparkSession, two_versions: tuple[Path, str, str], tmp_path: Path, how: str
@@ -115,6 +117,7 @@ def test_an_index_that_changes_between_the_tasks_of_a_micro_batch(
         query.stop()
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_version_of_its_call(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +203,7 @@ def test_a_task_that_is_run_again_has_the_same_version(
         [sys.executable, "-c", _RETRIED, str(path), str(tmp_path / "after.json")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=WAIT_S,
         check=False,
         cwd=tmp_path,
         env={**os.environ, "JAVA_TOOL_OPTIONS": LIGHT},

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.errors import StoreError
-from fencepost.store import schema
-from fencepost.store.database import FILE, Database
+from fencepost.store import FILE, Database, schema
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost.store import log
-from fencepost.store.database import Database
+from fencepost.store import Database, log
 from fencepost.store.keys import tenant_number
 from fencepost.store.log import Counters, NewMessage
 from fencepost.store.subscriptions import subscriber_numbers

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
+from fencepost.language import parse
+from fencepost.match.reference import matches
 
 SECOND = 1_000_000_000
 Told: TypeAlias = tuple[str, str, str, int, int, int, str]

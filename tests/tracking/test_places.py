@@ -9,10 +9,9 @@ import pytest
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
-from fencepost.plan.evaluate import EventValues, truth
+from fencepost.language import ast, parse
+from fencepost.match.reference import matches
+from fencepost.plan import EventValues, truth
 from fencepost.tracking.places import FROM, TO, passing, relaxed, way
 
 GEOMETRIES = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model.times import format_instant
+from fencepost.model import format_instant
 
 SECOND = 1_000_000_000
 

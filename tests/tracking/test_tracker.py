@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gc
 import pickle
+import weakref
 from typing import Any
 
 import geopandas
@@ -263,11 +264,12 @@ def test_ways_follow_every_change_of_the_matcher() -> None:
 def test_a_matcher_does_not_keep_its_trackers() -> None:
     matcher = depot()
     tracker = fp.Tracker(matcher, key="vehicle", on=["cross"])
+    gone = weakref.ref(tracker)
     del tracker
     gc.collect()
+    assert gone() is None
     matcher.subscribe("more", "TRUE")
     again = fp.Tracker(matcher, key="vehicle", on=["cross"])
-    assert len(matcher._followers) == 1
     assert len(again) == 0
 
 

@@ -3,3 +3,34 @@
 What is asked, retried and resumed is decided in generators that do no input or output; two thin
 shells carry it out, one that blocks and one that awaits.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencepost.lazy import offering
+
+if TYPE_CHECKING:
+    from fencepost.client import effects
+    from fencepost.client.operations import Operations
+    from fencepost.client.retrying import Backoff, Patience
+    from fencepost.client.values import Message
+
+__all__ = [
+    "Backoff",
+    "Message",
+    "Operations",
+    "Patience",
+    "effects",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = offering(
+        __name__,
+        {
+            "operations": ["Operations"],
+            "retrying": ["Backoff", "Patience"],
+            "values": ["Message"],
+            "effects": None,
+        },
+    )

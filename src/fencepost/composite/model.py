@@ -12,7 +12,7 @@ from fencepost.composite.conditions import MemberCondition, is_name, read_condit
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.language.limits import MAX_DEPTH, check_text, too_deep
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.language.read_json import decode_json
 from fencepost.language.render import render_json, render_text
 from fencepost.match.catalogue import checked_id

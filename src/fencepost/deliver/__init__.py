@@ -1,1 +1,49 @@
 """How messages reach subscribers: envelopes, live queues, webhooks and MQTT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencepost.lazy import offering
+
+if TYPE_CHECKING:
+    from fencepost.deliver.addresses import Gate
+    from fencepost.deliver.envelope import Envelopes, unwrapped
+    from fencepost.deliver.mqtt import BrokerAddress, broker_address
+    from fencepost.deliver.posting import Outcome, Posting, Waiting, Went
+    from fencepost.deliver.schedule import Schedule
+    from fencepost.deliver.topics import checked_topic, default_topic
+    from fencepost.deliver.urls import url_of
+    from fencepost.deliver.webhook import Webhooks
+
+__all__ = [
+    "BrokerAddress",
+    "Envelopes",
+    "Gate",
+    "Outcome",
+    "Posting",
+    "Schedule",
+    "Waiting",
+    "Webhooks",
+    "Went",
+    "broker_address",
+    "checked_topic",
+    "default_topic",
+    "unwrapped",
+    "url_of",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = offering(
+        __name__,
+        {
+            "addresses": ["Gate"],
+            "envelope": ["Envelopes", "unwrapped"],
+            "mqtt": ["BrokerAddress", "broker_address"],
+            "posting": ["Outcome", "Posting", "Waiting", "Went"],
+            "schedule": ["Schedule"],
+            "topics": ["checked_topic", "default_topic"],
+            "urls": ["url_of"],
+            "webhook": ["Webhooks"],
+        },
+    )

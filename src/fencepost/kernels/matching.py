@@ -203,7 +203,7 @@ def _give_room(room_handle, most, found, unsure):
 
 @separate
 @uncounted
-def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
+def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):  # noqa: C901
     """Append what the events from `first` on find, as long as there is room.
 
     Returns the first event that there is none for, and how many results and uncertain ones those

@@ -305,7 +305,7 @@ def _queue_words(
 
 
 @inlined
-def _walk(posts, own, tail, near):
+def _walk(posts, own, tail, near):  # noqa: C901
     """Go from words to lists and down their trees, for all in the queue; how many are near."""
     groups = posts.groups.shape[0]
     queue = own.queue

@@ -1,1 +1,40 @@
 """Matching places: the relations between their geometries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencepost.lazy import offering
+
+if TYPE_CHECKING:
+    from fencepost.match.batch import match_pairs
+    from fencepost.match.batch_scores import scores_of_pairs
+    from fencepost.match.catalogue import Snapshot, Subscription
+    from fencepost.match.index_registry import INDEXES
+    from fencepost.match.matcher import DeadLetters, Matcher
+    from fencepost.match.relate import matrices, relations
+
+__all__ = [
+    "INDEXES",
+    "DeadLetters",
+    "Matcher",
+    "Snapshot",
+    "Subscription",
+    "match_pairs",
+    "matrices",
+    "relations",
+    "scores_of_pairs",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = offering(
+        __name__,
+        {
+            "batch": ["match_pairs"],
+            "batch_scores": ["scores_of_pairs"],
+            "catalogue": ["Snapshot", "Subscription"],
+            "index_registry": ["INDEXES"],
+            "matcher": ["DeadLetters", "Matcher"],
+            "relate": ["matrices", "relations"],
+        },
+    )

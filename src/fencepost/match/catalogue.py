@@ -16,7 +16,7 @@ from fencepost.errors import ModelError
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment
 from fencepost.kernels.handles import followed_by, listed
 from fencepost.language import ast
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.language.render import render_json
 from fencepost.match.strings import Strings
 from fencepost.model.space import Space

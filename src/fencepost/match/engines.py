@@ -20,7 +20,7 @@ from fencepost.index.columns import Columns
 from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.language import ast
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.reference.evaluate import matches

@@ -17,7 +17,7 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.planner import Path as AccessPath
 from fencepost.language.ast import Condition
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fencepost.language.ast import Condition
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.language.render import render_json
 from fencepost.match.explain import shortened, written
 from fencepost.model.space import Space, space_of

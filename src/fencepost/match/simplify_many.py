@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.catalogue import checked_id, expiry
 from fencepost.match.matcher import DeadLetters, _rows
 from fencepost.match.outside import refuse_outside

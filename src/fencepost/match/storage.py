@@ -23,7 +23,7 @@ import pyarrow as pa
 from fencepost import errors
 from fencepost.index.columns import Columns, Storage
 from fencepost.language import ast
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.language.render import render_json
 from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of

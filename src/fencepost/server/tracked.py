@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row

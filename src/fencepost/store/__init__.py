@@ -1,1 +1,39 @@
 """Durable state of a server: subscriptions, events, messages, cursors and keys, in SQLite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencepost.lazy import offering
+
+if TYPE_CHECKING:
+    from fencepost.store import endpoints, keys, log, subscriptions
+    from fencepost.store.backup import export_to, import_from
+    from fencepost.store.database import FILE, Database
+    from fencepost.store.schema import MIGRATIONS
+
+__all__ = [
+    "FILE",
+    "MIGRATIONS",
+    "Database",
+    "endpoints",
+    "export_to",
+    "import_from",
+    "keys",
+    "log",
+    "subscriptions",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = offering(
+        __name__,
+        {
+            "backup": ["export_to", "import_from"],
+            "database": ["FILE", "Database"],
+            "schema": ["MIGRATIONS"],
+            "endpoints": None,
+            "keys": None,
+            "log": None,
+            "subscriptions": None,
+        },
+    )

@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 
 from fencepost.errors import ModelError
-from fencepost.papers.events.glr import (
-    GreedyRectangles,
-    Grid,
-    largest_rectangle,
-    tension_points,
-    undominated,
-)
+from fencepost.papers.events import GreedyRectangles
+from fencepost.papers.events.glr import Grid, largest_rectangle, tension_points, undominated
 
 CELL = (0.0, 0.0, 10.0, 10.0)
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import LanguageError
+from fencepost.language import MAX_DEPTH, MAX_LENGTH, parse
 from fencepost.language.ast import Condition
-from fencepost.language.limits import MAX_DEPTH, MAX_LENGTH
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.papers.events.notation.event import parse_ops4st_event
+from fencepost.match import Matcher
+from fencepost.papers.events import parse_ops4st_event
 from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
 from fencepost.papers.events.notation.render import render_condition
 

@@ -7,11 +7,11 @@ import pytest
 import shapely
 from numpy.typing import NDArray
 
+from fencepost import relate
 from fencepost.errors import ModelError
-from fencepost.match.relate import relate, relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation
-from fencepost.papers.regions.algorithm1 import relations_sampled
+from fencepost.match import relations
+from fencepost.model import RELATIONS, Relation, Shapes
+from fencepost.papers.regions import relations_sampled
 from fencepost.testing import chain_sharing_pairs, mixed_pairs
 
 SQUARE = shapely.box(0, 0, 8, 8)

@@ -10,11 +10,12 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from fencepost import relate
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match.relate import relate, relations
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation
-from fencepost.papers.regions.algorithm1 import are_simple, relations_sampled
+from fencepost.match import relations
+from fencepost.model import RELATIONS, Relation, Shapes
+from fencepost.papers.regions import relations_sampled
+from fencepost.papers.regions.algorithm1 import are_simple
 from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.regions.guttman import LEAST, ROOT
 from fencepost.papers.regions.mbr import CANDIDATES, TABLE_2, box_relation

@@ -14,18 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError, LanguageError
+from fencepost.language import parse
 from fencepost.language.ast import Property
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import matches
-from fencepost.model.event import attributes
+from fencepost.match.reference import matches
+from fencepost.model import attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.terms import read_column
-from fencepost.plan import normal
-from fencepost.plan.checks import Column, Filter, Kind, NearCheck, RangeCheck, Term
-from fencepost.plan.evaluate import EventValues
+from fencepost.plan import Column, EventValues, Filter, Kind, Term, normal, pair_of
+from fencepost.plan.checks import NearCheck, RangeCheck
 from fencepost.plan.near import near
-from fencepost.plan.values import pair_of
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 

@@ -13,7 +13,7 @@ UNCOMPILED = """
 import random
 import numba
 import numpy as np
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.relate import relations
 from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.algorithm1 import relations_sampled

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.language.parse import parse
-from fencepost.match.matcher import Matcher
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import parse
+from fencepost.match import Matcher
+from fencepost.match.reference import evaluate
 from tests.match.strategies import examples
 
 TREES = ("rt", "rt+", "rt++")

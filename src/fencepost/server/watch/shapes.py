@@ -13,7 +13,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.errors import FencepostError
 from fencepost.language import ast
-from fencepost.language.parse import parse
+from fencepost.language.parser import parse
 from fencepost.match.explain import written
 from fencepost.model.space import Space
 

@@ -1,0 +1,336 @@
+"""Tests import public names, so that what is behind them can change without its tests.
+
+A file in `tests/` may import from Fencepost
+
+- `fencepost` itself: its names, its packages, and the modules in `OPEN`;
+- what a package's `__init__` offers in `__all__`, and what modules that are offered there have;
+- the algorithm that it is about: `tests/<package>/test_<name>.py` is about the module
+  `<package>/<name>.py`, and about the modules that `ABOUT` names for it.
+
+Names that begin with an underscore are for their own module only, by import or by attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import fencepost
+
+TESTS = Path(__file__).resolve().parent
+SOURCES = Path(fencepost.__file__).resolve().parent
+FILES = sorted(TESTS.rglob("*.py"))
+
+OPEN = {"cli", "errors", "testing"}
+
+# By test file: what it is about, and the modules whose algorithm that is.
+ABOUT: dict[str, tuple[str, set[str]]] = {
+    "composite/test_live.py": ("which members are found, in a hash grid", {"kernels.members"}),
+    "demo/test_map.py": ("the city on the map", {"demo.city"}),
+    "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
+    "index/test_events.py": ("exact numbers of any type", {"index.events"}),
+    "index/test_one_event.py": (
+        "one event as kernels write it, against tables",
+        {"kernels.layout", "kernels.one_event"},
+    ),
+    "index/test_posts.py": (
+        "postings, from their layout to what is found in them",
+        {
+            "kernels.checking",
+            "kernels.contact",
+            "kernels.posted",
+            "kernels.posts",
+            "kernels.posts_arrays",
+            "kernels.rooms",
+        },
+    ),
+    "kernels/test_geodesic.py": (
+        "distances on the ellipsoid, of points, edges and shapes",
+        {"kernels.geodesic_edges", "kernels.geodesic_shapes"},
+    ),
+    "kernels/test_hulls.py": ("hulls, and two of them", {"kernels.calipers"}),
+    "kernels/test_pairs.py": ("numbers and pairs in order", {"kernels.sorting"}),
+    "kernels/test_region_points.py": ("blocks of boxes", {"kernels.vectors"}),
+    "kernels/test_region_walk.py": ("the walk, and what it walks", {"index.regions"}),
+    "kernels/test_tokenise.py": ("words to numbers", {"kernels.vocabulary"}),
+    "language/test_parser.py": (
+        "every limit and every name is documented",
+        {"language.limits", "language.names"},
+    ),
+    "match/test_all_within.py": ("farthest points", {"plan.distances"}),
+    "match/test_matcher_threads.py": (
+        "changes at every step of reading and merging",
+        {
+            "index.events",
+            "index.merge",
+            "index.one_event",
+            "match.shelves",
+            "model.geometry_plain",
+        },
+    ),
+    "match/test_matcher_wgs84.py": ("the value that decides", {"plan.near_wgs84"}),
+    "match/test_recent.py": ("what fails between two changes", {"index.delta"}),
+    "match/test_simplify_many.py": (
+        "many beside one by one",
+        {"plan.covering.predicates", "plan.simplify"},
+    ),
+    "match/test_trickling.py": ("what becomes postings", {"index.posts"}),
+    "match/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
+    "model/test_plain_points.py": ("points beside Shapely", {"model.geometry_plain"}),
+    "model/test_wkb.py": (
+        "WKB beside Shapely",
+        {
+            "model.geometry_arrow",
+            "model.geometry_input",
+            "model.geometry_shapely",
+            "model.raw_shapes",
+        },
+    ),
+    "model/test_shapes.py": ("the layout of geometries", {"kernels.shapes"}),
+    "papers/events/test_ops4st.py": (
+        "the notation, read and written",
+        {"papers.events.notation.read", "papers.events.notation.render"},
+    ),
+    "papers/regions/test_crtree.py": (
+        "the nodes of the tree, and relations of boxes",
+        {"papers.regions.algorithm1", "papers.regions.guttman", "papers.regions.mbr"},
+    ),
+    "papers/regions/test_relate_by_samples.py": ("sampling", {"papers.regions.adapter"}),
+    "papers/regions/test_sff.py": (
+        "constraints and their indexes",
+        {
+            "papers.regions.constraint_indexes",
+            "papers.terms",
+            "plan.checks",
+            "plan.near",
+            "plan.normal",
+        },
+    ),
+    "papers/spatiotextual/plainly.py": ("what is found", {"papers.spatiotextual.parts"}),
+    "papers/spatiotextual/test_rt_errata.py": ("the trees", {"papers.spatiotextual.trees"}),
+    "papers/spatiotextual/test_rt_ordering.py": (
+        "which token comes first",
+        {"papers.spatiotextual.ordering"},
+    ),
+    "papers/spatiotextual/test_rt_trees.py": (
+        "the trees",
+        {
+            "papers.spatiotextual.ordering",
+            "papers.spatiotextual.parts",
+            "papers.spatiotextual.trees",
+        },
+    ),
+    "papers/test_matcher_papers.py": (
+        "which indexes there are",
+        {"match.engines", "match.index_registry"},
+    ),
+    "plan/test_forms.py": ("the checks of a form", {"index.table"}),
+    "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
+    "plan/test_simplify.py": (
+        "which filters cover which",
+        {"plan.covering.coverers", "plan.covering.filters"},
+    ),
+    "saferegion/test_safe_regions.py": (
+        "zones about places",
+        {"saferegion.clearing", "saferegion.zones"},
+    ),
+    "server/test_composites.py": ("events that are forgotten", {"server.sweeping"}),
+    "server/test_mqtt.py": ("payloads to events", {"server.mqtt_events"}),
+    "server/test_openapi.py": ("descriptions of operations", {"server.operations"}),
+    "server/test_security.py": ("headers that do not come", {"server.patience"}),
+    "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
+    "server/test_watching.py": (
+        "shapes on a map, and events as they come",
+        {"server.watch.live", "server.watch.shapes", "server.writing"},
+    ),
+    "spark/test_build_index.py": ("where subscriptions lie", {"spark.placing"}),
+    "spark/test_collector.py": ("options of the JVM", {"spark.session"}),
+    "spark/test_compacting.py": (
+        "which segments are written again, and what is in them",
+        {
+            "match.segment_files",
+            "match.storage",
+            "spark.placing",
+            "spark.reading",
+            "spark.workers",
+        },
+    ),
+    "spark/test_mqtt_source.py": (
+        "the source, part by part",
+        {
+            "spark.mqtt_client",
+            "spark.mqtt_receiver",
+            "spark.payloads",
+            "spark.spool",
+            "spark.spool_segment",
+        },
+    ),
+    "spark/test_needs.py": (
+        "which parts an event needs",
+        {"index.segment", "spark.placing"},
+    ),
+    "spark/test_sinks.py": (
+        "the sinks without Spark",
+        {"spark.mqtt_client", "spark.sinks.mqtt", "spark.sinks.sending", "spark.sinks.webhook"},
+    ),
+    "spark/test_spark_match.py": ("what a task is sent", {"spark.matching"}),
+    "spark/test_spark_simplify.py": ("rounds of chunks", {"spark.simplifying"}),
+    "spark/test_spool.py": ("files of the spool", {"spark.spool_segment"}),
+    "spark/test_stores.py": (
+        "folders and stores",
+        {"spark.folders", "spark.routing", "spark.worker"},
+    ),
+    "spark/test_token_statistics.py": ("counting tokens", {"spark.token_counts"}),
+    "spark/test_versions.py": ("what a worker keeps", {"spark.worker"}),
+    "store/test_database.py": ("migrations", {"store.schema"}),
+}
+
+# Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
+DEBTS: dict[str, set[str]] = {
+    "bench/test_spatiotextual.py": {"_shelves"},
+    "composite/test_partners.py": {"_cast", "_casts"},
+    "index/test_events.py": {"_scaled", "_split"},
+    "index/test_posts.py": {"_draw_map"},
+    "index/test_seen.py": {"_events", "_meeting", "_shelves"},
+    "kernels/test_distance.py": {"_to_segment"},
+    "kernels/test_geodesic.py": {"_cell"},
+    "kernels/test_orient.py": {"_orient_accumulated"},
+    "kernels/test_region_points.py": {"_plain_block_inside", "_plain_block_meeting"},
+    "kernels/test_vectors.py": {"_plain_admitting", "_plain_below", "_plain_lowest"},
+    "papers/test_matcher_papers.py": {"_engine", "_expiring"},
+    "papers/spatiotextual/test_matcher_spatiotextual.py": {
+        "_engine",
+        "_numbers",
+        "_table",
+        "_uses",
+        "_words",
+    },
+    "match/test_matcher_threads.py": {"_Block"},
+    "match/test_ranking.py": {"_engine", "_scores"},
+    "match/test_recent.py": {"_add"},
+    "papers/regions/test_crtree.py": {"_fanout", "_shapes", "_tree"},
+    "papers/regions/test_sff.py": {"_attributes"},
+    "papers/spatiotextual/test_rt_trees.py": {"_options", "_parts"},
+    "plan/test_forms.py": {"_MOST_FORMS", "_known"},
+    "saferegion/test_nearby.py": {"_known", "_nearby"},
+    "server/test_broker.py": {"_load", "_no_questions"},
+    "server/test_composites.py": {"_forget"},
+    "spark/test_bench_spark.py": {"_build", "_built", "_match"},
+    "spark/test_collector.py": {"_OPTIONS", "_chooses_collector"},
+    "spark/test_compacting.py": {"_columns", "_load"},
+    "spark/test_mqtt_source.py": {"_Column", "_Payloads"},
+    "spark/test_needs.py": {"_columns"},
+    "spark/test_reading.py": {"_columns"},
+    "spark/test_spark_match.py": {"_Matches", "_Task"},
+    "spark/test_spool.py": {"_segments"},
+    "spark/test_stores.py": {"_whole"},
+    "spark/test_token_statistics.py": {"_Count"},
+}
+
+# Attributes that begin with an underscore, and are public: of named tuples, and of `os`.
+PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+
+
+@cache
+def offered(package: str) -> frozenset[str]:
+    """What the `__init__` of a package has in `__all__`."""
+    source = SOURCES.joinpath(*package.split("."), "__init__.py")
+    for node in ast.parse(source.read_text(encoding="utf-8")).body if source.exists() else []:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
+
+
+def is_module(name: str) -> bool:
+    path = SOURCES.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str, str | None]]:
+    """Each import from Fencepost: its line, the module, and the name if there is one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("fencepost."):
+                    yield node.lineno, alias.name.removeprefix("fencepost."), None
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("fencepost."):
+            module = (node.module or "").removeprefix("fencepost").removeprefix(".")
+            for alias in node.names:
+                whole = f"{module}.{alias.name}".removeprefix(".")
+                if alias.name not in offered(module) and is_module(whole):
+                    yield node.lineno, whole, None
+                else:
+                    yield node.lineno, module, alias.name
+
+
+def is_public(module: str, name: str | None) -> bool:
+    if name and name.startswith("_"):
+        return False
+    parent, _, own = module.rpartition(".")
+    if name in offered(module) or own in offered(parent) or module in OPEN:
+        return True
+    return not module or (name is None and (SOURCES / module.replace(".", "/")).is_dir())
+
+
+def about(path: Path) -> set[str]:
+    place = path.relative_to(TESTS)
+    mirrored = ".".join(place.with_name(path.stem.removeprefix("test_")).parts)
+    return {mirrored} | (ABOUT[str(place)][1] if str(place) in ABOUT else set())
+
+
+def private_names(tree: ast.AST) -> dict[str, int]:
+    """The names of others that are private, and a line of each."""
+    own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) if _is_own(node)}
+    found = {name: line for line, _, name in imports(tree) if name and name.startswith("_")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not _is_own(node):
+            name = node.attr
+            if name.startswith("_") and not name.startswith("__") and name not in PUBLIC | own:
+                found[name] = node.lineno
+    return found
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+
+
+def place_of(path: Path) -> str:
+    return str(path.relative_to(TESTS))
+
+
+@pytest.mark.parametrize("path", FILES, ids=place_of)
+def test_only_public_names_are_used(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    place, allowed = place_of(path), about(path)
+    wrong = [
+        f"line {line}: fencepost.{module}" + (f", {name}" if name else "")
+        for line, module, name in imports(tree)
+        if not is_public(module, name) and module not in allowed
+    ]
+    assert not wrong, (
+        f"tests/{place} imports what is not public: {wrong}. Test through what the __init__ of the "
+        "package offers; where other code needs the name as well, offer it there; where the file "
+        "tests that very algorithm, name the module in ABOUT of tests/test_imports.py."
+    )
+    touched = private_names(tree)
+    known = DEBTS.get(place, set())
+    new = [f"line {line}: {name}" for name, line in touched.items() if name not in known]
+    assert not new, (
+        f"tests/{place} touches what is private: {new}. Test what it does for a user of public "
+        "names; where a test must bring about a state that is rare, give `fencepost.testing` a "
+        "function for it; where it is a part with a meaning of its own, make its name public."
+    )
+    paid = known - touched.keys()
+    assert not paid, f"remove from DEBTS of tests/test_imports.py: {place}, {paid}"
+    used = {module for _, module, _ in imports(tree)}
+    idle = ABOUT[place][1] - used if place in ABOUT else set()
+    assert not idle, f"remove from ABOUT of tests/test_imports.py: {place}, {idle}"
+
+
+def test_what_is_listed_exists() -> None:
+    gone = {place for place in ABOUT.keys() | DEBTS.keys() if not (TESTS / place).exists()}
+    assert not gone, f"remove from ABOUT and DEBTS: {gone}"

@@ -10,7 +10,6 @@ stopped, and an event costs no more than joining it.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from fencepost.server.asking import Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.store import log, state
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 
 DETECTION = "detection"
@@ -195,7 +195,7 @@ class Composites:
             self._detector, self._removed = Detector.from_bytes(found), 0
         return [Change(_OWNER, _DETECTOR, found), Change(_OWNER, _POSITION, str(position))]
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
         kept = dict(state.values(connection, tenant, _OWNER))
         if not kept:

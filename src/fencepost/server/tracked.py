@@ -8,7 +8,6 @@ event; so after a crash it knows what was committed, and nothing else.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.store import state
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 from fencepost.tracking import keeping
 from fencepost.tracking.notification import Notification
@@ -292,7 +292,7 @@ class Tracked:
             found += group.changes()
         return found
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and nothing else."""
         for group in self._groups.values():
             group.changed = False

@@ -108,8 +108,7 @@ class TenantPlaces:
         version = self._named()
         known = self._number(since)
         full = known is None or known < self._floor or not self._complete
-        with self._database.reading() as connection:
-            total = subscriptions.count_subscriptions(connection, self._tenant)
+        total = self._database.read(subscriptions.count_subscriptions, self._tenant)
         yield _framed({"full": full, "total": total})
         if not self._complete:
             yield from self._first_time(now)
@@ -137,10 +136,9 @@ class TenantPlaces:
         after = ""
         while len(self._rows) < MOST_SHOWN:
             with self._making:
-                with self._database.reading() as connection:
-                    page = subscriptions.subscriptions(
-                        connection, self._tenant, after=after, limit=_PAGE
-                    )
+                page = self._database.read(
+                    subscriptions.subscriptions, self._tenant, after=after, limit=_PAGE
+                )
                 living = [one for one in page if one.expires is None or one.expires > now]
                 rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
                 with self._lock:

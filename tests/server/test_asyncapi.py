@@ -12,6 +12,7 @@ from starlette.routing import WebSocketRoute
 
 from fencepost.server.app import OPERATIONS, create_app
 from fencepost.server.asyncapi import CHANNELS
+from fencepost.server.operations import Content
 from tests.server.serving import Running
 
 
@@ -80,7 +81,10 @@ def test_every_socket_and_stream_is_described(server: Running) -> None:
     streams = {
         operation.path
         for operation in OPERATIONS
-        if any("text/event-stream" in types for _, types in operation.answers.values())
+        if any(
+            isinstance(answer, Content) and "text/event-stream" in answer.types
+            for answer in operation.answers.values()
+        )
     }
     assert sockets
     assert streams

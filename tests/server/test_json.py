@@ -85,6 +85,16 @@ def test_the_reason_says_what_is_wrong(server: Running, body: bytes, said: str) 
     assert said in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("asked", [SUBSCRIPTION, EVENT], ids=("subscription", "event"))
+def test_a_number_that_no_float_holds(server: Running, asked: tuple[str, str, str]) -> None:
+    method, path, form = asked
+    answer = sent(server, method, path, (form % "1e999").encode())
+    assert answer.status_code < 500
+    server.http.post("/v1/events", json={"a": 1})
+    for there in ("/v1/subscriptions", "/v1/events", "/v1/subscribers/there/messages"):
+        assert server.http.get(there).status_code == 200
+
+
 @pytest.mark.parametrize(
     "value",
     [

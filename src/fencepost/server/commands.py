@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,9 +12,6 @@ from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
 from fencepost.model.space import Space
-
-if TYPE_CHECKING:
-    from fencepost.store.keys import Key
 
 DATA = Path("fencepost-data")
 
@@ -131,38 +128,25 @@ def add_key(
 @keys.command("list")
 def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
+    import msgspec
+
+    from fencepost.server.schemas import Key
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
     database = Database(data, exclusive=False)
     try:
-        with database.reading() as connection:
-            found = stored.keys(connection)
+        found = [*map(Key.of, database.read(stored.keys))]
     finally:
         database.close()
     if as_json:
-        print_json(keys=[_shown(one) for one in found])
+        print_json(keys=msgspec.to_builtins(found))
         return
     table = Table("id", "tenant", "scopes", "name", "created", "expires")
     for one in found:
-        shown = _shown(one)
-        scopes = " ".join(shown["scopes"])
-        ends = shown["expires"] or "never"
-        table.add_row(one.id, one.tenant_name, scopes, one.name, shown["created"], ends)
+        scopes, ends = " ".join(one.scopes), one.expires or "never"
+        table.add_row(one.id, one.tenant, scopes, one.name, one.created, ends)
     Console().print(table)
-
-
-def _shown(key: Key) -> dict[str, Any]:
-    from fencepost.model.times import format_instant
-
-    return {
-        "id": key.id,
-        "tenant": key.tenant_name,
-        "scopes": sorted(key.scopes),
-        "name": key.name,
-        "created": format_instant(key.created),
-        "expires": None if key.expires is None else format_instant(key.expires),
-    }
 
 
 @keys.command("revoke")

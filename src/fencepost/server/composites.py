@@ -13,6 +13,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
@@ -149,7 +151,8 @@ class Composites:
                 data["payload"] = definition.asked["payload"]
             positions = tuple(_positions(members))
             row = row_at[max(positions)]  # the one that made it complete
-            told = Found(row, definition.subscriber, DETECTION, json.dumps(data))
+            text = msgspec.json.encode(data).decode()
+            told = Found(row, definition.subscriber, DETECTION, text)
             found.append((row, one.composite, positions, told))
         # The order in which a detector finds what one event completes depends on its past.
         return [told for *_, told in sorted(found)]

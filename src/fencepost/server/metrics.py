@@ -22,8 +22,7 @@ def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str,
     with service.database.reading() as connection:
         letters = endpoints.count_dead_letters(connection, caller.tenant)
         for name, depth in deepest:
-            oldest = log.oldest_unread(connection, questions.subscribers[name])
-            lag = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / 1e9)
+            lag = service.age(log.oldest_unread(connection, questions.subscribers[name]))
             queues.append({"subscriber": name, "depth": depth, "lag_s": lag})
     return {
         "tenant": caller.tenant_name,
@@ -69,7 +68,7 @@ def prometheus(service: Service, caller: Caller, delivering: Delivering) -> str:
         for name, _ in depths:
             oldest = log.oldest_unread(connection, questions.subscribers[name])
             if oldest is not None:
-                lags.append(({"subscriber": name}, max(0.0, (service.clock() - oldest) / 1e9)))
+                lags.append(({"subscriber": name}, service.age(oldest)))
     metrics = (
         _Metric("events_total", "counter", "Events logged since the start.",
                 [({}, counts["events"])]),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import ITS_OWN, NO_EVENT
@@ -57,8 +58,7 @@ def answered_before(entry: Publication, writing: Writing) -> Published | None:
     found = endpoints.publication(writing.connection, entry.tenant, entry.name)
     if found is None:
         return None
-    answer = json.loads(found)
-    return Published(**{**answer, "rejected": tuple(map(tuple, answer["rejected"]))})
+    return msgspec.json.decode(found, type=Published)
 
 
 def log_together(
@@ -141,7 +141,11 @@ def _answers(
                 )
         if one.name is not None:
             endpoints.note_publication(
-                writing.connection, one.tenant, one.name, writing.now, _as_json(published)
+                writing.connection,
+                one.tenant,
+                one.name,
+                writing.now,
+                msgspec.json.encode(published).decode(),
             )
         answers.append((one.done, published, None))
         first += accepted
@@ -159,15 +163,3 @@ def _body(
         return texts[event - first]
     row = log.event(writing.connection, tenant, event)
     return None if row is None else row[1]
-
-
-def _as_json(published: Published) -> str:
-    return json.dumps(
-        {
-            "accepted": published.accepted,
-            "first": published.first,
-            "last": published.last,
-            "messages": published.messages,
-            "rejected": published.rejected,
-        }
-    )

@@ -6,10 +6,11 @@ something are asked after it; each is a `Remembering`.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
@@ -79,7 +80,7 @@ class Expressions:
             own = {id: self._payloads[id] for id in ids if id in self._payloads}
             if own:
                 found["payloads"] = own
-        return json.dumps(found, ensure_ascii=False)
+        return msgspec.json.encode(found).decode()
 
 
 class Follower(Protocol):

@@ -152,6 +152,17 @@ class Service:
         """Wait for what the broker does."""
         return await asyncio.wrap_future(future)
 
+    def check_connections(self, count: int) -> None:
+        """Refuse one more than so many."""
+        if count >= self.settings.limits.connections:
+            raise Refusal(
+                503, "too many connections are open; try again later", {"retry-after": "5"}
+            )
+
+    def age(self, at: int | None) -> float:
+        """How many seconds ago something was; 0 where there is nothing."""
+        return 0.0 if at is None else max(0.0, (self.clock() - at) / 1e9)
+
     # Messages
 
     def envelopes(self, subscriber: int) -> Envelopes:

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
 from fencepost.language.parse import parse
@@ -281,7 +283,9 @@ class Tracked:
             if one.subscription in self._payloads:
                 data["payload"] = self._payloads[one.subscription]
             about = NO_EVENT if one.event is None else _logged(one)
-            yield Found(row, one.subscriber, NOTIFICATION, json.dumps(data), about)
+            yield Found(
+                row, one.subscriber, NOTIFICATION, msgspec.json.encode(data).decode(), about
+            )
 
     # State
 

@@ -23,11 +23,11 @@ from fencepost.server.asking import Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.publications import (
     Publication,
-    Published,
     answered_before,
     log_together,
 )
 from fencepost.server.questions import Questions
+from fencepost.server.schemas import Published
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Committed, Writing
 from fencepost.store import keys, log, state, subscriptions

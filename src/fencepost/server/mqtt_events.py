@@ -21,8 +21,8 @@ from fencepost.model.space import Space
 from fencepost.server import reading
 from fencepost.server.broker import Busy
 from fencepost.server.problems import Refusal
-from fencepost.server.publications import Published
 from fencepost.server.reading import Events
+from fencepost.server.schemas import Published
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Writing

@@ -63,9 +63,9 @@ def position_of(given: str) -> int | None:
     return None
 
 
-def as_json(value: object, status: int = 200, type: str = "application/json") -> Response:
+def as_json(value: object, status: int = 200) -> Response:
     """A response that holds a Struct, or several."""
-    return Response(msgspec.json.encode(value), status, media_type=type)
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,35 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import ITS_OWN, NO_EVENT
+from fencepost.server.schemas import Published, Rejected
 from fencepost.server.writing import Handed, Writing
 from fencepost.store import endpoints, log
 from fencepost.store.log import Counters, NewMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What became of events.
-
-    Attributes
-    ----------
-    accepted : int
-        How many are in the log.
-    first, last : int or None
-        The positions of the first and the last of them.
-    messages : int
-        How many messages they gave.
-    rejected : tuple of (int, str)
-        Row and reason of those that are not.
-    """
-
-    accepted: int
-    first: int | None
-    last: int | None
-    messages: int
-    rejected: tuple[tuple[int, str], ...]
 
 
 @dataclass(slots=True)
@@ -123,21 +102,20 @@ def _answers(
     start = 0
     for one in together:
         stop = start + len(one.events)
-        rejected = tuple((r - start, reasons[r]) for r in range(start, stop) if r in reasons)
+        rejected = [Rejected(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
         accepted = len(one.events) - len(rejected)
         published = Published(
-            accepted,
-            first if accepted else None,
-            first + accepted - 1 if accepted else None,
-            sum(counts[start:stop]),
-            rejected,
+            accepted=accepted,
+            first=first if accepted else UNSET,
+            last=first + accepted - 1 if accepted else UNSET,
+            messages=sum(counts[start:stop]),
+            rejected=rejected,
         )
         writing.broker.counts["rejected"] += len(rejected)
         if one.source is not None:
-            for row, reason in rejected:
-                body = one.bodies[row]
+            for row, reason in map(msgspec.structs.astuple, rejected):
                 endpoints.add_dead_letter(
-                    writing.connection, one.tenant, writing.now, one.source, reason, body
+                    writing.connection, one.tenant, writing.now, one.source, reason, one.bodies[row]
                 )
         if one.name is not None:
             endpoints.note_publication(

@@ -22,9 +22,8 @@ from fencepost.server import reading, schemas
 from fencepost.server.operations import Asked, operation
 from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal, problem, refusal_of
-from fencepost.server.publications import Published
 from fencepost.server.regions import Regions
-from fencepost.server.schemas import Forget, Move, Moved, SafeRegion, ToExplain
+from fencepost.server.schemas import Forget, Move, Moved, Published, SafeRegion, ToExplain
 from fencepost.server.service import Caller, Service
 from fencepost.server.sockets import Closing, Conversation, converse, object_of
 
@@ -178,7 +177,6 @@ class Publisher:
         except FencepostError as error:
             found.problem = problem(refusal_of(error))
             return msgspec.json.encode(found)
-        assert published.first is not None
         found.position, found.messages = published.first, published.messages
         if key is not None and not self._void:
             self.keys.add(key)  # before, as the socket may be closed in the meantime
@@ -197,7 +195,7 @@ class Publisher:
             service.broker.publish(self._caller.tenant, [values], [body])
         )
         if published.rejected:
-            raise Refusal(422, f"the event cannot be used: {published.rejected[0][1]}")
+            raise Refusal(422, f"the event cannot be used: {published.rejected[0].reason}")
         return published, values
 
     def _socket_host(self) -> str:

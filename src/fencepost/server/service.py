@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -207,6 +207,11 @@ class Service:
         """Have something done by the event loop, from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *given)
+
+
+def as_list(envelopes: Iterable[Envelope]) -> str:
+    """Messages as one JSON array."""
+    return f"[{','.join(one.text for one in envelopes)}]"
 
 
 def _key_in(connection: HTTPConnection) -> str:

@@ -15,7 +15,7 @@ from fencepost.server import reading
 from fencepost.server.operations import Asked, Content, named, operation
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import Acknowledgement, Reader, Reconnected
-from fencepost.server.service import Caller, Service
+from fencepost.server.service import Caller, Service, as_list
 from fencepost.server.sockets import SHUTTING_DOWN, Closing, Conversation, converse, object_of
 
 _HEARTBEAT_S = 15.0
@@ -103,7 +103,7 @@ class _Messages:
 
     async def _send(self) -> Closing:
         while found := await self._connection.next(self._service.messages_after):
-            await self._socket.send_text(f"[{','.join(one.text for one in found)}]")
+            await self._socket.send_text(as_list(found))
         return SHUTTING_DOWN
 
     def close(self) -> None:

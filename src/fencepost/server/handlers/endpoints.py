@@ -174,7 +174,7 @@ async def _publish_again(asked: Asked, letter: DeadLetter) -> None:
         service.broker.publish(tenant, events.events, events.bodies, name=name)
     )
     if published.rejected:
-        raise Refusal(422, f"it cannot be used as it is: {published.rejected[0][1]}")
+        raise Refusal(422, f"it cannot be used as it is: {published.rejected[0].reason}")
     await service.changed(
         lambda writing: endpoints.remove_dead_letter(writing.connection, tenant, letter.number)
     )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fencepost.model.times import format_instant
-from fencepost.server import reading, schemas
+from fencepost.server import reading
 from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import Refusal, not_found
-from fencepost.server.publications import Published
 from fencepost.server.schemas import (
     AfterPosition,
     Binary,
     Event,
     Events,
     Feature,
+    Published,
     Rejected,
 )
 from fencepost.store import log
@@ -48,8 +49,8 @@ class Idempotency(Struct, rename="kebab"):
     ] = UNSET
 
 
-@operation("POST", "/v1/events", "publish", {200: schemas.Published}, _BODY)
-async def publish(asked: Asked, headers: Idempotency) -> schemas.Published:
+@operation("POST", "/v1/events", "publish", {200: Published}, _BODY)
+async def publish(asked: Asked, headers: Idempotency) -> Published:
     """Publish events; answered once they and their matches are on the disk."""
     service = asked.service
     limits = service.settings.limits
@@ -68,19 +69,12 @@ async def publish(asked: Asked, headers: Idempotency) -> schemas.Published:
         )
         published = await service.done(future)
     else:
-        published = Published(0, None, None, 0, ())
-    rejected = sorted(
-        [*events.rejected, *((events.rows[row], why) for row, why in published.rejected)]
-    )
+        published = Published(accepted=0, messages=0, rejected=[])
+    found = [(events.rows[one.row], one.reason) for one in published.rejected]
+    rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
     if not published.accepted and len(rejected) == 1:
-        raise Refusal(422, f"the event cannot be used: {rejected[0][1]}")
-    return schemas.Published(
-        accepted=published.accepted,
-        first=UNSET if published.first is None else published.first,
-        last=UNSET if published.last is None else published.last,
-        messages=published.messages,
-        rejected=[Rejected(row, reason) for row, reason in rejected],
-    )
+        raise Refusal(422, f"the event cannot be used: {rejected[0].reason}")
+    return msgspec.structs.replace(published, rejected=rejected)
 
 
 @operation("GET", "/v1/events", "admin", {200: Events})

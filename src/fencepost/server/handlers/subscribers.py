@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 from starlette.responses import Response
 
 from fencepost.deliver.envelope import BATCH_CONTENT_TYPE
-from fencepost.server.operations import Asked, Content, as_json, operation
+from fencepost.server.operations import Asked, Content, operation
 from fencepost.server.schemas import (
     Acknowledged,
     Acknowledgement,
@@ -19,6 +19,7 @@ from fencepost.server.schemas import (
     Subscriber,
     Subscribers,
 )
+from fencepost.server.service import as_list
 from fencepost.store import endpoints, log
 
 
@@ -32,7 +33,7 @@ async def messages(asked: Asked, query: AfterPosition) -> Response:
     subscriber = service.subscriber(asked.caller, asked.id)
     since = service.acknowledged(subscriber) if query.since is UNSET else query.since
     found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
-    return as_json([Raw(one.text.encode()) for one in found], type=BATCH_CONTENT_TYPE)
+    return Response(as_list(found), media_type=BATCH_CONTENT_TYPE)
 
 
 @operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: Acknowledged})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -113,12 +114,8 @@ def add_key(
     from fencepost.store.database import Database
 
     end = None if expires is None else expiry(expires)
-    database = Database(data, exclusive=False)
-    try:
-        with database.transaction() as connection:
-            made = stored.add_key(connection, tenant, scope, name, time.time_ns(), end)
-    finally:
-        database.close()
+    with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
+        made = stored.add_key(writer, tenant, scope, name, time.time_ns(), end)
     if as_json:
         print_json(key=made, tenant=tenant, scopes=sorted(set(scope)))
     else:
@@ -134,11 +131,8 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
-    database = Database(data, exclusive=False)
-    try:
+    with closing(Database(data, exclusive=False)) as database:
         found = [*map(Key.of, database.read(stored.keys))]
-    finally:
-        database.close()
     if as_json:
         print_json(keys=msgspec.to_builtins(found))
         return
@@ -159,11 +153,7 @@ def revoke_key(
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
-    database = Database(data, exclusive=False)
-    try:
-        with database.transaction() as connection:
-            there = stored.revoke_key(connection, id)
-    finally:
-        database.close()
+    with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
+        there = stored.revoke_key(writer, id)
     if not there:
         raise StoreError(f"there is no key {id!r:.60}; `fencepost keys list` shows them")

@@ -17,6 +17,11 @@ from fencepost.server.settings import Limits
 _PAYLOAD_CHARS = 4_096
 
 
+def kind_of(asked: Mapping[str, Any]) -> str:
+    """Who answers what is asked: "composite", "track" or "expression"."""
+    return next((kind for kind in ("composite", "track") if kind in asked), "expression")
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """A subscription as it was given.
@@ -38,7 +43,7 @@ class Definition:
     @property
     def kind(self) -> str:
         """Who answers it: "composite", "track" or "expression"."""
-        return next((kind for kind in ("composite", "track") if kind in self.asked), "expression")
+        return kind_of(self.asked)
 
     def text(self) -> str:
         """What is kept, as JSON."""

@@ -29,6 +29,7 @@ import numpy as np
 
 from fencepost.errors import FencepostError
 from fencepost.model.space import Space
+from fencepost.server.definitions import kind_of
 from fencepost.server.watch.shapes import Shape, shapes_of, summary_of
 from fencepost.store import subscriptions
 from fencepost.store.database import Database
@@ -181,14 +182,13 @@ class TenantPlaces:
 
     def _row(self, one: StoredSubscription, version: int | None = None) -> Row:
         asked = one.definition
-        kind = next((k for k in ("composite", "track") if k in asked), "expression")
         try:
             shapes, summary = shapes_of(asked, self._space), summary_of(asked, self._space)
         except FencepostError:  # written by another version of the language
             shapes, summary = (), ""
         return Row(
             self._version if version is None else version,
-            KINDS.index(kind),
+            KINDS.index(kind_of(asked)),
             sys.intern(one.subscriber),
             sys.intern(summary),
             shapes,

@@ -6,12 +6,11 @@ import asyncio
 import json
 import re
 from codecs import BOM_UTF8
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import StructMeta
 from starlette.requests import ClientDisconnect, Request
 
 from fencepost.errors import FencepostError
@@ -29,6 +28,7 @@ from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space
 from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal
+from fencepost.server.schemas import properties
 from fencepost.server.settings import Limits
 
 JSON_TYPES = ("application/json", "application/geo+json", "application/cloudevents+json")
@@ -39,7 +39,7 @@ _MOST_EVENTS = 100_000
 _HALF_PAIR = re.compile(r"(?i)\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _WHERE = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
-_NOTHING = object()
+_NAME = re.compile(r"[^.\[]*")
 
 
 class Events(NamedTuple):
@@ -123,7 +123,7 @@ def _reason(reason: str, text: str) -> str:
         return f"{reason}; half of a surrogate pair is no character"
     at = _BYTE.search(reason)
     seen = "" if at is None else text.encode()[int(at[1]) :][:20].decode(errors="replace")
-    return f"{reason}: saw {shown(seen)}" if seen else reason
+    return f"{reason}: saw {shown(seen)}" if seen else reason.partition(" - at ")[0]
 
 
 def object_of(body: bytes) -> dict[str, Any]:
@@ -150,17 +150,22 @@ def converted(value: dict[str, Any], type: Any, status: int = 422) -> Any:
         raise Refusal(status, _wrong(str(error), value, type)) from None
 
 
-def _wrong(reason: str, value: Any, type: Any) -> str:
-    """What of a value is not as a type describes it, where, and what stands there."""
+def _wrong(reason: str, value: dict[str, Any], type: Any) -> str:
+    """What of an object is not as a type describes it, where, what stands there, what should."""
+    one = next((one for one in get_args(type) or (type,) if _is_tagged(one, value)), None)
+    members = {} if one is None else properties(one)
     at = _WHERE.search(reason)
-    if at is not None:
-        for name in at[1].split("."):
-            value = value.get(name, _NOTHING) if isinstance(value, dict) else _NOTHING
-        seen = "" if value is _NOTHING else f"; saw {shown(value)}"
-        return f"`{at[1]}`: {reason[: at.start()]}{seen}"
-    if isinstance(type, StructMeta):
-        reason += f"; the members are {', '.join(type.__struct_encode_fields__)}"
-    return reason
+    if at is None:
+        return f"{reason}; the members are {', '.join(members)}" if members else reason
+    name = _NAME.match(at[1])[0]  # type: ignore[index]
+    wanted = members.get(name, {}).get("description")
+    found = f"`{at[1]}`: {reason[: at.start()]}; saw {shown(value.get(name))}"
+    return found if wanted is None else f"{found}. {wanted}"
+
+
+def _is_tagged(type: Any, value: dict[str, Any]) -> bool:
+    config = type.__struct_config__
+    return config.tag is None or value.get(config.tag_field) == config.tag
 
 
 def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:

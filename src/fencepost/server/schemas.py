@@ -124,7 +124,7 @@ class Definition(Json):
     ) = UNSET
     composite: Annotated[Any, _OBJECT, about("Several events: members, where, within_s.")] = UNSET
     track: Annotated[Any, _OBJECT, about("What moving objects do: key, on, dwell_s, ...")] = UNSET
-    expires: Time | None = None
+    expires: Annotated[Time | None, about("As in 2026-01-31T12:00:00Z.")] = None
     payload: Annotated[Any, about("Anything; it comes back with each message.")] = None
 
 
@@ -262,7 +262,10 @@ class Message(Struct, kw_only=True):
 class Acknowledgement(Json):
     """Up to which position all messages are read."""
 
-    position: Position | Annotated[float, Meta(ge=0, le=9.2e18, multiple_of=1)]
+    position: Annotated[
+        Position | Annotated[float, Meta(ge=0, le=9.2e18, multiple_of=1)],
+        about("Of the last message that was read: a whole number."),
+    ]
 
 
 class Acknowledged(Json):
@@ -325,7 +328,7 @@ class Webhook(Json, tag_field="kind", tag="webhook"):
             Annotated[str, Meta(max_length=100, pattern=r"^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$(?!\n)")],
             Annotated[str, Meta(max_length=1_000, pattern=r"^[ -~]*$(?!\n)")],
         ],
-        Meta(max_length=20, description="Sent with every request."),
+        Meta(max_length=20, description="At most 20, in ASCII, sent with every request."),
     ] = {}
     batch: Annotated[
         int,
@@ -374,7 +377,9 @@ class SafeRegion(Json):
 class NewKey(Json):
     """What a key is good for."""
 
-    scopes: Annotated[list[Scope], Meta(min_length=1)]
+    scopes: Annotated[
+        list[Scope], Meta(min_length=1, description="One or more of publish, subscribe, admin.")
+    ]
     name: Annotated[str, Meta(max_length=200)] = ""
     expires: Time | None = None
 

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from fencepost.errors import FencepostError, StoreError
 from fencepost.server.asking import Prepared
 from fencepost.server.definitions import Definition
+from fencepost.server.problems import Busy
 from fencepost.server.publications import (
     Publication,
     answered_before,
@@ -38,10 +39,6 @@ _logger = logging.getLogger("fencepost")
 _GROUP_EVENTS = 10_000
 _QUEUE_EVENTS = 200_000
 _LOADED_AT_ONCE = 10_000
-
-
-class Busy(FencepostError):
-    """More waits to be written than may wait; to be tried again."""
 
 
 @dataclass(slots=True)

@@ -19,8 +19,7 @@ from fencepost.errors import FencepostError, StoreError
 from fencepost.files.json_values import elements
 from fencepost.model.space import Space
 from fencepost.server import reading
-from fencepost.server.broker import Busy
-from fencepost.server.problems import Refusal
+from fencepost.server.problems import Busy, Refusal
 from fencepost.server.reading import Events
 from fencepost.server.schemas import Published
 from fencepost.server.service import Service

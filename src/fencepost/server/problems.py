@@ -9,10 +9,13 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fencepost.errors import DeliveryError, FencepostError, LanguageError, StoreError
-from fencepost.server.broker import Busy
 from fencepost.server.schemas import Problem
 
 CONTENT_TYPE = "application/problem+json"
+
+
+class Busy(FencepostError):
+    """More waits to be written than may wait; to be tried again."""
 
 
 class Refusal(FencepostError):

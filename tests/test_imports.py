@@ -138,6 +138,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "zones about places",
         {"saferegion.clearing", "saferegion.zones"},
     ),
+    "server/test_asyncapi.py": ("what operations hold", {"server.operations"}),
     "server/test_composites.py": ("events that are forgotten", {"server.sweeping"}),
     "server/test_mqtt.py": ("payloads to events", {"server.mqtt_events"}),
     "server/test_openapi.py": ("descriptions of operations", {"server.operations"}),
@@ -145,7 +146,12 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
     "server/test_watching.py": (
         "shapes on a map, and events as they come",
-        {"server.watch.live", "server.watch.shapes", "server.writing"},
+        {
+            "server.schemas",
+            "server.watch.live",
+            "server.watch.shapes",
+            "server.writing",
+        },
     ),
     "spark/test_build_index.py": ("where subscriptions lie", {"spark.placing"}),
     "spark/test_collector.py": ("options of the JVM", {"spark.session"}),

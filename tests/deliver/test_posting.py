@@ -213,7 +213,7 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     [letter] = stage.letters()
     assert (letter.subscriber, letter.message, letter.source) == ("a", 3, "webhook")
     assert letter.reason == "it answered 400"
-    assert unwrapped(letter.body) == ("match", '{"subscriptions": ["a"],"position":3,"event":{}}')
+    assert unwrapped(letter.body) == ("match", '{"subscriptions":["a"],"position":3,"event":{}}')
     assert stage.endpoint("a").acknowledged == 5
     assert posting.counts["given_up"] == 1
     assert stage.service.broker.depth == {}

@@ -11,6 +11,7 @@ from jsonschema_rs import validator_for
 from starlette.routing import WebSocketRoute
 
 from fencepost.server import CHANNELS, OPERATIONS, create_app
+from fencepost.server.operations import Content
 from tests.server.serving import Running
 
 
@@ -79,7 +80,10 @@ def test_every_socket_and_stream_is_described(server: Running) -> None:
     streams = {
         operation.path
         for operation in OPERATIONS
-        if any("text/event-stream" in types for _, types in operation.answers.values())
+        if any(
+            isinstance(answer, Content) and "text/event-stream" in answer.types
+            for answer in operation.answers.values()
+        )
     }
     assert sockets
     assert streams

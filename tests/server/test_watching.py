@@ -18,6 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from fencepost.model import Space
+from fencepost.server.schemas import LeftOut
 from fencepost.server.watch.live import MOST_WAITING, Watching
 from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of
 from fencepost.server.writing import Committed, Handed
@@ -283,11 +284,8 @@ def test_a_watcher_who_does_not_read_costs_a_bounded_memory() -> None:
             watching.committed(Committed([Handed(message, "{}")], events, [(1, "a")]))
         frame = await watcher.next()
         assert frame is not None
-        assert [one.position for one in frame["events"]] == [*range(5_001 - MOST_WAITING, 5_001)]
-        assert frame["left_out"] == {
-            "events": 5_000 - MOST_WAITING,
-            "messages": 5_000 - MOST_WAITING,
-        }
+        assert [one.position for one in frame.events] == [*range(5_001 - MOST_WAITING, 5_001)]
+        assert frame.left_out == LeftOut(5_000 - MOST_WAITING, 5_000 - MOST_WAITING)
         watching.close(1, watcher)
         assert len(watching) == 0
         watching.close_all()

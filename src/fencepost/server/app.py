@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,23 +28,20 @@ from fencepost.server.handlers import (
     trying,
     watching,
 )
-from fencepost.server.operations import Asked, Operation
+from fencepost.server.operations import Asked, Operation, as_json
 from fencepost.server.problems import Refusal, refusal_of, response
 from fencepost.server.service import Caller, Service
 from fencepost.server.sweeping import sweep
 from fencepost.server.watch import live
 
-OPERATIONS: tuple[Operation, ...] = (
-    *events.OPERATIONS,
-    *subscriptions.OPERATIONS,
-    *trying.OPERATIONS,
-    *subscribers.OPERATIONS,
-    *streams.OPERATIONS,
-    *endpoints.OPERATIONS,
-    *publishing.OPERATIONS,
-    *admin.OPERATIONS,
-    *watching.OPERATIONS,
-)
+OPERATIONS = tuple(
+    one
+    for module in (
+        events, subscriptions, trying, subscribers, streams, endpoints, publishing, admin, watching
+    )
+    for one in vars(module).values()
+    if isinstance(one, Operation)
+)  # fmt: skip
 _CLIENT = Path(__file__).parent / "static" / "client.js"
 _NOBODY = Caller(0, "", frozenset(), "")
 
@@ -122,17 +119,17 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
             caller = service.caller(request)
             service.rates.count(caller.key or (request.client.host if request.client else ""))
             caller.need(operation.scope)
-        return await operation.handler(Asked(request, caller, service))
+        return await operation.answer(Asked(request, caller, service))
 
     return endpoint
 
 
 async def _description(_: Request) -> Response:
-    return JSONResponse(openapi.description(OPERATIONS))
+    return as_json(openapi.description(OPERATIONS))
 
 
 async def _channels(request: Request) -> Response:
-    return JSONResponse(asyncapi.description(request.url.netloc))
+    return as_json(asyncapi.description(request.url.netloc))
 
 
 async def _javascript(_: Request) -> Response:

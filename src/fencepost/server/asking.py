@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fencepost.match.matcher import DeadLetters
 from fencepost.model.event import Row, attributes
 from fencepost.server.definitions import Definition
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 
 LOGGED = "\0position"
@@ -93,7 +93,7 @@ class Remembering(Asking, Protocol):
     def changes(self, position: int) -> list[Change]:
         """What to write: all events up to a position were answered."""
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
 
     def needs_all(self, values: Mapping[str, object]) -> bool:

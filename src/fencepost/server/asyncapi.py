@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
-from fencepost.server.schemas import ANY_OBJECT, COUNT, NAME, SCHEMAS, TEXT, a_list, an_object, ref
+from fencepost.server import schemas
+from fencepost.server.schemas import Schemas
 
-Messages: TypeAlias = Mapping[str, tuple[str, Mapping[str, Any]]]
+Messages: TypeAlias = Mapping[str, tuple[str, Any]]
 _CLOUD_EVENT = "application/cloudevents+json"
 _CLOUD_EVENTS = "application/cloudevents-batch+json"
 
@@ -33,8 +34,8 @@ class Channel:
     scope : str
         What a key must be good for; empty where there is none.
     description : str
-    sends, receives : mapping of str to (str, schema)
-        Of each message its type of content and its schema.
+    sends, receives : mapping of str to (str, type)
+        Of each message its type of content, and what it holds.
     """
 
     name: str
@@ -46,39 +47,6 @@ class Channel:
     receives: Messages = field(default_factory=dict)
 
 
-_KEY = {**NAME, "description": "What the publisher calls the thing that moves."}
-_ID = {"description": "Of a frame: its answer has the same."}
-_SCHEMAS: dict[str, Any] = {
-    "Move": an_object(("event",), id=_ID, key=_KEY, event=ref("Feature")),
-    "Forget": an_object(("forget",), forget=_KEY),
-    "Moved": {
-        "type": "object",
-        "properties": {
-            "id": _ID,
-            "key": _KEY,
-            "position": {**COUNT, "description": "Of the event in the log."},
-            "messages": {**COUNT, "description": "How many messages it gave."},
-            "region": {
-                **ANY_OBJECT,
-                "description": "Where the thing may go without a word (docs/safe-regions.md).",
-            },
-            "problem": ref("Problem"),
-        },
-        "oneOf": [{"required": ["position"]}, {"required": ["problem"]}],
-    },
-    "Withdrawal": an_object(
-        ("withdrawn", "version"),
-        withdrawn=_KEY,
-        version={**COUNT, "description": "Its regions of a version before this one are void."},
-    ),
-    "Sight": {
-        "type": "object",
-        "description": "Some of what was committed, and how much was left out.",
-        "properties": {"events": a_list(ANY_OBJECT), "left_out": ANY_OBJECT},
-        "required": ["events"],
-    },
-}
-
 CHANNELS = (
     Channel(
         "socket",
@@ -89,8 +57,8 @@ CHANNELS = (
         "parameter `since` of the query. A frame is a list of CloudEvents. A frame back "
         "acknowledges all up to a position. A refusal closes with 4000 and the status of HTTP; a "
         "server that shuts down, with 1001.",
-        sends={"messages": (_CLOUD_EVENTS, ref("Messages"))},
-        receives={"acknowledgement": ("application/json", ref("Acknowledgement"))},
+        sends={"messages": (_CLOUD_EVENTS, list[schemas.Message])},
+        receives={"acknowledgement": ("application/json", schemas.Acknowledgement)},
     ),
     Channel(
         "stream",
@@ -99,7 +67,7 @@ CHANNELS = (
         "subscribe",
         "The same messages as server-sent events; the id of each is its position, and `since` or "
         "the header `Last-Event-ID` says after which to begin. They are acknowledged by request.",
-        sends={"message": (_CLOUD_EVENT, ref("Message"))},
+        sends={"message": (_CLOUD_EVENT, schemas.Message)},
     ),
     Channel(
         "publish",
@@ -110,12 +78,12 @@ CHANNELS = (
         "region; regions that do not hold any more are withdrawn. They are void when the socket "
         "closes.",
         sends={
-            "moved": ("application/json", ref("Moved")),
-            "withdrawal": ("application/json", ref("Withdrawal")),
+            "moved": ("application/json", schemas.Moved),
+            "withdrawal": ("application/json", schemas.Withdrawal),
         },
         receives={
-            "move": ("application/json", ref("Move")),
-            "forget": ("application/json", ref("Forget")),
+            "move": ("application/json", schemas.Move),
+            "forget": ("application/json", schemas.Forget),
         },
     ),
     Channel(
@@ -125,7 +93,7 @@ CHANNELS = (
         "admin",
         "What the console shows: a sample of the events of the tenant and what they matched. "
         "Nothing of it is delivered or kept.",
-        sends={"sight": ("application/json", ref("Sight"))},
+        sends={"sight": ("application/json", schemas.Sight)},
     ),
     Channel(
         "mqtt-events",
@@ -134,7 +102,7 @@ CHANNELS = (
         "",
         "Events of a tenant: a GeoJSON Feature, any JSON object, a collection or a list of them. "
         "What cannot be used becomes a dead letter.",
-        receives={"event": ("application/geo+json", ref("Feature"))},
+        receives={"event": ("application/geo+json", schemas.Feature)},
     ),
     Channel(
         "mqtt-messages",
@@ -143,7 +111,7 @@ CHANNELS = (
         "",
         "Messages of a subscriber who has an MQTT endpoint, unless it names another topic; "
         "quality of service 1, in order.",
-        sends={"message": (_CLOUD_EVENT, ref("Message"))},
+        sends={"message": (_CLOUD_EVENT, schemas.Message)},
     ),
     Channel(
         "webhook",
@@ -154,8 +122,8 @@ CHANNELS = (
         "request, or a list where the endpoint asks for batches. Each request is signed; an "
         "answer from 200 to 299 acknowledges.",
         sends={
-            "message": (_CLOUD_EVENT, ref("Message")),
-            "messages": (_CLOUD_EVENTS, ref("Messages")),
+            "message": (_CLOUD_EVENT, schemas.Message),
+            "messages": (_CLOUD_EVENTS, list[schemas.Message]),
         },
     ),
 )
@@ -164,6 +132,7 @@ CHANNELS = (
 def description(host: str, channels: Iterable[Channel] = CHANNELS) -> dict[str, Any]:
     """The description as JSON, of a server at a host."""
     channels = [*channels]
+    found = Schemas()
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -175,7 +144,7 @@ def description(host: str, channels: Iterable[Channel] = CHANNELS) -> dict[str, 
         },
         "defaultContentType": "application/json",
         "servers": _servers(host),
-        "channels": {one.name: _channel(one) for one in channels},
+        "channels": {one.name: _channel(one, found) for one in channels},
         "operations": {
             f"{action}-{one.name}": _operation(one, action, messages)
             for one in channels
@@ -183,7 +152,7 @@ def description(host: str, channels: Iterable[Channel] = CHANNELS) -> dict[str, 
             if messages
         },
         "components": {
-            "schemas": {**SCHEMAS, **_SCHEMAS},
+            "schemas": found.components,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer"},
                 "subprotocol": {
@@ -210,14 +179,14 @@ def _servers(host: str) -> dict[str, Any]:
     }
 
 
-def _channel(channel: Channel) -> dict[str, Any]:
+def _channel(channel: Channel, schemas: Schemas) -> dict[str, Any]:
     found: dict[str, Any] = {
         "address": channel.address,
         "description": channel.description,
         "servers": [{"$ref": f"#/servers/{channel.server}"}],
         "messages": {
-            name: {"contentType": type, "payload": schema}
-            for name, (type, schema) in {**channel.sends, **channel.receives}.items()
+            name: {"contentType": type, "payload": schemas.of(payload)}
+            for name, (type, payload) in {**channel.sends, **channel.receives}.items()
         },
     }
     parameters = re.findall(r"{(\w+)}", channel.address or "")
@@ -233,7 +202,7 @@ _PARAMETERS = {
     "subscriber": "The subscriber, percent-encoded.",
     "tenant": "The tenant, as its keys say.",
 }
-_QUERY = {"type": "object", "properties": {"since": TEXT}}
+_QUERY = {"type": "object", "properties": {"since": {"type": "string"}}}
 
 
 def _operation(channel: Channel, action: str, messages: Messages) -> dict[str, Any]:

@@ -21,16 +21,17 @@ from typing import Any, Generic, TypeVar
 from fencepost.errors import FencepostError, StoreError
 from fencepost.server.asking import Prepared
 from fencepost.server.definitions import Definition
+from fencepost.server.problems import Busy
 from fencepost.server.publications import (
     Publication,
-    Published,
     answered_before,
     log_together,
 )
 from fencepost.server.questions import Questions
+from fencepost.server.schemas import Published
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Committed, Writing
-from fencepost.store import log, state, subscriptions
+from fencepost.store import keys, log, state, subscriptions
 from fencepost.store.database import Database
 
 T = TypeVar("T")
@@ -38,10 +39,6 @@ _logger = logging.getLogger("fencepost")
 _GROUP_EVENTS = 10_000
 _QUEUE_EVENTS = 200_000
 _LOADED_AT_ONCE = 10_000
-
-
-class Busy(FencepostError):
-    """More waits to be written than may wait; to be tried again."""
 
 
 @dataclass(slots=True)
@@ -108,10 +105,8 @@ class Broker:
             self.last = log.counters(connection)
             self.depth = log.pending(connection)
             names: dict[int, tuple[int, str]] = {}
-            tenants = [n for (n,) in connection.execute("SELECT number FROM tenant").fetchall()]
-            fresh = {tenant: self._no_questions() for tenant in tenants}
-            rows = connection.execute("SELECT number, tenant, name FROM subscriber").fetchall()
-            for number, tenant, name in rows:
+            fresh = {tenant: self._no_questions() for tenant in keys.tenant_names(connection)}
+            for number, tenant, name in subscriptions.every_subscriber(connection):
                 names[number] = tenant, name
                 fresh[tenant].subscribers[name] = number
             now = self.clock()
@@ -323,17 +318,12 @@ class Broker:
         if together:
             results += log_together(together, writing)
 
-    @staticmethod
-    def _changed(entry: _Change[Any], writing: Writing) -> tuple[Any, BaseException | None]:
-        writing.connection.execute("SAVEPOINT change")
+    def _changed(self, entry: _Change[Any], writing: Writing) -> tuple[Any, BaseException | None]:
         try:
-            result = entry.work(writing)
+            with self.database.savepoint():
+                return entry.work(writing), None
         except FencepostError as error:
-            writing.connection.execute("ROLLBACK TO change")
-            writing.connection.execute("RELEASE change")
             return None, error
-        writing.connection.execute("RELEASE change")
-        return result, None
 
     def _took_place(self, writing: Writing) -> None:
         self.last = writing.last
@@ -348,8 +338,7 @@ class Broker:
             else:
                 depth.pop(number, None)
         if writing.recount:
-            with self.database.reading() as connection:
-                self.depth = log.pending(connection)
+            self.depth = self.database.read(log.pending)
         self.counts["commits"] += 1
         self.counts["events"] += len(writing.committed.events)
         self.counts["messages"] += len(writing.committed.messages)

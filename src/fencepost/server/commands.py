@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,9 +13,6 @@ from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
 from fencepost.model.space import Space
-
-if TYPE_CHECKING:
-    from fencepost.store.keys import Key
 
 DATA = Path("fencepost-data")
 
@@ -116,12 +114,8 @@ def add_key(
     from fencepost.store.database import Database
 
     end = None if expires is None else expiry(expires)
-    database = Database(data, exclusive=False)
-    try:
-        with database.transaction() as connection:
-            made = stored.add_key(connection, tenant, scope, name, time.time_ns(), end)
-    finally:
-        database.close()
+    with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
+        made = stored.add_key(writer, tenant, scope, name, time.time_ns(), end)
     if as_json:
         print_json(key=made, tenant=tenant, scopes=sorted(set(scope)))
     else:
@@ -131,38 +125,22 @@ def add_key(
 @keys.command("list")
 def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
+    import msgspec
+
+    from fencepost.server.schemas import Key
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
-    database = Database(data, exclusive=False)
-    try:
-        with database.reading() as connection:
-            found = stored.keys(connection)
-    finally:
-        database.close()
+    with closing(Database(data, exclusive=False)) as database:
+        found = [*map(Key.of, database.read(stored.keys))]
     if as_json:
-        print_json(keys=[_shown(one) for one in found])
+        print_json(keys=msgspec.to_builtins(found))
         return
     table = Table("id", "tenant", "scopes", "name", "created", "expires")
     for one in found:
-        shown = _shown(one)
-        scopes = " ".join(shown["scopes"])
-        ends = shown["expires"] or "never"
-        table.add_row(one.id, one.tenant_name, scopes, one.name, shown["created"], ends)
+        scopes, ends = " ".join(one.scopes), one.expires or "never"
+        table.add_row(one.id, one.tenant, scopes, one.name, one.created, ends)
     Console().print(table)
-
-
-def _shown(key: Key) -> dict[str, Any]:
-    from fencepost.model.times import format_instant
-
-    return {
-        "id": key.id,
-        "tenant": key.tenant_name,
-        "scopes": sorted(key.scopes),
-        "name": key.name,
-        "created": format_instant(key.created),
-        "expires": None if key.expires is None else format_instant(key.expires),
-    }
 
 
 @keys.command("revoke")
@@ -175,11 +153,7 @@ def revoke_key(
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 
-    database = Database(data, exclusive=False)
-    try:
-        with database.transaction() as connection:
-            there = stored.revoke_key(connection, id)
-    finally:
-        database.close()
+    with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
+        there = stored.revoke_key(writer, id)
     if not there:
         raise StoreError(f"there is no key {id!r:.60}; `fencepost keys list` shows them")

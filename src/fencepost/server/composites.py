@@ -10,9 +10,10 @@ stopped, and an event costs no more than joining it.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
@@ -28,6 +29,7 @@ from fencepost.server.asking import Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.store import log, state
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 
 DETECTION = "detection"
@@ -149,7 +151,8 @@ class Composites:
                 data["payload"] = definition.asked["payload"]
             positions = tuple(_positions(members))
             row = row_at[max(positions)]  # the one that made it complete
-            told = Found(row, definition.subscriber, DETECTION, json.dumps(data))
+            text = msgspec.json.encode(data).decode()
+            told = Found(row, definition.subscriber, DETECTION, text)
             found.append((row, one.composite, positions, told))
         # The order in which a detector finds what one event completes depends on its past.
         return [told for *_, told in sorted(found)]
@@ -195,7 +198,7 @@ class Composites:
             self._detector, self._removed = Detector.from_bytes(found), 0
         return [Change(_OWNER, _DETECTOR, found), Change(_OWNER, _POSITION, str(position))]
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
         kept = dict(state.values(connection, tenant, _OWNER))
         if not kept:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+from msgspec import UNSET
+
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import checked_id, expiry
-from fencepost.model.raw_shapes import shown
+from fencepost.server import reading, schemas
 from fencepost.server.settings import Limits
 
-MEMBERS = ("id", "subscriber", "expression", "composite", "track", "expires", "payload")
 _PAYLOAD_CHARS = 4_096
+
+
+def kind_of(asked: Mapping[str, Any]) -> str:
+    """Who answers what is asked: "composite", "track" or "expression"."""
+    return next((kind for kind in ("composite", "track") if kind in asked), "expression")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,14 @@ class Definition:
     @property
     def kind(self) -> str:
         """Who answers it: "composite", "track" or "expression"."""
-        return next((kind for kind in ("composite", "track") if kind in self.asked), "expression")
+        return kind_of(self.asked)
 
     def text(self) -> str:
         """What is kept, as JSON."""
-        return json.dumps(self.asked, ensure_ascii=False)
+        return msgspec.json.encode(self.asked).decode()
 
 
-def definition_of(given: object, limits: Limits, id: str | None = None) -> Definition:
+def definition_of(given: dict[str, Any], limits: Limits, id: str | None = None) -> Definition:
     """A JSON object as a definition.
 
     Parameters
@@ -61,33 +67,29 @@ def definition_of(given: object, limits: Limits, id: str | None = None) -> Defin
     ModelError
         Where it cannot be one.
     """
-    if not isinstance(given, Mapping):
-        raise ModelError(f"a subscription is a JSON object; saw {shown(given)}")
-    unknown = [name for name in given if name not in MEMBERS]
-    if unknown:
-        raise ModelError(
-            f"a subscription has the members {', '.join(MEMBERS)}; saw {unknown[0]!r:.60}"
-        )
-    name = checked_id(given.get("id", id))
+    asked: schemas.Definition = reading.converted(
+        given, schemas.NewSubscription if id is None else schemas.Definition
+    )
+    name = checked_id((id or "") if asked.id is UNSET else asked.id)
     if id is not None and name != id:
         raise ModelError(f"the address says {id!r:.60} and the body {name!r:.60}; say one of them")
-    if ("expression" in given) == ("composite" in given):
+    if (asked.expression is UNSET) == (asked.composite is UNSET):
         raise ModelError("give `expression` or `composite`, one of them")
-    if "track" in given and "composite" in given:
+    if asked.track is not UNSET and asked.composite is not UNSET:
         raise ModelError("`track` goes with `expression`, not with `composite`")
-    subscriber = given.get("subscriber")
-    subscriber = name if subscriber is None else checked_id(subscriber, "subscriber")
+    subscriber = asked.subscriber or name
     if not {name, subscriber}.isdisjoint((".", "..")):
         raise ModelError("an id or subscriber is not `.` or `..`, which no address can name")
-    asked = {
-        key: given[key]
+    kept = {
+        key: value
         for key in ("expression", "composite", "track", "payload")
-        if given.get(key) is not None
+        if (value := getattr(asked, key)) is not None and value is not UNSET
     }
-    if not asked.keys() & {"expression", "composite"}:
-        raise ModelError("`expression` or `composite` is null; give one of them")
-    _check_sizes(asked, limits)
-    return Definition(name, subscriber, asked, _expiry(given.get("expires")))
+    if not kept.keys() & {"expression", "composite"}:
+        raise ModelError("`composite` is null; give `expression` or `composite`")
+    _check_sizes(kept, limits)
+    expires = None if asked.expires is None else expiry(asked.expires)
+    return Definition(name, subscriber, kept, expires)
 
 
 def _check_sizes(asked: Mapping[str, Any], limits: Limits) -> None:
@@ -98,7 +100,7 @@ def _check_sizes(asked: Mapping[str, Any], limits: Limits) -> None:
         ("payload", _PAYLOAD_CHARS),
     ):
         value = asked.get(name)
-        text = value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         if len(text) > most:
             raise ModelError(
                 f"`{name}` has {len(text):,} characters and {most:,} are the most; simplify it"
@@ -107,11 +109,3 @@ def _check_sizes(asked: Mapping[str, Any], limits: Limits) -> None:
             raise ModelError(
                 f"`{name}` has more than {limits.vertices:,} vertices; simplify its geometries"
             )
-
-
-def _expiry(given: object) -> int | None:
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        raise ModelError(f"`expires` is a text as in 2026-01-31T12:00:00Z; saw {shown(given)}")
-    return expiry(given)

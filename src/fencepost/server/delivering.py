@@ -14,6 +14,7 @@ from fencepost.server.mqtt_events import MqttEvents
 from fencepost.server.service import Service
 from fencepost.server.writing import Committed, Writing
 from fencepost.store import endpoints, log
+from fencepost.store.database import setting
 from fencepost.store.endpoints import Endpoint
 
 _PAGE_CHARS = 1 << 20
@@ -27,16 +28,14 @@ class Outbox:
 
     def endpoint(self, subscriber: int) -> Endpoint | None:
         """Where messages go, and how that went."""
-        with self._service.database.reading() as connection:
-            return endpoints.endpoint(connection, subscriber)
+        return self._service.database.read(endpoints.endpoint, subscriber)
 
     def waiting(self, endpoint: Endpoint, most: int) -> list[Waiting]:
         """The next messages that are not acknowledged."""
         envelopes = self._service.envelopes(endpoint.subscriber)
-        with self._service.database.reading() as connection:
-            page = log.messages_after(
-                connection, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
-            )
+        page = self._service.database.read(
+            log.messages_after, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
+        )
         return [
             Waiting(
                 one.position,
@@ -124,8 +123,7 @@ class Delivering:
                 self._wake_all,
             )
         self.posting = Posting(Outbox(service), carriers)
-        with service.database.reading() as connection:
-            self._known = endpoints.endpoint_subscribers(connection)
+        self._known = service.database.read(endpoints.endpoint_subscribers)
         service.broker.on_commit(self._committed)
         self._wake_all()
         if self._link is not None:
@@ -167,10 +165,4 @@ class Delivering:
 
 def _identifier(writing: Writing) -> str:
     """The name of this server's session at a broker, chosen once."""
-    connection = writing.connection
-    connection.execute(
-        "INSERT OR IGNORE INTO meta (name, value) VALUES ('mqtt_client', ?)",
-        (f"fencepost-{secrets.token_hex(8)}",),
-    )
-    row = connection.execute("SELECT value FROM meta WHERE name = 'mqtt_client'").fetchone()
-    return str(row[0])
+    return setting(writing.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")

@@ -18,13 +18,11 @@ def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str,
     questions = service.questions(caller)
     depths = _depths(service, caller)
     deepest = sorted(depths, key=lambda one: -one[1])[:_DEEPEST_SHOWN]
-    queues = []
-    with service.database.reading() as connection:
-        letters = endpoints.count_dead_letters(connection, caller.tenant)
-        for name, depth in deepest:
-            oldest = log.oldest_unread(connection, questions.subscribers[name])
-            lag = 0.0 if oldest is None else max(0.0, (service.clock() - oldest) / 1e9)
-            queues.append({"subscriber": name, "depth": depth, "lag_s": lag})
+    lags = _lags(service, caller, [name for name, _ in deepest])
+    queues = [
+        {"subscriber": name, "depth": depth, "lag_s": lags.get(name, 0.0)}
+        for name, depth in deepest
+    ]
     return {
         "tenant": caller.tenant_name,
         "uptime_s": (service.clock() - service.started) / 1e9,
@@ -32,7 +30,7 @@ def stats(service: Service, caller: Caller, delivering: Delivering) -> dict[str,
         "subscribers": len(questions.subscribers),
         "connections": len(service.hub),
         "unread": sum(depth for _, depth in depths),
-        "dead_letters": letters,
+        "dead_letters": _letters(service, caller),
         "queues": queues,
         "server": {**service.broker.counts, **delivering.counts()},
         "index": questions.expressions.matcher.stats(),
@@ -51,6 +49,18 @@ def _depths(service: Service, caller: Caller) -> list[tuple[str, int]]:
     return sorted(found)
 
 
+def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, float]:
+    """How old the first unread message is, of those of some subscribers who have any."""
+    numbers = service.questions(caller).subscribers
+    with service.database.reading() as connection:
+        oldest = {name: log.oldest_unread(connection, numbers[name]) for name in names}
+    return {name: service.age(at) for name, at in oldest.items() if at is not None}
+
+
+def _letters(service: Service, caller: Caller) -> int:
+    return service.database.read(endpoints.count_dead_letters, caller.tenant)
+
+
 class _Metric(NamedTuple):
     name: str
     kind: str
@@ -63,13 +73,7 @@ def prometheus(service: Service, caller: Caller, delivering: Delivering) -> str:
     counts = {**service.broker.counts, **delivering.counts()}
     questions = service.questions(caller)
     depths = _depths(service, caller)
-    lags: list[tuple[dict[str, str], float]] = []
-    with service.database.reading() as connection:
-        letters = endpoints.count_dead_letters(connection, caller.tenant)
-        for name, _ in depths:
-            oldest = log.oldest_unread(connection, questions.subscribers[name])
-            if oldest is not None:
-                lags.append(({"subscriber": name}, max(0.0, (service.clock() - oldest) / 1e9)))
+    lags = _lags(service, caller, [name for name, _ in depths])
     metrics = (
         _Metric("events_total", "counter", "Events logged since the start.",
                 [({}, counts["events"])]),
@@ -95,10 +99,11 @@ def prometheus(service: Service, caller: Caller, delivering: Delivering) -> str:
         _Metric("connections", "gauge", "Open WebSockets and event streams.",
                 [({}, len(service.hub))]),
         _Metric("dead_letters", "gauge", "What could not be read or handed over.",
-                [({}, letters)]),
+                [({}, _letters(service, caller))]),
         _Metric("queue_depth", "gauge", "Messages that a subscriber has not acknowledged.",
                 [({"subscriber": name}, depth) for name, depth in depths]),
-        _Metric("queue_lag_seconds", "gauge", "Age of the oldest of them.", lags),
+        _Metric("queue_lag_seconds", "gauge", "Age of the oldest of them.",
+                [({"subscriber": name}, lag) for name, lag in lags.items()]),
     )  # fmt: skip
     return "".join(map(_lines, metrics))
 

@@ -19,14 +19,14 @@ from fencepost.errors import FencepostError, StoreError
 from fencepost.files.json_values import elements
 from fencepost.model.space import Space
 from fencepost.server import reading
-from fencepost.server.broker import Busy
-from fencepost.server.problems import Refusal
-from fencepost.server.publications import Published
+from fencepost.server.problems import Busy, Refusal
 from fencepost.server.reading import Events
+from fencepost.server.schemas import Published
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Writing
 from fencepost.store import endpoints, keys
+from fencepost.store.database import probe
 
 _BUSY_PAUSE_S = 0.1
 _SMALL = 4_096
@@ -116,7 +116,9 @@ class MqttEvents:
             reason = str(error)
         async with self._alone:  # what is written together fails together
             for _ in range(_TRIES):
-                await self._service.changed(_probe)  # where it fails, the broker sends all again
+                await self._service.changed(
+                    lambda writing: probe(writing.connection)
+                )  # where it fails, the broker sends all again
                 try:
                     await asyncio.wrap_future(await self._publish(one))
                     return
@@ -136,15 +138,10 @@ class MqttEvents:
     def _tenant(self, name: str) -> int | None:
         if name not in self._tenants:
             try:
-                with self._service.database.reading() as connection:
-                    self._tenants[name] = keys.tenant_number(connection, name)
+                self._tenants[name] = self._service.database.read(keys.tenant_number, name)
             except StoreError:
                 return None
         return self._tenants[name]
-
-
-def _probe(writing: Writing) -> None:
-    writing.connection.execute("UPDATE meta SET value = value WHERE name = 'space'")
 
 
 def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Events, list[Letter]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
-from fencepost.server.operations import Operation, Parameter
+from fencepost.server.operations import Answer, Content, Operation
 from fencepost.server.problems import CONTENT_TYPE
-from fencepost.server.schemas import SCHEMAS, ref
+from fencepost.server.schemas import Problem, Schemas, properties
 
 _PROBLEMS = {
     400: "The request cannot be read.",
@@ -27,9 +27,10 @@ _PROBLEMS = {
 
 def description(operations: Iterable[Operation]) -> dict[str, Any]:
     """The description as JSON."""
+    schemas = Schemas()
     paths: dict[str, Any] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -40,61 +41,61 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": schemas.components,
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation, schemas: Schemas) -> dict[str, Any]:
+    answers = {**operation.answers}
+    for status, meaning in _PROBLEMS.items():
+        answers.setdefault(status, meaning)
     found: dict[str, Any] = {
         "operationId": operation.handler.__module__.rpartition(".")[2]
         + "_"
         + operation.handler.__name__
         + ("" if operation.method != "GET" else "_get"),
         "summary": operation.summary,
-        "parameters": [_path(name) for name in re.findall(r"{(\w+)}", operation.path)]
-        + [_parameter(one) for one in operation.query],
-        "responses": _responses(operation),
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": _NAME}
+            for name in re.findall(r"{(\w+)}", operation.path)
+        ]
+        + [
+            {"name": name, "in": place, "description": schema.pop("description"), "schema": schema}
+            for place, type in (("query", operation.query), ("header", operation.headers))
+            if type is not None
+            for name, schema in properties(type).items()
+        ],
+        "responses": {
+            str(status): _answer(status, answer, schemas) for status, answer in answers.items()
+        },
     }
     if operation.scope:
         found["security"] = [{"key": [operation.scope]}]
-    if operation.body is not None:
-        found["requestBody"] = {
-            "required": operation.body.required,
-            "content": {type: {"schema": one} for type, one in operation.body.types.items()},
+    body = operation.body
+    if body is not None:
+        types = body.types if isinstance(body, Content) else {"application/json": body}
+        found["requestBody"] = {"required": True, "content": _content(types, schemas)}
+    return found
+
+
+_NAME = {"type": "string", "minLength": 1}
+
+
+def _answer(status: int, answer: Answer, schemas: Schemas) -> dict[str, Any]:
+    if isinstance(answer, Content):
+        return {
+            "description": answer.description,
+            "content": _content(answer.types, schemas),
         }
-    return found
+    if not isinstance(answer, str):
+        content = _content({"application/json": answer}, schemas)
+        return {"description": answer.__doc__, "content": content}
+    if status < 400:
+        return {"description": answer}
+    return {"description": answer, "content": _content({CONTENT_TYPE: Problem}, schemas)}
 
 
-def _path(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "minLength": 1},
-    }
-
-
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "name": parameter.name,
-        "in": parameter.place,
-        "description": parameter.description,
-        "schema": parameter.schema,
-    }
-
-
-def _responses(operation: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for status, (meaning, types) in operation.answers.items():
-        content = types or ({CONTENT_TYPE: ref("Problem")} if status >= 400 else {})
-        found[str(status)] = {"description": meaning}
-        if content:
-            found[str(status)]["content"] = {type: {"schema": s} for type, s in content.items()}
-    for status, meaning in _PROBLEMS.items():
-        found.setdefault(
-            str(status),
-            {"description": meaning, "content": {CONTENT_TYPE: {"schema": ref("Problem")}}},
-        )
-    return found
+def _content(types: Any, schemas: Schemas) -> dict[str, Any]:
+    return {name: {"schema": schemas.of(type)} for name, type in types.items()}

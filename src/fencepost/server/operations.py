@@ -1,19 +1,24 @@
-"""What can be asked over HTTP, declared once: routes and the OpenAPI description come from it."""
+"""What can be asked over HTTP, declared once: routes and the OpenAPI description come from it.
+
+A handler says by the types of its parameters `query`, `headers` and `body` what it takes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 from urllib.parse import unquote
 
+import msgspec
+from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from fencepost.server import reading
 from fencepost.server.problems import Refusal
+from fencepost.server.schemas import MOST
 from fencepost.server.service import Caller, Service
-
-Schema: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,10 @@ class Asked:
     def id(self) -> str:
         """What the address names."""
         return named(self.request)
+
+    async def body(self) -> bytes:
+        """What the request holds."""
+        return await reading.body_of(self.request, self.service.settings.limits)
 
 
 def named(connection: HTTPConnection) -> str:
@@ -47,25 +56,30 @@ def named(connection: HTTPConnection) -> str:
     return found
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+def position_of(given: str) -> int | None:
+    """A position or number that an address names; None where it is none."""
+    if given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= MOST:
+        return int(given)
+    return None
+
+
+def as_json(value: object, status: int = 200) -> Response:
+    """A response that holds a Struct, or several."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the query or a header."""
+class Content:
+    """What a request or an answer holds that is no Struct: a type for each type of content."""
 
-    name: str
     description: str
-    schema: Schema
-    place: str = "query"
+    types: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What a request may hold: a schema for each type of content."""
+Answer: TypeAlias = type[Struct] | Content | str
+"""What an answer holds, or what it means where it holds nothing."""
 
-    types: Mapping[str, Schema]
-    required: bool = True
+Handler: TypeAlias = Callable[..., Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +93,65 @@ class Operation:
     scope : str
         What a key must be good for; empty where none is needed.
     handler : callable
-    summary : str
-    answers : mapping of int to (str, mapping of str to schema)
-        Of each status its meaning, and a schema for each type of content.
-    query : tuple of Parameter
-    body : Body, optional
+        Gives a Struct, a Response, or None where there is nothing to say.
+    answers : mapping of int to Answer
+        By status; the first is that of a Struct.
+    query, headers : Struct type, optional
+    body : Struct type or Content, optional
+        Content is read by the handler.
     """
 
     method: str
     path: str
     scope: str
     handler: Handler
-    summary: str
-    answers: Mapping[int, tuple[str, Mapping[str, Schema]]]
-    query: tuple[Parameter, ...] = ()
-    body: Body | None = None
+    answers: Mapping[int, Answer]
+    query: type[Struct] | None
+    headers: type[Struct] | None
+    body: Any
+
+    @property
+    def summary(self) -> str:
+        """What it does."""
+        return " ".join((self.handler.__doc__ or "").split())
+
+    async def answer(self, asked: Asked) -> Response:
+        """Carry it out."""
+        given: dict[str, Any] = {}
+        request = asked.request
+        if self.query is not None:
+            given["query"] = reading.converted(dict(request.query_params), self.query, 400)
+        if self.headers is not None:
+            given["headers"] = reading.converted(dict(request.headers), self.headers, 400)
+        if self.body is not None and not isinstance(self.body, Content):
+            given["body"] = reading.converted(reading.object_of(await asked.body()), self.body)
+        found = await self.handler(asked, **given)
+        if isinstance(found, Response):
+            return found
+        status = next(iter(self.answers))
+        return Response(status_code=status) if found is None else as_json(found, status)
+
+
+def operation(
+    method: str,
+    path: str,
+    scope: str,
+    answers: Mapping[int, Answer],
+    body: Content | None = None,
+) -> Callable[[Handler], Operation]:
+    """Declare what a handler does; see `Operation`."""
+
+    def declared(handler: Handler) -> Operation:
+        types = get_type_hints(handler)
+        return Operation(
+            method,
+            path,
+            scope,
+            handler,
+            answers,
+            types.get("query"),
+            types.get("headers"),
+            body or types.get("body"),
+        )
+
+    return declared

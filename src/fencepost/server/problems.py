@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
-from starlette.responses import JSONResponse
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
 
 from fencepost.errors import DeliveryError, FencepostError, LanguageError, StoreError
-from fencepost.server.broker import Busy
+from fencepost.server.schemas import Problem
 
 CONTENT_TYPE = "application/problem+json"
+
+
+class Busy(FencepostError):
+    """More waits to be written than may wait; to be tried again."""
 
 
 class Refusal(FencepostError):
@@ -21,17 +26,16 @@ class Refusal(FencepostError):
     status : int
         Of HTTP.
     headers : dict
-    more : dict
-        Further members of the problem.
+    position : int, or UNSET
+        Where in an expression it goes wrong.
     """
 
-    def __init__(
-        self, status: int, detail: str, headers: dict[str, str] | None = None, **more: Any
-    ) -> None:
+    position: int | UnsetType = UNSET
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.headers = headers or {}
-        self.more = more
 
 
 def not_found(what: str, name: object) -> Refusal:
@@ -49,25 +53,19 @@ def refusal_of(error: FencepostError) -> Refusal:
         return Refusal(503, str(error), {"retry-after": "5"})
     if isinstance(error, DeliveryError):
         return Refusal(502, str(error))
-    more: dict[str, Any] = {}
+    refusal = Refusal(422, str(error))
     if isinstance(error, LanguageError) and error.position is not None:
-        more["position"] = error.position
-    return Refusal(422, str(error), **more)
+        refusal.position = error.position
+    return refusal
 
 
-def problem(refusal: Refusal) -> dict[str, Any]:
+def problem(refusal: Refusal) -> Problem:
     """A refusal as JSON."""
-    return {
-        "type": "about:blank",
-        "title": HTTPStatus(refusal.status).phrase,
-        "status": refusal.status,
-        "detail": str(refusal),
-        **refusal.more,
-    }
+    status = HTTPStatus(refusal.status)
+    return Problem("about:blank", status.phrase, status, str(refusal), refusal.position)
 
 
-def response(refusal: Refusal) -> JSONResponse:
+def response(refusal: Refusal) -> Response:
     """A refusal as a response."""
-    return JSONResponse(
-        problem(refusal), refusal.status, headers=refusal.headers, media_type=CONTENT_TYPE
-    )
+    body = msgspec.json.encode(problem(refusal))
+    return Response(body, refusal.status, refusal.headers, CONTENT_TYPE)

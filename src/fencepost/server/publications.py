@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from msgspec import UNSET
+
 from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import ITS_OWN, NO_EVENT
+from fencepost.server.schemas import Published, Rejected
 from fencepost.server.writing import Handed, Writing
 from fencepost.store import endpoints, log
 from fencepost.store.log import Counters, NewMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What became of events.
-
-    Attributes
-    ----------
-    accepted : int
-        How many are in the log.
-    first, last : int or None
-        The positions of the first and the last of them.
-    messages : int
-        How many messages they gave.
-    rejected : tuple of (int, str)
-        Row and reason of those that are not.
-    """
-
-    accepted: int
-    first: int | None
-    last: int | None
-    messages: int
-    rejected: tuple[tuple[int, str], ...]
 
 
 @dataclass(slots=True)
@@ -57,8 +37,7 @@ def answered_before(entry: Publication, writing: Writing) -> Published | None:
     found = endpoints.publication(writing.connection, entry.tenant, entry.name)
     if found is None:
         return None
-    answer = json.loads(found)
-    return Published(**{**answer, "rejected": tuple(map(tuple, answer["rejected"]))})
+    return msgspec.json.decode(found, type=Published)
 
 
 def log_together(
@@ -123,25 +102,28 @@ def _answers(
     start = 0
     for one in together:
         stop = start + len(one.events)
-        rejected = tuple((r - start, reasons[r]) for r in range(start, stop) if r in reasons)
+        rejected = [Rejected(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
         accepted = len(one.events) - len(rejected)
         published = Published(
-            accepted,
-            first if accepted else None,
-            first + accepted - 1 if accepted else None,
-            sum(counts[start:stop]),
-            rejected,
+            accepted=accepted,
+            first=first if accepted else UNSET,
+            last=first + accepted - 1 if accepted else UNSET,
+            messages=sum(counts[start:stop]),
+            rejected=rejected,
         )
         writing.broker.counts["rejected"] += len(rejected)
         if one.source is not None:
-            for row, reason in rejected:
-                body = one.bodies[row]
+            for row, reason in map(msgspec.structs.astuple, rejected):
                 endpoints.add_dead_letter(
-                    writing.connection, one.tenant, writing.now, one.source, reason, body
+                    writing.connection, one.tenant, writing.now, one.source, reason, one.bodies[row]
                 )
         if one.name is not None:
             endpoints.note_publication(
-                writing.connection, one.tenant, one.name, writing.now, _as_json(published)
+                writing.connection,
+                one.tenant,
+                one.name,
+                writing.now,
+                msgspec.json.encode(published).decode(),
             )
         answers.append((one.done, published, None))
         first += accepted
@@ -159,15 +141,3 @@ def _body(
         return texts[event - first]
     row = log.event(writing.connection, tenant, event)
     return None if row is None else row[1]
-
-
-def _as_json(published: Published) -> str:
-    return json.dumps(
-        {
-            "accepted": published.accepted,
-            "first": published.first,
-            "last": published.last,
-            "messages": published.messages,
-            "rejected": published.rejected,
-        }
-    )

@@ -8,30 +8,27 @@ so no region is out there that cannot be withdrawn.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Sequence
 from itertools import count
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
-from starlette.websockets import WebSocket, WebSocketDisconnect
+import msgspec
+from msgspec import UNSET, Raw
+from starlette.websockets import WebSocket
 
 from fencepost.errors import FencepostError
 from fencepost.saferegion.regions import Withdrawal
-from fencepost.server import reading
-from fencepost.server.operations import Asked, Body, Operation
+from fencepost.server import reading, schemas
+from fencepost.server.operations import Asked, operation
 from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal, problem, refusal_of
-from fencepost.server.publications import Published
 from fencepost.server.regions import Regions
-from fencepost.server.schemas import ref
+from fencepost.server.schemas import Forget, Move, Moved, Published, SafeRegion, ToExplain
 from fencepost.server.service import Caller, Service
-from fencepost.server.sockets import BAD_FRAME, accept, refuse
+from fencepost.server.sockets import Closing, Conversation, converse, object_of
 
 _AGAIN = 1012
 _WAITING = 64  # frames that are not answered yet; who sends more has to wait
-_LONGEST_KEY = 256
 _VALID_S = 30.0
 
 
@@ -62,8 +59,7 @@ class Publishers:
 
     def open(self, socket: WebSocket, caller: Caller, regions: Regions) -> Publisher:
         """Take events from a socket."""
-        if len(self) >= self._service.settings.limits.connections:
-            raise Refusal(503, "too many connections are open; try again later")
+        self._service.check_connections(len(self))
         publisher = Publisher(self, next(self._numbers), socket, self._service, caller, regions)
         self._sockets[publisher.number] = publisher
         return publisher
@@ -126,7 +122,7 @@ class Publisher:
         self._socket = socket
         self._service = service
         self._caller = caller
-        self._answers: asyncio.Queue[asyncio.Task[Any]] = asyncio.Queue(_WAITING)
+        self._answers: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue(_WAITING)
         self._sending = asyncio.Lock()
         self._withdrawn: dict[str, int] = {}
         self._wake = asyncio.Event()
@@ -147,161 +143,113 @@ class Publisher:
         self._void = True
         self._wake.set()
 
-    async def run(self) -> None:
-        """Take frames and answer them in order, until the socket is closed."""
-        tasks = [asyncio.create_task(one()) for one in (self._receive, self._answer, self._tell)]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._publishers.close(self)
-            while not self._answers.empty():
-                tasks.append(self._answers.get_nowait())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+        """See `Conversation`."""
+        return [self._answer(), self._tell()]
 
-    async def _receive(self) -> None:
-        while True:
-            try:
-                frame = await self._socket.receive()
-            except (WebSocketDisconnect, RuntimeError):
-                return
-            if frame["type"] == "websocket.disconnect":
-                return
-            try:
-                answer = self._taken(frame.get("text"))
-            except FencepostError as error:
-                await self._close(BAD_FRAME, str(error))
-                return
-            if answer is not None:
-                await self._answers.put(asyncio.create_task(answer))
+    def close(self) -> None:
+        """See `Conversation`."""
+        self._publishers.close(self)
+        while not self._answers.empty():
+            self._answers.get_nowait().cancel()
 
-    def _taken(self, text: str | None) -> Coroutine[Any, Any, str] | None:
-        """What will answer a frame; a Refusal where it is none."""
-        if text is None:
-            raise Refusal(422, "a frame is a text")
-        given = reading.object_of(text.encode())
+    async def take(self, frame: str | None) -> None:
+        """Begin to answer a frame, if it has an answer."""
+        given = object_of(frame)
+        answer: Coroutine[Any, Any, bytes]
         if "ping" in given:
-            return _pong(given["ping"])
-        if "forget" in given:
-            key = _key(given["forget"])
+            answer = _pong(given["ping"])
+        elif "forget" in given:
+            key = reading.converted(given, Forget).forget
             self.keys.discard(key)
             self.regions.forget(self.name(key))
-            return None
-        unknown = given.keys() - {"id", "key", "event"}
-        if unknown or "event" not in given:
-            raise Refusal(422, 'a frame is an object as in {"event": {...}, "key": "taxi 7"}')
-        own = None if given.get("key") is None else _key(given["key"])
-        return self._published(given["event"], own, given.get("id"))
+            return
+        else:
+            answer = self._published(reading.converted(given, Move))
+        await self._answers.put(asyncio.create_task(answer))
 
-    async def _published(self, event: object, key: str | None, id: object) -> str:
-        about: dict[str, Any] = {} if id is None else {"id": id}
-        if key is not None:
-            about["key"] = key
+    async def _published(self, given: Move) -> bytes:
+        key = given.key
+        found = Moved(id=UNSET if given.id is None else given.id, key=UNSET if key is None else key)
         try:
             self._service.rates.count(self._caller.key or self._socket_host())
-            published, values = await self._logged(event)
+            published, values = await self._logged(given.event)
         except FencepostError as error:
-            return json.dumps({**about, "problem": problem(refusal_of(error))})
-        about |= {"position": published.first, "messages": published.messages}
-        if key is None or self._void:
-            return json.dumps(about)
-        self.keys.add(key)  # before, as the socket may be closed in the meantime
-        found = await asyncio.to_thread(self.regions.answer, values, self.name(key))
-        if not found.is_held:
-            self.keys.discard(key)
-        self._publishers.withdraw(found.withdrawn)
-        return f'{json.dumps(about)[:-1]}, "region": {found.region}}}'
+            found.problem = problem(refusal_of(error))
+            return msgspec.json.encode(found)
+        found.position, found.messages = published.first, published.messages
+        if key is not None and not self._void:
+            self.keys.add(key)  # before, as the socket may be closed in the meantime
+            answer = await asyncio.to_thread(self.regions.answer, values, self.name(key))
+            if not answer.is_held:
+                self.keys.discard(key)
+            self._publishers.withdraw(answer.withdrawn)
+            found.region = Raw(answer.region.encode())
+        return msgspec.json.encode(found)
 
     async def _logged(self, event: object) -> tuple[Published, dict[str, Any]]:
         service = self._service
-        values = reading.event_of(event)
-        bad = unusable_places([values], service.space, service.settings.limits.vertices)
-        if bad:
-            raise Refusal(422, f"the event cannot be used: {bad[0]}")
-        body = json.dumps(values)
+        values = _usable(event, service)
+        body = msgspec.json.encode(values).decode()
         published = await service.done(
             service.broker.publish(self._caller.tenant, [values], [body])
         )
         if published.rejected:
-            raise Refusal(422, f"the event cannot be used: {published.rejected[0][1]}")
+            raise Refusal(422, f"the event cannot be used: {published.rejected[0].reason}")
         return published, values
 
     def _socket_host(self) -> str:
         return self._socket.client.host if self._socket.client else ""
 
-    async def _answer(self) -> None:
+    async def _answer(self) -> Closing:
         while True:
             task = await self._answers.get()
             await self._send(await task)
 
-    async def _tell(self) -> None:
+    async def _tell(self) -> Closing:
         while not self._void:
             await self._wake.wait()
             self._wake.clear()
             withdrawn, self._withdrawn = self._withdrawn, {}
             for key, version in withdrawn.items():
-                await self._send(json.dumps({"withdrawn": key, "version": version}))
-        await self._close(_AGAIN, "subscriptions were read anew; connect again")
+                await self._send(msgspec.json.encode(schemas.Withdrawal(key, version)))
+        return _AGAIN, "subscriptions were read anew; connect again"
 
-    async def _send(self, text: str) -> None:
+    async def _send(self, text: bytes) -> None:
         async with self._sending:
-            await self._socket.send_text(text)
-
-    async def _close(self, code: int, reason: str) -> None:
-        async with self._sending:
-            with suppress(RuntimeError):
-                await self._socket.close(code, reason[:120])
+            await self._socket.send_text(text.decode())
 
 
-async def _pong(given: object) -> str:
-    return json.dumps({"pong": given})
+async def _pong(given: object) -> bytes:
+    return msgspec.json.encode({"pong": given})
 
 
-def _key(given: object) -> str:
-    if not isinstance(given, str) or not 0 < len(given) <= _LONGEST_KEY:
-        raise Refusal(422, f"a key is a text of 1 to {_LONGEST_KEY} characters")
-    return given
+def _usable(event: object, service: Service) -> dict[str, Any]:
+    """An event whose geometry can be used."""
+    values = reading.event_of(event)
+    bad = unusable_places([values], service.space, service.settings.limits.vertices)
+    if bad:
+        raise Refusal(422, f"the event cannot be used: {bad[0]}")
+    return values
 
 
 async def publish_socket(socket: WebSocket) -> None:
     """Events as frames; an answer to each, with the region in which its object may be silent."""
-    service: Service = socket.app.state.service
     publishers: Publishers = socket.app.state.publishers
-    try:
-        caller = service.caller(socket)
-        caller.need("publish")
-        publisher = publishers.open(socket, caller, await publishers.regions(caller.tenant))
-    except FencepostError as error:
-        await refuse(socket, error)
-        return
-    await accept(socket)
-    await publisher.run()
+
+    async def opened(_: Service, caller: Caller) -> Conversation:
+        return publishers.open(socket, caller, await publishers.regions(caller.tenant))
+
+    await converse(socket, "publish", opened)
 
 
-async def safe_region(asked: Asked) -> Response:
-    """Where an object may be silent for a while."""
-    limits = asked.service.settings.limits
-    given = reading.object_of(await reading.body_of(asked.request, limits))
-    event = reading.event_of(given.get("event"))
-    bad = unusable_places([event], asked.service.space, limits.vertices)
-    if bad:
-        raise Refusal(422, f"the event cannot be used: {bad[0]}")
+@operation("POST", "/v1/safe-regions", "publish", {200: SafeRegion})
+async def safe_region(asked: Asked, body: ToExplain) -> SafeRegion:
+    """Where an object need not send its events, for some seconds: what is subscribed in the
+    meantime counts for it from then on. Nothing is published.
+    """
+    event = _usable(body.event, asked.service)
     publishers: Publishers = asked.request.app.state.publishers
     regions = await publishers.regions(asked.caller.tenant)
     region = await asyncio.to_thread(regions.around, event)
-    return JSONResponse({"region": json.loads(region), "valid_s": _VALID_S})
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/v1/safe-regions",
-        "publish",
-        safe_region,
-        "Where an object need not send its events, for some seconds: what is subscribed in the "
-        "meantime counts for it from then on. Nothing is published.",
-        {200: ("The region.", {"application/json": ref("SafeRegion")})},
-        body=Body({"application/json": ref("ToExplain")}),
-    ),
-)
+    return SafeRegion(Raw(region.encode()), _VALID_S)

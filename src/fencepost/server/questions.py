@@ -6,11 +6,11 @@ something are asked after it; each is a `Remembering`.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
+
+import msgspec
 
 from fencepost.errors import ModelError
 from fencepost.match.catalogue import Subscription
@@ -21,6 +21,7 @@ from fencepost.server.composites import Composites
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.tracked import Tracked
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 
 MATCH = "match"
@@ -79,7 +80,7 @@ class Expressions:
             own = {id: self._payloads[id] for id in ids if id in self._payloads}
             if own:
                 found["payloads"] = own
-        return json.dumps(found, ensure_ascii=False)
+        return msgspec.json.encode(found).decode()
 
 
 class Follower(Protocol):
@@ -215,7 +216,7 @@ class Questions:
         """What is to be written: all events up to a position were answered."""
         return [change for one in self._remembering for change in one.changes(position)]
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
         for one in self._remembering:
             one.restore(connection, tenant)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, NamedTuple
+import re
+from codecs import BOM_UTF8
+from typing import Any, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
@@ -17,12 +20,15 @@ from fencepost.files.json_values import (
     NotUsable,
     checked_object,
     elements,
+    nests_deep,
     object_of_line,
     object_of_text,
 )
+from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space
 from fencepost.server.places import unusable_places
 from fencepost.server.problems import Refusal
+from fencepost.server.schemas import properties
 from fencepost.server.settings import Limits
 
 JSON_TYPES = ("application/json", "application/geo+json", "application/cloudevents+json")
@@ -30,6 +36,10 @@ LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/geo+jso
 ARROW_TYPES = ("application/vnd.apache.arrow.stream",)
 EVENT_TYPES = (*JSON_TYPES[:2], *LINES_TYPES, *ARROW_TYPES)
 _MOST_EVENTS = 100_000
+_HALF_PAIR = re.compile(r"(?i)\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_WHERE = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
+_NAME = re.compile(r"[^.\[]*")
 
 
 class Events(NamedTuple):
@@ -96,17 +106,24 @@ def unsupported(given: str, known: tuple[str, ...]) -> Refusal:
 def json_of(body: bytes) -> Any:
     """The JSON value that a body is."""
     try:
-        text = body.decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_no_constant)
-        checked_object({"": None}, text)  # how deep it nests
-        _check_surrogates(value, text)
+        text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
-    except (RecursionError, NotUsable):
-        raise Refusal(400, "the brackets of the body nest too deep; write it flat") from None
-    except ValueError as error:
-        raise Refusal(400, f"the body is no JSON: {error}") from None
-    return value
+    if nests_deep(text):
+        raise Refusal(400, "the brackets of the body nest too deep; write it flat")
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise Refusal(400, f"the body is no JSON: {_reason(str(error), text)}") from None
+
+
+def _reason(reason: str, text: str) -> str:
+    """Why a text is no JSON, and what stands there."""
+    if _HALF_PAIR.search(text):
+        return f"{reason}; half of a surrogate pair is no character"
+    at = _BYTE.search(reason)
+    seen = "" if at is None else text.encode()[int(at[1]) :][:20].decode(errors="replace")
+    return f"{reason}: saw {shown(seen)}" if seen else reason.partition(" - at ")[0]
 
 
 def object_of(body: bytes) -> dict[str, Any]:
@@ -115,6 +132,40 @@ def object_of(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refusal(400, "the body must be a JSON object, as in {...}")
     return value
+
+
+def converted(value: dict[str, Any], type: Any, status: int = 422) -> Any:
+    """A JSON object as what a type describes.
+
+    Parameters
+    ----------
+    type : type
+        A Struct, or several.
+    status : int
+        Of the Refusal where it is none; with 400, all values are texts of an address or a header.
+    """
+    try:
+        return msgspec.convert(value, type, strict=status != 400)
+    except msgspec.ValidationError as error:
+        raise Refusal(status, _wrong(str(error), value, type)) from None
+
+
+def _wrong(reason: str, value: dict[str, Any], type: Any) -> str:
+    """What of an object is not as a type describes it, where, what stands there, what should."""
+    one = next((one for one in get_args(type) or (type,) if _is_tagged(one, value)), None)
+    members = {} if one is None else properties(one)
+    at = _WHERE.search(reason)
+    if at is None:
+        return f"{reason}; the members are {', '.join(members)}" if members else reason
+    name = _NAME.match(at[1])[0]  # type: ignore[index]
+    wanted = members.get(name, {}).get("description")
+    found = f"`{at[1]}`: {reason[: at.start()]}; saw {shown(value.get(name))}"
+    return found if wanted is None else f"{found}. {wanted}"
+
+
+def _is_tagged(type: Any, value: dict[str, Any]) -> bool:
+    config = type.__struct_config__
+    return config.tag is None or value.get(config.tag_field) == config.tag
 
 
 def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
@@ -232,7 +283,3 @@ def _check_surrogates(value: object, text: str) -> None:
     """A ValueError where half a character is escaped: such strings cannot be kept nor sent."""
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

@@ -37,8 +37,7 @@ def check_access(service: Service, host: str) -> None:
     """Refuse to be reached from elsewhere by everybody."""
     if is_loopback(host):
         return
-    with service.database.reading() as connection:
-        any_key = bool(keys.keys(connection))
+    any_key = bool(service.database.read(keys.keys))
     if service.settings.open_access or not any_key:
         raise FencepostError(
             f"{host} can be reached from other machines, and that needs keys; make one with "

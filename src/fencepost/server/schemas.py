@@ -1,267 +1,564 @@
-"""JSON Schemas of what requests and answers hold."""
+"""What requests, answers and frames hold, each described once, as a Struct.
+
+Decoding, the limits that are checked, and the schemas of the OpenAPI and AsyncAPI descriptions all
+come from these types. `Raw` is JSON that is passed on as it was written.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-NAME = {"type": "string", "minLength": 1}
-TIME = {"type": "string", "format": "date-time"}
-ANY_OBJECT = {"type": "object", "additionalProperties": True}
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from fencepost.deliver.webhook import MOST_AT_ONCE
+from fencepost.model.times import format_instant
+from fencepost.store import keys
+from fencepost.store.endpoints import DeadLetter as StoredDeadLetter
+from fencepost.store.endpoints import Endpoint as StoredEndpoint
+from fencepost.store.subscriptions import StoredSubscription
+
+MOST = 2**63 - 1
+_REF = "#/components/schemas/{name}"
+_OBJECT = Meta(extra_json_schema={"type": "object"})
 
 
-def ref(name: str) -> dict[str, str]:
-    """A schema of `SCHEMAS` by its name."""
-    return {"$ref": f"#/components/schemas/{name}"}
+def about(text: str) -> Meta:
+    """A description."""
+    return Meta(description=text)
 
 
-def an_object(required: tuple[str, ...], **properties: Any) -> dict[str, Any]:
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Position: TypeAlias = Annotated[int, Meta(ge=0, le=MOST)]
+Since: TypeAlias = Annotated[Position | UnsetType, about("The position of the last that was read.")]
+Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+Text: TypeAlias = Annotated[str, Meta(max_length=10_000, pattern=r"^[^\u0000]*$")]
+Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
+RawObject: TypeAlias = Annotated[Raw, _OBJECT]
+Feature: TypeAlias = Annotated[
+    Any, _OBJECT, about("A GeoJSON Feature, or any JSON object: its members are attributes.")
+]
+Scope: TypeAlias = Literal["publish", "subscribe", "admin"]
+
+
+class Json(Struct, forbid_unknown_fields=True):
     """An object with these members, and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [*required],
-        "additionalProperties": False,
-    }
 
 
-def a_list(items: Any) -> dict[str, Any]:
-    """A list of the same."""
-    return {"type": "array", "items": items}
+class Schemas:
+    """Schemas of types, and of the types that they refer to.
+
+    Attributes
+    ----------
+    components : dict
+        Those that are referred to, by name.
+    """
+
+    def __init__(self) -> None:
+        self.components: dict[str, Any] = {}
+
+    def of(self, type: Any) -> dict[str, Any]:
+        """The schema of a type."""
+        [found], components = msgspec.json.schema_components([type], ref_template=_REF)
+        for name, further in _FURTHER.items():
+            if name in components:
+                components[name] |= further
+        self.components |= components
+        return dict(found)
 
 
-_EXPRESSION = {
-    "description": "CQL2, as text or as JSON.",
-    "oneOf": [{"type": "string", "minLength": 1}, ANY_OBJECT],
+def properties(type: type[Struct]) -> dict[str, dict[str, Any]]:
+    """The schemas of the members of a Struct."""
+    schemas = Schemas()
+    schemas.of(type)
+    found: dict[str, dict[str, Any]] = schemas.components[type.__name__]["properties"]
+    return found
+
+
+# Parameters of the query, and headers
+
+
+class Limited(Struct):
+    """How much of a list is wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+
+
+class ByName(Limited):
+    """A page of a list that is in the order of names."""
+
+    after: Annotated[Text, about("The last name of the page before.")] = ""
+
+
+class AfterPosition(Limited):
+    """A page of what is in the order of positions."""
+
+    since: Since = UNSET
+
+
+class Reader(Struct):
+    """After which message a reader goes on."""
+
+    since: Since = UNSET
+
+
+class Reconnected(Struct, rename="kebab"):
+    """After which message a reader goes on, in a header."""
+
+    last_event_id: Annotated[Position | UnsetType, about("The same, as browsers say it.")] = UNSET
+
+
+# Subscriptions
+
+
+class Definition(Json):
+    """A subscription whose id the address says."""
+
+    id: Name | UnsetType = UNSET
+    subscriber: Annotated[Name | None, about("To whom it belongs; the id if left out.")] = None
+    expression: (
+        Annotated[str, Meta(min_length=1, description="CQL2, as text or as JSON.")]
+        | dict[str, Any]
+        | UnsetType
+    ) = UNSET
+    composite: Annotated[Any, _OBJECT, about("Several events: members, where, within_s.")] = UNSET
+    track: Annotated[Any, _OBJECT, about("What moving objects do: key, on, dwell_s, ...")] = UNSET
+    expires: Annotated[Time | None, about("As in 2026-01-31T12:00:00Z.")] = None
+    payload: Annotated[Any, about("Anything; it comes back with each message.")] = None
+
+
+class NewSubscription(Definition, kw_only=True):
+    """A subscription."""
+
+    id: Name
+
+
+_ONE_OF = [{"required": ["expression"]}, {"required": ["composite"]}]
+_FURTHER: dict[str, dict[str, Any]] = {
+    "Definition": {"oneOf": _ONE_OF},
+    "NewSubscription": {"oneOf": _ONE_OF},
 }
-_DEFINITION = {
-    "id": NAME,
-    "subscriber": {**NAME, "description": "To whom it belongs; the id if left out."},
-    "expression": _EXPRESSION,
-    "composite": {
-        **ANY_OBJECT,
-        "description": "Several events together: members, where, within_s.",
-    },
-    "track": {**ANY_OBJECT, "description": "What moving objects do to it: key, on, dwell_s, ..."},
-    "expires": {"oneOf": [TIME, {"type": "null"}]},
-    "payload": {"description": "Anything; it comes back with each message."},
-}
-_EXPLANATION = {
-    "type": "object",
-    "properties": {
-        "matches": {"oneOf": [{"type": "boolean"}, {"type": "null"}]},
-        "explanation": ANY_OBJECT,
-        "text": TEXT,
-    },
-    "required": ["matches", "explanation", "text"],
-}
 
-SCHEMAS: dict[str, Any] = {
-    "Problem": {
-        "type": "object",
-        "description": "What was refused, and why (RFC 9457).",
-        "properties": {
-            "type": TEXT,
-            "title": TEXT,
-            "status": {"type": "integer"},
-            "detail": TEXT,
-            "position": {**COUNT, "description": "Where in an expression it goes wrong."},
-        },
-        "required": ["type", "title", "status", "detail"],
-    },
-    "NewSubscription": {
-        "type": "object",
-        "properties": _DEFINITION,
-        "required": ["id"],
-        "oneOf": [{"required": ["expression"]}, {"required": ["composite"]}],
-        "additionalProperties": False,
-    },
-    "Definition": {
-        "type": "object",
-        "description": "A subscription whose id the address says.",
-        "properties": _DEFINITION,
-        "oneOf": [{"required": ["expression"]}, {"required": ["composite"]}],
-        "additionalProperties": False,
-    },
-    "Subscription": {
-        "type": "object",
-        "properties": {**_DEFINITION, "created": TIME},
-        "required": ["id", "subscriber", "created"],
-    },
-    "Subscriptions": an_object(
-        ("subscriptions", "next"),
-        subscriptions=a_list(ref("Subscription")),
-        next={"description": "`after` of the next page.", "oneOf": [TEXT, {"type": "null"}]},
-    ),
-    "Feature": {
-        "type": "object",
-        "description": "A GeoJSON Feature, or any JSON object: its members are attributes.",
-        "additionalProperties": True,
-    },
-    "Published": an_object(
-        ("accepted", "messages", "rejected"),
-        accepted=COUNT,
-        first={**COUNT, "description": "The position of the first event in the log."},
-        last=COUNT,
-        messages={**COUNT, "description": "How many messages the events gave."},
-        rejected=a_list(an_object(("row", "reason"), row=COUNT, reason=TEXT)),
-    ),
-    "Event": an_object(
-        ("position", "received", "event"), position=COUNT, received=TIME, event=ref("Feature")
-    ),
-    "Events": an_object(("events",), events=a_list(ref("Event"))),
-    "Message": {
-        "type": "object",
-        "description": "A CloudEvent. `source` and `id` name it: sent again, it has the same.",
-        "properties": {
-            "specversion": {"const": "1.0"},
-            "source": TEXT,
-            "id": TEXT,
-            "type": {"enum": ["fencepost.match", "fencepost.detection", "fencepost.notification"]},
-            "time": TIME,
-            "datacontenttype": {"const": "application/json"},
-            "position": {**COUNT, "description": "What to acknowledge, and to go on after."},
-            "data": ANY_OBJECT,
-        },
-        "required": ["specversion", "source", "id", "type", "time", "position", "data"],
-    },
-    "Messages": a_list(ref("Message")),
-    "Subscriber": an_object(
-        ("subscriber", "acknowledged", "depth", "lag_s", "connections", "endpoint"),
-        subscriber=TEXT,
-        acknowledged=COUNT,
-        depth={**COUNT, "description": "Messages that are not acknowledged."},
-        lag_s={"type": "number", "description": "The age of the oldest of them, in seconds."},
-        connections=COUNT,
-        endpoint={"oneOf": [ref("Endpoint"), {"type": "null"}]},
-    ),
-    "Subscribers": an_object(
-        ("subscribers", "next"),
-        subscribers=a_list(ref("Subscriber")),
-        next={"oneOf": [TEXT, {"type": "null"}]},
-    ),
-    "Endpoint": an_object(
-        ("kind", "failures", "retry_at", "problem", "disabled"),
-        kind={"enum": ["webhook", "mqtt"]},
-        url=TEXT,
-        headers={**a_list(TEXT), "description": "The names of further headers."},
-        batch=COUNT,
-        topic=TEXT,
-        secret={**TEXT, "description": "What signs requests; told once, if the server made it."},
-        failures={**COUNT, "description": "How often in a row handing over failed."},
-        retry_at={"oneOf": [TIME, {"type": "null"}]},
-        problem={"oneOf": [TEXT, {"type": "null"}]},
-        disabled={"type": "boolean", "description": "Whether it is not tried until set anew."},
-    ),
-    "NewEndpoint": {
-        "oneOf": [
-            an_object(
-                ("kind", "url"),
-                kind={"const": "webhook"},
-                url={"type": "string", "pattern": "^https?://", "maxLength": 2_000},
-                secret={
-                    "type": "string",
-                    "minLength": 16,
-                    "maxLength": 200,
-                    "description": "What signs requests; made and told once if left out.",
-                },
-                headers={
-                    "type": "object",
-                    "description": "Sent with every request.",
-                    "maxProperties": 20,
-                    "additionalProperties": {"type": "string", "maxLength": 1_000},
-                },
-                batch={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 1_000,
-                    "default": 1,
-                    "description": "1: a request holds one message. More: a list of so many.",
-                },
-            ),
-            an_object(
-                ("kind",),
-                kind={"const": "mqtt"},
-                topic={"type": "string", "minLength": 1, "maxLength": 1_000},
+
+class Subscription(Struct, kw_only=True):
+    """The subscription."""
+
+    id: str
+    subscriber: str
+    expression: Any = UNSET
+    composite: Any = UNSET
+    track: Any = UNSET
+    payload: Any = UNSET
+    expires: Time | UnsetType = UNSET
+    created: Time
+
+    @staticmethod
+    def of(stored: StoredSubscription) -> Subscription:
+        """A subscription as it is told."""
+        return Subscription(
+            id=stored.id,
+            subscriber=stored.subscriber,
+            **stored.definition,
+            expires=UNSET if stored.expires is None else format_instant(stored.expires),
+            created=format_instant(stored.created),
+        )
+
+
+class Subscriptions(Json):
+    """Subscriptions."""
+
+    subscriptions: list[Subscription]
+    next: Annotated[str | None, about("`after` of the next page.")]
+
+
+class Rejected(Json):
+    """What of many was refused."""
+
+    row: Count
+    reason: str
+
+
+class Put(Json):
+    """What became of many."""
+
+    created: Count
+    replaced: Count
+    rejected: list[Rejected]
+
+
+class Explanation(Struct):
+    """Whether an event matches, and why."""
+
+    matches: bool | None
+    explanation: dict[str, Any]
+    text: str
+
+
+class Trial(Json):
+    """An expression, and events to try it on."""
+
+    expression: str | dict[str, Any]
+    events: Annotated[list[Feature], Meta(max_length=1_000)]
+
+
+class Tried(Json):
+    """Of each event whether it matches, and why."""
+
+    results: list[Explanation]
+
+
+class ToExplain(Json):
+    """An event that is not published."""
+
+    event: Feature
+
+
+# Events
+
+
+class Published(Json, kw_only=True):
+    """What became of them."""
+
+    accepted: Count
+    first: Annotated[Count | UnsetType, about("The position of the first event in the log.")] = (
+        UNSET
+    )
+    last: Count | UnsetType = UNSET
+    messages: Annotated[Count, about("How many messages the events gave.")]
+    rejected: list[Rejected]
+
+
+class Event(Json):
+    """The event."""
+
+    position: Count
+    received: Time
+    event: RawObject
+
+
+class Events(Json):
+    """Events."""
+
+    events: list[Event]
+
+
+# Messages and who reads them
+
+
+class Message(Struct, kw_only=True):
+    """A CloudEvent. `source` and `id` name it: sent again, it has the same."""
+
+    specversion: Literal["1.0"]
+    source: str
+    id: str
+    type: Literal["fencepost.match", "fencepost.detection", "fencepost.notification"]
+    time: Time
+    datacontenttype: Literal["application/json"] = "application/json"
+    position: Annotated[Count, about("What to acknowledge, and to go on after.")]
+    data: dict[str, Any]
+
+
+class Acknowledgement(Json):
+    """Up to which position all messages are read."""
+
+    position: Annotated[
+        Position | Annotated[float, Meta(ge=0, le=9.2e18, multiple_of=1)],
+        about("Of the last message that was read: a whole number."),
+    ]
+
+
+class Acknowledged(Json):
+    """How far the subscriber has read."""
+
+    acknowledged: Count
+    depth: Annotated[Count, about("Messages that are not acknowledged yet.")]
+
+
+class Endpoint(Json, kw_only=True):
+    """The endpoint."""
+
+    kind: Literal["webhook", "mqtt"]
+    url: str | UnsetType = UNSET
+    headers: Annotated[list[str] | UnsetType, about("The names of further headers.")] = UNSET
+    batch: Count | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    secret: Annotated[
+        str | UnsetType, about("What signs requests; told once, if the server made it.")
+    ] = UNSET
+    failures: Annotated[Count, about("How often in a row handing over failed.")]
+    retry_at: Time | None
+    problem: str | None
+    disabled: Annotated[bool, about("Whether it is not tried until set anew.")]
+
+    @staticmethod
+    def of(stored: StoredEndpoint) -> Endpoint:
+        """An endpoint without its secret."""
+        target = stored.target
+        waits = stored.failures and not stored.disabled
+        return Endpoint(
+            kind=stored.kind,  # type: ignore[arg-type]
+            **{name: target[name] for name in ("url", "batch", "topic") if name in target},
+            headers=sorted(target["headers"]) if "headers" in target else UNSET,
+            failures=stored.failures,
+            retry_at=format_instant(stored.retry_at) if waits else None,
+            problem=stored.problem,
+            disabled=bool(stored.disabled),
+        )
+
+
+class Webhook(Json, tag_field="kind", tag="webhook"):
+    """Messages are posted to an address."""
+
+    url: Annotated[str, Meta(max_length=2_000)]
+    secret: (
+        Annotated[
+            str,
+            Meta(
+                min_length=16,
+                max_length=200,
+                pattern=r"^[!-~]*$(?!\n)",
+                description="What signs requests, without spaces; made and told once if left out.",
             ),
         ]
-    },
-    "Acknowledgement": an_object(("position",), position={**COUNT, "maximum": 2**63 - 1}),
-    "Acknowledged": an_object(
-        ("acknowledged", "depth"),
-        acknowledged=COUNT,
-        depth={**COUNT, "description": "Messages that are not acknowledged yet."},
-    ),
-    "Trial": an_object(
-        ("expression", "events"),
-        expression=_EXPRESSION,
-        events={**a_list(ref("Feature")), "maxItems": 1_000},
-    ),
-    "Tried": an_object(("results",), results=a_list(_EXPLANATION)),
-    "ToExplain": an_object(("event",), event=ref("Feature")),
-    "Explanation": _EXPLANATION,
-    "SafeRegion": an_object(
-        ("region", "valid_s"),
-        region={**ANY_OBJECT, "description": "What a `SafeClient` accepts."},
-        valid_s={"type": "number", "description": "For how many seconds it may be used."},
-    ),
-    "NewKey": an_object(
-        ("scopes",),
-        scopes={**a_list({"enum": ["publish", "subscribe", "admin"]}), "minItems": 1},
-        name={"type": "string", "maxLength": 200},
-        expires={"oneOf": [TIME, {"type": "null"}]},
-    ),
-    "Key": an_object(
-        ("id", "tenant", "name", "scopes", "created", "expires"),
-        id=TEXT,
-        tenant=TEXT,
-        name=TEXT,
-        scopes=a_list(TEXT),
-        created=TIME,
-        expires={"oneOf": [TIME, {"type": "null"}]},
-        key={**TEXT, "description": "The key itself, told once when it is made."},
-    ),
-    "Keys": an_object(("keys",), keys=a_list(ref("Key"))),
-    "DeadLetter": an_object(
-        ("number", "at", "source", "reason", "body"),
-        number=COUNT,
-        at=TIME,
-        source=TEXT,
-        subscriber={"oneOf": [TEXT, {"type": "null"}]},
-        message={"oneOf": [COUNT, {"type": "null"}]},
-        reason=TEXT,
-        body=TEXT,
-    ),
-    "DeadLetters": an_object(("dead_letters",), dead_letters=a_list(ref("DeadLetter"))),
-    "Removed": an_object(("removed",), removed=COUNT),
-    "Put": an_object(
-        ("created", "replaced", "rejected"),
-        created=COUNT,
-        replaced=COUNT,
-        rejected=a_list(an_object(("row", "reason"), row=COUNT, reason=TEXT)),
-    ),
-    "Health": an_object(("status", "version"), status={"const": "ok"}, version=TEXT),
-    "Stats": ANY_OBJECT,
-    "Me": an_object(
-        ("tenant", "scopes", "space", "needs_key"),
-        tenant=TEXT,
-        scopes=a_list(TEXT),
-        space={"enum": ["wgs84", "planar"]},
-        needs_key={"type": "boolean"},
-    ),
-    "Matches": an_object(
-        ("matches", "left_out"),
-        matches=a_list(
-            an_object(
-                ("subscriber", "at", "event", "type", "data"),
-                subscriber=TEXT,
-                at=TIME,
-                event={"oneOf": [COUNT, {"type": "null"}]},
-                type=TEXT,
-                data=ANY_OBJECT,
-            )
+        | UnsetType
+    ) = UNSET
+    headers: Annotated[
+        dict[
+            Annotated[str, Meta(max_length=100, pattern=r"^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$(?!\n)")],
+            Annotated[str, Meta(max_length=1_000, pattern=r"^[ -~]*$(?!\n)")],
+        ],
+        Meta(max_length=20, description="At most 20, in ASCII, sent with every request."),
+    ] = {}
+    batch: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MOST_AT_ONCE,
+            description="1: a request holds one message. More: a list of so many.",
         ),
-        left_out={**COUNT, "description": "How many more there are, or 1 where it is not known."},
+    ] = 1
+
+
+class Mqtt(Json, tag_field="kind", tag="mqtt"):
+    """Messages are published to a topic."""
+
+    topic: Annotated[str, Meta(min_length=1, max_length=1_000)] | UnsetType = UNSET
+
+
+class Subscriber(Json):
+    """The subscriber."""
+
+    subscriber: str
+    acknowledged: Count
+    depth: Annotated[Count, about("Messages that are not acknowledged.")]
+    lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
+    connections: Count
+    endpoint: Endpoint | None
+
+
+class Subscribers(Json):
+    """Subscribers."""
+
+    subscribers: list[Subscriber]
+    next: str | None
+
+
+class SafeRegion(Json):
+    """The region."""
+
+    region: Annotated[RawObject, about("What a `SafeClient` accepts.")]
+    valid_s: Annotated[float, about("For how many seconds it may be used.")]
+
+
+# Keys, dead letters, numbers
+
+
+class NewKey(Json):
+    """What a key is good for."""
+
+    scopes: Annotated[
+        list[Scope], Meta(min_length=1, description="One or more of publish, subscribe, admin.")
+    ]
+    name: Annotated[str, Meta(max_length=200)] = ""
+    expires: Time | None = None
+
+
+class Key(Json):
+    """The key."""
+
+    id: str
+    tenant: str
+    name: str
+    scopes: list[str]
+    created: Time
+    expires: Time | None
+    key: Annotated[str | UnsetType, about("The key itself, told once when it is made.")] = UNSET
+
+    @staticmethod
+    def of(stored: keys.Key) -> Key:
+        """A key without its secret."""
+        return Key(
+            id=stored.id,
+            tenant=stored.tenant_name,
+            name=stored.name,
+            scopes=sorted(stored.scopes),
+            created=format_instant(stored.created),
+            expires=None if stored.expires is None else format_instant(stored.expires),
+        )
+
+
+class Keys(Json):
+    """Keys, without their secrets."""
+
+    keys: list[Key]
+
+
+class DeadLetter(Json):
+    """What could not be read or handed over, and why."""
+
+    number: Count
+    at: Time
+    source: str
+    subscriber: str | None
+    message: Count | None
+    reason: str
+    body: str
+
+    @staticmethod
+    def of(stored: StoredDeadLetter) -> DeadLetter:
+        """A dead letter as it is told."""
+        return DeadLetter(**{**stored._asdict(), "at": format_instant(stored.at)})
+
+
+class DeadLetters(Json):
+    """Dead letters."""
+
+    dead_letters: list[DeadLetter]
+
+
+class Removed(Json):
+    """How many there were."""
+
+    removed: Count
+
+
+class Health(Json):
+    """It is up, and can write."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Me(Json):
+    """The tenant and the scopes."""
+
+    tenant: str
+    scopes: list[str]
+    space: Literal["wgs84", "planar"]
+    needs_key: bool
+
+
+class Match(Json):
+    """A message, as the console shows it."""
+
+    subscriber: str
+    at: Time
+    event: Count | None
+    type: str
+    data: RawObject
+
+
+class Matches(Json):
+    """Messages."""
+
+    matches: list[Match]
+    left_out: Annotated[Count, about("How many more there are, or 1 where it is not known.")]
+
+
+class Problem(Struct):
+    """What was refused, and why (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    position: Annotated[Count | UnsetType, about("Where in an expression it goes wrong.")] = UNSET
+
+
+# Frames
+
+Moving: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1, max_length=256, description="What the publisher calls the thing that moves."
     ),
-}
+]
+FrameId: TypeAlias = Annotated[Any, about("Of a frame: its answer has the same.")]
+
+
+class Move(Json):
+    """The event of a thing that moves."""
+
+    event: Feature
+    key: Moving | None = None
+    id: FrameId = None
+
+
+class Forget(Json):
+    """A thing that sends nothing more."""
+
+    forget: Moving
+
+
+class Moved(Struct, kw_only=True):
+    """What became of an event."""
+
+    id: FrameId = UNSET
+    key: Moving | UnsetType = UNSET
+    position: Annotated[Count, about("Of the event in the log.")] | UnsetType = UNSET
+    messages: Annotated[Count, about("How many messages it gave.")] | UnsetType = UNSET
+    region: Annotated[
+        RawObject | UnsetType,
+        about("Where the thing may go without a word (docs/safe-regions.md)."),
+    ] = UNSET
+    problem: Problem | UnsetType = UNSET
+
+
+class Withdrawal(Json):
+    """A region that does not hold any more."""
+
+    withdrawn: Moving
+    version: Annotated[Count, about("Its regions of a version before this one are void.")]
+
+
+class Shown(Struct):
+    """A message about an event, as the console shows it."""
+
+    subscriber: str
+    type: str
+    subscriptions: list[str]
+
+
+class Sighted(Struct):
+    """An event as it is shown; without its body where that is long."""
+
+    position: Count
+    event: RawObject | None
+    messages: Count
+    matched: list[Shown]
+
+
+class LeftOut(Struct):
+    """How much is not shown."""
+
+    events: int
+    messages: int
+
+
+class Sight(Struct):
+    """Some of what was committed, and how much was left out."""
+
+    events: list[Sighted]
+    left_out: LeftOut | UnsetType = UNSET
+    subscriptions_changed: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from fencepost.server.watch.live import Watching
 from fencepost.server.watch.places import Places
 from fencepost.server.writing import Committed, Writing
 from fencepost.store import keys, log
-from fencepost.store.database import Database
+from fencepost.store.database import Database, setting
 from fencepost.store.keys import DEFAULT_TENANT, SCOPES
 
 T = TypeVar("T")
@@ -96,14 +96,10 @@ class Service:
     def _settle_space(self) -> None:
         with self.database.transaction() as connection:
             keys.tenant_number(connection, DEFAULT_TENANT, create=True)
-            row = connection.execute("SELECT value FROM meta WHERE name = 'space'").fetchone()
-            if row is None:
-                connection.execute(
-                    "INSERT INTO meta (name, value) VALUES ('space', ?)", (self.settings.space,)
-                )
-            elif row[0] != self.settings.space:
+            space = setting(connection, "space", self.settings.space)
+            if space != self.settings.space:
                 raise StoreError(
-                    f"{self.settings.folder} was made for the space {row[0]!r}, and "
+                    f"{self.settings.folder} was made for the space {space!r}, and "
                     f"{self.settings.space!r} is asked for; leave it out, or name another folder"
                 )
 
@@ -122,11 +118,9 @@ class Service:
         """Who asks, by their key."""
         given = _key_in(connection)
         if not given and self.settings.open_access:
-            with self.database.reading() as reading:
-                number = keys.tenant_number(reading, DEFAULT_TENANT)
+            number = self.database.read(keys.tenant_number, DEFAULT_TENANT)
             return Caller(number, DEFAULT_TENANT, frozenset(SCOPES), "")
-        with self.database.reading() as reading:
-            key = keys.key_of(reading, given, self.clock()) if given else None
+        key = self.database.read(keys.key_of, given, self.clock()) if given else None
         if key is None:
             what = "this key opens nothing" if given else "this needs a key"
             raise Refusal(
@@ -158,6 +152,17 @@ class Service:
         """Wait for what the broker does."""
         return await asyncio.wrap_future(future)
 
+    def check_connections(self, count: int) -> None:
+        """Refuse one more than so many."""
+        if count >= self.settings.limits.connections:
+            raise Refusal(
+                503, "too many connections are open; try again later", {"retry-after": "5"}
+            )
+
+    def age(self, at: int | None) -> float:
+        """How many seconds ago something was; 0 where there is nothing."""
+        return 0.0 if at is None else max(0.0, (self.clock() - at) / 1e9)
+
     # Messages
 
     def envelopes(self, subscriber: int) -> Envelopes:
@@ -166,17 +171,14 @@ class Service:
         if found is None:
             tenant, name = self.broker.names[subscriber]
             if tenant not in self._tenant_names:
-                with self.database.reading() as connection:
-                    rows = connection.execute("SELECT number, name FROM tenant").fetchall()
-                self._tenant_names = dict(rows)
+                self._tenant_names = self.database.read(keys.tenant_names)
             found = self._envelopes[subscriber] = Envelopes(self._tenant_names[tenant], name)
         return found
 
     def messages_after(self, subscriber: int, position: int, limit: int = _PAGE) -> list[Envelope]:
         """A page of messages after a position, from the database."""
         envelopes = self.envelopes(subscriber)
-        with self.database.reading() as connection:
-            page = log.messages_after(connection, subscriber, position, limit, _PAGE_CHARS)
+        page = self.database.read(log.messages_after, subscriber, position, limit, _PAGE_CHARS)
         return [
             Envelope(
                 one.position,
@@ -187,11 +189,7 @@ class Service:
 
     def acknowledged(self, subscriber: int) -> int:
         """Up to which position a subscriber has read."""
-        with self.database.reading() as connection:
-            row = connection.execute(
-                "SELECT acknowledged FROM subscriber WHERE number = ?", (subscriber,)
-            ).fetchone()
-        return int(row[0])
+        return self.database.read(log.acknowledged, subscriber)
 
     def _committed(self, committed: Committed) -> None:
         """In the broker's thread: put what was committed into envelopes for who is connected."""
@@ -209,6 +207,11 @@ class Service:
         """Have something done by the event loop, from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *given)
+
+
+def as_list(envelopes: Iterable[Envelope]) -> str:
+    """Messages as one JSON array."""
+    return f"[{','.join(one.text for one in envelopes)}]"
 
 
 def _key_in(connection: HTTPConnection) -> str:

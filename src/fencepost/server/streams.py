@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
 
-from starlette.requests import HTTPConnection
+from msgspec import UNSET
 from starlette.responses import Response, StreamingResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from fencepost.deliver.hub import Connection
-from fencepost.errors import FencepostError
-from fencepost.server.handlers.parameters import MOST, position_parameter
-from fencepost.server.handlers.subscribers import checked_position
-from fencepost.server.operations import Asked, Operation, named
+from fencepost.server import reading
+from fencepost.server.operations import Asked, Content, named, operation
 from fencepost.server.problems import Refusal
-from fencepost.server.schemas import TEXT
-from fencepost.server.service import Service
-from fencepost.server.sockets import BAD_FRAME, GOING_AWAY, accept, reason, refuse
+from fencepost.server.schemas import Acknowledgement, Reader, Reconnected
+from fencepost.server.service import Caller, Service, as_list
+from fencepost.server.sockets import SHUTTING_DOWN, Closing, Conversation, converse, object_of
 
 _HEARTBEAT_S = 15.0
 _LONGEST_FRAME = 4_096
 
 
-def _since(connection: HTTPConnection, service: Service, subscriber: int) -> int:
-    """After which message a reader goes on."""
-    given = connection.headers.get("last-event-id") or connection.query_params.get("since")
-    if given is None:
-        return service.acknowledged(subscriber)
-    if not (given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= MOST):
-        raise Refusal(400, f"`since` is a position, a whole number from 0 on; saw {given!r:.40}")
-    return int(given)
-
-
-def _check_connections(service: Service) -> None:
-    if len(service.hub) >= service.settings.limits.connections:
-        raise Refusal(503, "too many connections are open; try again later", {"retry-after": "5"})
+def _since(service: Service, subscriber: int, query: Reader, headers: Reconnected) -> int:
+    """After which message a reader goes on: the last that it says it has, or acknowledged."""
+    service.check_connections(len(service.hub))
+    since = query.since if headers.last_event_id is UNSET else headers.last_event_id
+    return service.acknowledged(subscriber) if since is UNSET else since
 
 
 # Server-sent events
 
 
-async def server_sent_events(asked: Asked) -> Response:
-    """Messages as server-sent events; the id of each is its position."""
+@operation(
+    "GET", "/v1/subscribers/{id}/stream", "subscribe",
+    {200: Content("A stream of CloudEvents.", {"text/event-stream": str})},
+)  # fmt: skip
+async def server_sent_events(asked: Asked, query: Reader, headers: Reconnected) -> Response:
+    """Messages as server-sent events; the id of each is its position.
+
+    They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
+    """
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
-    since = _since(asked.request, service, subscriber)
-    _check_connections(service)
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    since = _since(service, subscriber, query, headers)
+    kept = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(
-        _sent_events(service, subscriber, since), media_type="text/event-stream", headers=headers
+        _sent_events(service, subscriber, since), media_type="text/event-stream", headers=kept
     )
 
 
@@ -78,66 +73,39 @@ async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIt
 
 async def web_socket(socket: WebSocket) -> None:
     """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
-    service: Service = socket.app.state.service
-    try:
-        caller = service.caller(socket)
-        caller.need("subscribe")
+
+    async def opened(service: Service, caller: Caller) -> Conversation:
         subscriber = service.subscriber(caller, named(socket))
-        since = _since(socket, service, subscriber)
-        _check_connections(service)
-    except FencepostError as error:
-        await refuse(socket, error)
-        return
-    await accept(socket)
-    connection = service.hub.open(subscriber, since)
-    sending = asyncio.create_task(_send(socket, service, connection))
-    try:
-        await _receive(socket, service, subscriber)
-    except WebSocketDisconnect:
-        pass
-    except FencepostError as error:
-        with suppress(RuntimeError):
-            await socket.close(BAD_FRAME, reason(error))
-    finally:
-        service.hub.close(connection)
-        sending.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await sending
+        query = reading.converted(dict(socket.query_params), Reader, 400)
+        headers = reading.converted(dict(socket.headers), Reconnected, 400)
+        since = _since(service, subscriber, query, headers)
+        return _Messages(socket, service, service.hub.open(subscriber, since))
+
+    await converse(socket, "subscribe", opened)
 
 
-async def _send(socket: WebSocket, service: Service, connection: Connection) -> None:
-    while found := await connection.next(service.messages_after):
-        await socket.send_text(f"[{','.join(one.text for one in found)}]")
-    await socket.close(GOING_AWAY, "the server is shutting down")
+class _Messages:
+    """The socket of a subscriber."""
 
+    def __init__(self, socket: WebSocket, service: Service, connection: Connection) -> None:
+        self._socket, self._service, self._connection = socket, service, connection
 
-async def _receive(socket: WebSocket, service: Service, subscriber: int) -> None:
-    while True:
-        frame = await socket.receive()
-        if frame["type"] == "websocket.disconnect":
-            return
-        text = frame.get("text")
-        if text is None or len(text) > _LONGEST_FRAME:
+    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+        """See `Conversation`."""
+        return [self._send()]
+
+    async def take(self, frame: str | None) -> None:
+        """Note how far the subscriber has read."""
+        if frame is not None and len(frame) > _LONGEST_FRAME:
             raise Refusal(422, 'a frame is a short text as in {"position": 17}')
-        try:
-            given = json.loads(text)
-        except (ValueError, RecursionError):
-            raise Refusal(422, "a frame is JSON") from None
-        if not isinstance(given, dict):
-            raise Refusal(422, 'a frame is an object as in {"position": 17}')
-        position = checked_position(given.get("position"))
-        service.broker.note_read(subscriber, position)
+        read = reading.converted(object_of(frame), Acknowledgement)
+        self._service.broker.note_read(self._connection.subscriber, int(read.position))
 
+    async def _send(self) -> Closing:
+        while found := await self._connection.next(self._service.messages_after):
+            await self._socket.send_text(as_list(found))
+        return SHUTTING_DOWN
 
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/v1/subscribers/{id}/stream",
-        "subscribe",
-        server_sent_events,
-        "Messages as server-sent events, from the last acknowledged one on, or after `since` or "
-        "the header `Last-Event-ID`.",
-        {200: ("A stream of CloudEvents.", {"text/event-stream": TEXT})},
-        query=(position_parameter("since", "The position of the last message that was read."),),
-    ),
-)
+    def close(self) -> None:
+        """See `Conversation`."""
+        self._service.hub.close(self._connection)

@@ -8,9 +8,10 @@ event; so after a crash it knows what was committed, and nothing else.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
@@ -26,6 +27,7 @@ from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.store import state
+from fencepost.store.database import Connection
 from fencepost.store.state import Change
 from fencepost.tracking import keeping
 from fencepost.tracking.notification import Notification
@@ -281,7 +283,9 @@ class Tracked:
             if one.subscription in self._payloads:
                 data["payload"] = self._payloads[one.subscription]
             about = NO_EVENT if one.event is None else _logged(one)
-            yield Found(row, one.subscriber, NOTIFICATION, json.dumps(data), about)
+            yield Found(
+                row, one.subscriber, NOTIFICATION, msgspec.json.encode(data).decode(), about
+            )
 
     # State
 
@@ -292,7 +296,7 @@ class Tracked:
             found += group.changes()
         return found
 
-    def restore(self, connection: sqlite3.Connection, tenant: int) -> None:
+    def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and nothing else."""
         for group in self._groups.values():
             group.changed = False

@@ -42,7 +42,7 @@ class Writing:
 
     Attributes
     ----------
-    connection : sqlite3.Connection
+    connection : Connection
     now : int
         In nanoseconds since 1970.
     """

@@ -6,13 +6,17 @@ import fcntl
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from fencepost.errors import StoreError
 from fencepost.store.schema import migrate
 
+Connection: TypeAlias = sqlite3.Connection
+P = ParamSpec("P")
+T = TypeVar("T")
 FILE = "fencepost.db"
 _LOCK = "lock"
 _IDLE_READERS = 8
@@ -108,6 +112,13 @@ class Database:
             else:
                 self._readers.append(connection)
 
+    def read(
+        self, query: Callable[Concatenate[Connection, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """What a function of a connection finds in what is committed, for any thread."""
+        with self.reading() as connection:
+            return query(connection, *given, **named)
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The writer within a transaction: committed at the end, or nothing of it at all."""
@@ -125,6 +136,20 @@ class Database:
                 ) from error
             raise
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of a transaction: where it raises, nothing of this part is written."""
+        writer = self.writer
+        writer.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            if writer.in_transaction:  # SQLite itself ends a transaction where the disk is full
+                writer.execute("ROLLBACK TO part")
+                writer.execute("RELEASE part")
+            raise
+        writer.execute("RELEASE part")
+
     def checkpoint(self) -> None:
         """Copy what was committed from the log into the database, beside the writer."""
         connection = self._connect()
@@ -140,3 +165,15 @@ class Database:
             self._readers.pop().close()
         self.writer.close()
         os.close(self._lock)
+
+
+def setting(connection: Connection, name: str, default: str) -> str:
+    """What was written about a database under a name; the default is written where nothing was."""
+    connection.execute("INSERT OR IGNORE INTO meta (name, value) VALUES (?, ?)", (name, default))
+    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return str(row[0])
+
+
+def probe(connection: Connection) -> None:
+    """Write something that changes nothing; an error where nothing can be written."""
+    connection.execute("UPDATE meta SET value = value WHERE name = 'space'")

@@ -69,6 +69,11 @@ def tenant_number(connection: sqlite3.Connection, name: str, *, create: bool = F
     return int(row[0])
 
 
+def tenant_names(connection: sqlite3.Connection) -> dict[int, str]:
+    """The names of all tenants, by number."""
+    return dict(connection.execute("SELECT number, name FROM tenant").fetchall())
+
+
 def add_key(
     connection: sqlite3.Connection,
     tenant: str,

@@ -220,6 +220,14 @@ def acknowledge(connection: sqlite3.Connection, read: Mapping[int, int]) -> dict
     return dict(counts)
 
 
+def acknowledged(connection: sqlite3.Connection, subscriber: int) -> int:
+    """Up to which position a subscriber has read."""
+    row = connection.execute(
+        "SELECT acknowledged FROM subscriber WHERE number = ?", (subscriber,)
+    ).fetchone()
+    return int(row[0])
+
+
 def pending(connection: sqlite3.Connection) -> dict[int, int]:
     """How many messages each subscriber has not read, of those who have not read all."""
     return dict(

@@ -55,6 +55,11 @@ def subscriber_numbers(
     return dict(rows.fetchall())
 
 
+def every_subscriber(connection: sqlite3.Connection) -> list[tuple[int, int, str]]:
+    """Number, tenant and name of each subscriber."""
+    return connection.execute("SELECT number, tenant, name FROM subscriber").fetchall()
+
+
 def put_subscriptions(
     connection: sqlite3.Connection,
     tenant: int,

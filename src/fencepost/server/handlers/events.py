@@ -3,151 +3,107 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
-from starlette.responses import JSONResponse, Response
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fencepost.model.times import format_instant
 from fencepost.server import reading
-from fencepost.server.handlers.parameters import MOST, limit, limit_parameter, number
-from fencepost.server.handlers.parameters import position_parameter as position
-from fencepost.server.operations import Asked, Body, Operation, Parameter
+from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import Refusal, not_found
-from fencepost.server.publications import Published
-from fencepost.server.schemas import a_list, ref
+from fencepost.server.schemas import (
+    AfterPosition,
+    Binary,
+    Event,
+    Events,
+    Feature,
+    Published,
+    Rejected,
+)
 from fencepost.store import log
 
-_IDEMPOTENCY = "idempotency-key"
+_FEATURES = Annotated[
+    dict[str, Any] | list[Feature], Meta(description="A Feature, a FeatureCollection, or a list.")
+]
+_BODY = Content(
+    "Events.",
+    {
+        "application/json": _FEATURES,
+        "application/geo+json": _FEATURES,
+        "application/x-ndjson": str,
+        "application/vnd.apache.arrow.stream": Binary,
+    },
+)
 
 
-async def publish(asked: Asked) -> Response:
-    """Log events and what they answer; the answer comes once both are on the disk."""
+class Idempotency(Struct, rename="kebab"):
+    """What a publication is called."""
+
+    idempotency_key: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | UnsetType,
+        Meta(
+            description="A name for this publication: sent again under it within a day, events "
+            "are not taken twice."
+        ),
+    ] = UNSET
+
+
+@operation("POST", "/v1/events", "publish", {200: Published}, _BODY)
+async def publish(asked: Asked, headers: Idempotency) -> Published:
+    """Publish events; answered once they and their matches are on the disk."""
     service = asked.service
     limits = service.settings.limits
     type = reading.content_type(asked.request)
-    body = await reading.body_of(asked.request, limits)
+    body = await asked.body()
     if len(body) < 4_096:
         events = reading.events_of(body, type, limits, service.space)
     else:
         events = await asyncio.to_thread(reading.events_of, body, type, limits, service.space)
-    name = asked.request.headers.get(_IDEMPOTENCY)
-    if name is not None and not 0 < len(name) <= 200:
-        raise Refusal(400, f"`{_IDEMPOTENCY}` has 1 to 200 characters")
     if events.events:
         future = service.broker.publish(
-            asked.caller.tenant, events.events, events.bodies, name=name
+            asked.caller.tenant,
+            events.events,
+            events.bodies,
+            name=headers.idempotency_key or None,
         )
         published = await service.done(future)
     else:
-        published = Published(0, None, None, 0, ())
-    rejected = sorted(
-        [*events.rejected, *((events.rows[row], why) for row, why in published.rejected)]
-    )
+        published = Published(accepted=0, messages=0, rejected=[])
+    found = [(events.rows[one.row], one.reason) for one in published.rejected]
+    rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
     if not published.accepted and len(rejected) == 1:
-        raise Refusal(422, f"the event cannot be used: {rejected[0][1]}")
-    return JSONResponse(answer(published, rejected))
+        raise Refusal(422, f"the event cannot be used: {rejected[0].reason}")
+    return msgspec.structs.replace(published, rejected=rejected)
 
 
-def answer(published: Published, rejected: list[tuple[int, str]]) -> dict[str, Any]:
-    """What became of events, as JSON."""
-    found: dict[str, Any] = {"accepted": published.accepted}
-    if published.first is not None:
-        found |= {"first": published.first, "last": published.last}
-    found["messages"] = published.messages
-    found["rejected"] = [{"row": row, "reason": reason} for row, reason in rejected]
-    return found
+@operation("GET", "/v1/events", "admin", {200: Events})
+async def newest(asked: Asked, query: AfterPosition) -> Events:
+    """The events that came last, newest first; with `since`, those after it, oldest first."""
+    database, tenant = asked.service.database, asked.caller.tenant
+    if query.since is UNSET:
+        rows = database.read(log.newest_events, tenant, query.limit)
+    else:
+        rows = database.read(log.events_after, tenant, query.since, query.limit)
+    return Events([_event(*row) for row in rows])
 
 
-async def newest(asked: Asked) -> Response:
-    """The events that came last, or those after a position."""
-    since = number(asked.request, "since", -1, 0, MOST)
-    most = limit(asked.request)
-    with asked.service.database.reading() as connection:
-        if since < 0:
-            rows = log.newest_events(connection, asked.caller.tenant, most)
-        else:
-            rows = log.events_after(connection, asked.caller.tenant, since, most)
-    found = ",".join(_event(*row) for row in rows)
-    return Response(f'{{"events":[{found}]}}', media_type="application/json")
-
-
-async def one(asked: Asked) -> Response:
+@operation("GET", "/v1/events/{id}", "admin", {200: Event})
+async def one(asked: Asked) -> Event:
     """One event by its position."""
-    body = event_at(asked, asked.id)
-    return Response(body, media_type="application/json")
+    return event_at(asked, asked.id)
 
 
-def event_at(asked: Asked, given: str) -> str:
-    """The JSON of an event with its position, by that position."""
+def event_at(asked: Asked, given: str) -> Event:
+    """An event with its position, by that position."""
+    position = position_of(given)
     row = None
-    if given.isascii() and given.isdigit() and int(given) <= MOST:
-        with asked.service.database.reading() as connection:
-            row = log.event(connection, asked.caller.tenant, int(given))
-    if row is None:
+    if position is not None:
+        row = asked.service.database.read(log.event, asked.caller.tenant, position)
+    if position is None or row is None:
         raise not_found("event", given)
-    return _event(int(given), *row)
+    return _event(position, *row)
 
 
-def _event(position: int, received: int, body: str) -> str:
-    return f'{{"position":{position},"received":"{format_instant(received)}","event":{body}}}'
-
-
-_FEATURES = {
-    "oneOf": [
-        ref("Feature"),
-        {
-            "type": "object",
-            "properties": {
-                "type": {"const": "FeatureCollection"},
-                "features": a_list(ref("Feature")),
-            },
-            "required": ["type", "features"],
-        },
-        a_list(ref("Feature")),
-    ]
-}
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/v1/events",
-        "publish",
-        publish,
-        "Publish events; answered once they and their matches are on the disk.",
-        {200: ("What became of them.", {"application/json": ref("Published")})},
-        query=(
-            Parameter(
-                _IDEMPOTENCY,
-                "A name for this publication: sent again under it within a day, events are not "
-                "taken twice.",
-                {"type": "string", "minLength": 1, "maxLength": 200},
-                "header",
-            ),
-        ),
-        body=Body(
-            {
-                "application/json": _FEATURES,
-                "application/geo+json": _FEATURES,
-                "application/x-ndjson": {"type": "string"},
-                "application/vnd.apache.arrow.stream": {"type": "string", "format": "binary"},
-            }
-        ),
-    ),
-    Operation(
-        "GET",
-        "/v1/events",
-        "admin",
-        newest,
-        "The events that came last, newest first; with `since`, those after it, oldest first.",
-        {200: ("Events.", {"application/json": ref("Events")})},
-        query=(position("since", "A position in the log."), limit_parameter()),
-    ),
-    Operation(
-        "GET",
-        "/v1/events/{id}",
-        "admin",
-        one,
-        "One event by its position.",
-        {200: ("The event.", {"application/json": ref("Event")})},
-    ),
-)
+def _event(position: int, received: int, body: str) -> Event:
+    return Event(position, format_instant(received), Raw(body.encode()))

@@ -7,20 +7,24 @@ many. Who must not miss any reads messages as a subscriber.
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+from msgspec import Raw
 from starlette.websockets import WebSocket
 
-from fencepost.errors import FencepostError
 from fencepost.server.problems import Refusal
-from fencepost.server.sockets import GOING_AWAY, accept, refuse
+from fencepost.server.schemas import LeftOut, Shown, Sight, Sighted
+from fencepost.server.sockets import SHUTTING_DOWN, Closing, Conversation, converse
 from fencepost.server.writing import Committed
 from fencepost.store.log import NewMessage
+
+if TYPE_CHECKING:
+    from fencepost.server.service import Caller, Service
 
 MOST_WAITING = 200
 MOST_WATCHERS = 50
@@ -37,6 +41,14 @@ class Seen(NamedTuple):
     body: str
     number: int
     messages: tuple[NewMessage, ...]
+
+
+class Came(NamedTuple):
+    """What came since a watcher was told the last time."""
+
+    events: list[Seen]
+    left_out: LeftOut
+    subscriptions_changed: bool
 
 
 class Watcher:
@@ -72,7 +84,7 @@ class Watcher:
         self.closed = True
         self._wake.set()
 
-    async def next(self) -> dict[str, Any] | None:
+    async def next(self) -> Came | None:
         """What came since the last time; None once closed."""
         await self._wake.wait()
         self._wake.clear()
@@ -83,14 +95,8 @@ class Watcher:
             events, messages, changed = self._events, self._messages, self._changed
             self._events = self._messages = 0
             self._changed = self._called = False
-        return {
-            "events": [*seen],
-            "left_out": {
-                "events": events - len(seen),
-                "messages": messages - sum(one.number for one in seen),
-            },
-            "subscriptions_changed": changed,
-        }
+        left_out = LeftOut(events - len(seen), messages - sum(one.number for one in seen))
+        return Came([*seen], left_out, changed)
 
 
 class Watching:
@@ -152,56 +158,62 @@ class Watching:
 
 async def watch(socket: WebSocket) -> None:
     """Events and what they matched as frames, several times a second at most."""
-    service = socket.app.state.service
-    try:
-        caller = service.caller(socket)
-        caller.need("admin")
+
+    async def opened(service: Service, caller: Caller) -> Conversation:
         watcher = service.live.open(caller.tenant)
-    except FencepostError as error:
-        await refuse(socket, error)
-        return
-    try:
-        await accept(socket)
-        sending = asyncio.create_task(_send(socket, watcher, service.broker.names))
-        try:
-            while (await socket.receive())["type"] != "websocket.disconnect":
-                pass
-        finally:
-            sending.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await sending
-    finally:
-        service.live.close(caller.tenant, watcher)
+        return _Watched(socket, service, caller.tenant, watcher)
+
+    await converse(socket, "admin", opened)
 
 
-async def _send(socket: WebSocket, watcher: Watcher, names: Mapping[int, tuple[int, str]]) -> None:
-    await socket.send_text('{"events":[]}')  # so that who watches knows from when on
-    while (frame := await watcher.next()) is not None:
-        frame["events"] = [as_json(one, names) for one in frame["events"]]
-        await socket.send_text(json.dumps(frame, ensure_ascii=False))
-        await asyncio.sleep(_EVERY_S)
-    await socket.close(GOING_AWAY, "the server is shutting down")
+class _Watched:
+    """The socket of somebody who watches."""
+
+    def __init__(self, socket: WebSocket, service: Service, tenant: int, watcher: Watcher) -> None:
+        self._socket, self._service = socket, service
+        self._tenant, self._watcher = tenant, watcher
+
+    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+        """See `Conversation`."""
+        return [self._send()]
+
+    async def take(self, frame: str | None) -> None:
+        """Nothing that a browser sends means anything."""
+
+    async def _send(self) -> Closing:
+        names = self._service.broker.names
+        await self._socket.send_text('{"events":[]}')  # so that who watches knows from when on
+        while (found := await self._watcher.next()) is not None:
+            frame = Sight([_sighted(one, names) for one in found.events], *found[1:])
+            await self._socket.send_text(msgspec.json.encode(frame).decode())
+            await asyncio.sleep(_EVERY_S)
+        return SHUTTING_DOWN
+
+    def close(self) -> None:
+        """See `Conversation`."""
+        self._service.live.close(self._tenant, self._watcher)
 
 
-def ids_of(data: Mapping[str, Any]) -> list[str]:
+class _About(msgspec.Struct):
+    """The subscriptions that a message is about, as each kind of message says it."""
+
+    subscriptions: list[str] = []
+    subscription: str | None = None
+
+
+_ABOUT = msgspec.json.Decoder(_About)
+
+
+def ids_of(data: str) -> list[str]:
     """The subscriptions that a message is about."""
-    ids = data.get("subscriptions") or [data.get("subscription") or data.get("composite")]
-    return [id for id in ids if isinstance(id, str)]
+    about = _ABOUT.decode(data)
+    return about.subscriptions or ([] if about.subscription is None else [about.subscription])
 
 
-def as_json(seen: Seen, names: Mapping[int, tuple[int, str]]) -> dict[str, Any]:
-    """An event as it is shown; without its body where that is long."""
+def _sighted(seen: Seen, names: Mapping[int, tuple[int, str]]) -> Sighted:
     matched = [
-        {
-            "subscriber": names[one.subscriber][1],
-            "type": one.type,
-            "subscriptions": ids_of(json.loads(one.data))[:_IDS_TOLD],
-        }
+        Shown(names[one.subscriber][1], one.type, ids_of(one.data)[:_IDS_TOLD])
         for one in seen.messages
     ]
-    return {
-        "position": seen.position,
-        "event": json.loads(seen.body) if len(seen.body) <= _LONGEST_BODY else None,
-        "messages": seen.number,
-        "matched": matched,
-    }
+    body = Raw(seen.body.encode()) if len(seen.body) <= _LONGEST_BODY else None
+    return Sighted(seen.position, body, seen.number, matched)

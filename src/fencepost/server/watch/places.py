@@ -29,6 +29,7 @@ import numpy as np
 
 from fencepost.errors import FencepostError
 from fencepost.model.space import Space
+from fencepost.server.definitions import kind_of
 from fencepost.server.watch.shapes import Shape, shapes_of, summary_of
 from fencepost.store import subscriptions
 from fencepost.store.database import Database
@@ -108,8 +109,7 @@ class TenantPlaces:
         version = self._named()
         known = self._number(since)
         full = known is None or known < self._floor or not self._complete
-        with self._database.reading() as connection:
-            total = subscriptions.count_subscriptions(connection, self._tenant)
+        total = self._database.read(subscriptions.count_subscriptions, self._tenant)
         yield _framed({"full": full, "total": total})
         if not self._complete:
             yield from self._first_time(now)
@@ -137,10 +137,9 @@ class TenantPlaces:
         after = ""
         while len(self._rows) < MOST_SHOWN:
             with self._making:
-                with self._database.reading() as connection:
-                    page = subscriptions.subscriptions(
-                        connection, self._tenant, after=after, limit=_PAGE
-                    )
+                page = self._database.read(
+                    subscriptions.subscriptions, self._tenant, after=after, limit=_PAGE
+                )
                 living = [one for one in page if one.expires is None or one.expires > now]
                 rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
                 with self._lock:
@@ -183,14 +182,13 @@ class TenantPlaces:
 
     def _row(self, one: StoredSubscription, version: int | None = None) -> Row:
         asked = one.definition
-        kind = next((k for k in ("composite", "track") if k in asked), "expression")
         try:
             shapes, summary = shapes_of(asked, self._space), summary_of(asked, self._space)
         except FencepostError:  # written by another version of the language
             shapes, summary = (), ""
         return Row(
             self._version if version is None else version,
-            KINDS.index(kind),
+            KINDS.index(kind_of(asked)),
             sys.intern(one.subscriber),
             sys.intern(summary),
             shapes,

@@ -198,12 +198,23 @@ class Detector:
         """
         with self._lock:
             events, bad = arrivals(table, self._registry.matcher, self._names, self._space)
-            if bad and dead_letters is None:
-                first = "; ".join(f"row {row}: {why}" for row, why in sorted(bad)[:10])
-                raise ModelError(f"{len(bad)} events cannot be used, so none was: {first}")
-            found = [one for event in events for one in self._arrived(event, bad)]
+            return self.push_arrivals(events, bad, dead_letters)
+
+    def push_arrivals(
+        self, events: Iterable[Arrival], bad: DeadLetters, dead_letters: DeadLetters | None = None
+    ) -> list[Detection]:
+        """The same for events that were read and matched already; bad : those that cannot be used.
+
+        They were matched with what `atoms` gives, and nothing was added or removed since.
+        """
+        if bad and dead_letters is None:
+            first = "; ".join(f"row {row}: {why}" for row, why in sorted(bad)[:10])
+            raise ModelError(f"{len(bad)} events cannot be used, so none was: {first}")
+        with self._lock:
+            letters = [*bad]
+            found = [one for event in events for one in self._arrived(event, letters)]
             if dead_letters is not None:
-                dead_letters.extend(sorted(bad))
+                dead_letters.extend(sorted(letters))
             return found
 
     def _arrived(self, event: Arrival, bad: DeadLetters) -> Iterable[Detection]:

@@ -29,6 +29,7 @@ OPEN = {"cli", "errors", "testing"}
 
 # By test file: what it is about, and the modules whose algorithm that is.
 ABOUT: dict[str, tuple[str, set[str]]] = {
+    "composite/test_partners.py": ("pairs beside joins", {"composite.casting", "composite.joiner"}),
     "composite/test_live.py": ("which members are found, in a hash grid", {"kernels.members"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
@@ -138,6 +139,11 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "zones about places",
         {"saferegion.clearing", "saferegion.zones"},
     ),
+    "saferegion/test_nearby.py": ("what is asked for again", {"saferegion.regions"}),
+    "saferegion/test_zones.py": (
+        "the bounds of zones and of wants",
+        {"saferegion.client", "saferegion.wants"},
+    ),
     "server/test_asyncapi.py": ("what operations hold", {"server.operations"}),
     "server/test_composites.py": ("events that are forgotten", {"server.sweeping"}),
     "server/test_mqtt.py": ("payloads to events", {"server.mqtt_events"}),
@@ -198,7 +204,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
 DEBTS: dict[str, set[str]] = {
     "bench/test_spatiotextual.py": {"_shelves"},
-    "composite/test_partners.py": {"_cast", "_casts"},
     "index/test_events.py": {"_scaled", "_split"},
     "index/test_posts.py": {"_draw_map"},
     "index/test_seen.py": {"_events", "_meeting", "_shelves"},

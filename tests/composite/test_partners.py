@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from fencepost.composite import Composite, Detector
+from fencepost.composite import Composite, Detector, joiner
+from fencepost.composite.casting import Cast, cast_of
 from tests.composite import brute_force
 from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 
@@ -19,10 +23,26 @@ PAIRS = [
 PAIRS = [one for one in PAIRS if one.id != "two"]
 
 
-def in_parts(detector: Detector) -> Detector:
-    """The same detector, which puts all of them together part by part."""
-    detector._cast = lambda pools: None  # type: ignore[method-assign]
-    return detector
+@contextmanager
+def in_parts() -> Iterator[None]:
+    """Have events that are pushed joined part by part, pairs as well."""
+    with mock.patch.object(joiner, "cast_of", return_value=None):
+        yield
+
+
+@contextmanager
+def in_one_call() -> Iterator[None]:
+    """See to it that events that are pushed complete pairs only."""
+    spied: list[Cast | None] = []
+
+    def spy(*given: Any) -> Cast | None:
+        spied.append(cast_of(*given))
+        return spied[-1]
+
+    with mock.patch.object(joiner, "cast_of", spy):
+        yield
+    assert spied
+    assert None not in spied
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -31,10 +51,9 @@ def test_pairs_are_those_of_brute_force(seed: int, tmp_path: Path) -> None:
     events = stream(rng, 40, spread=rng.choice((0, 2, 6)))
     lateness = rng.choice((0, 3, 20))
     expected = brute_force.detections(PAIRS, events, lateness)
-    detector = Detector(PAIRS, lateness)
-    detector, total = pushed(detector, events, expected, tmp_path / "state")
+    with in_one_call():
+        _, total = pushed(Detector(PAIRS, lateness), events, expected, tmp_path / "state")
     assert total > 20
-    assert None not in detector._casts.values()
 
 
 SETTINGS: list[dict[str, Any]] = [
@@ -59,9 +78,11 @@ def test_they_are_the_same_part_by_part(settings: dict[str, Any], seed: int) -> 
         shift = rng.choice(((0, 0), (172, 0), (-20, 81)))
         events = [moved(one, *shift) for one in events]
     quick = Detector(composites, 4, **settings)
-    slow = in_parts(Detector(composites, 4, **settings))
+    slow = Detector(composites, 4, **settings)
     for number, one in enumerate(events):
-        found, given = quick.push(one), slow.push(one)
+        found = quick.push(one)
+        with in_parts():
+            given = slow.push(one)
         if "most_found" in settings:  # which of them is not said
             assert sorted(d.composite for d in found) == sorted(d.composite for d in given)
         else:
@@ -102,6 +123,6 @@ def test_an_event_may_play_many_parts() -> None:
     wide = [pair(f"DIST(a, b) < {2.0**k}", 10 + k, "a", kind) for k in range(24) for kind in "bc"]
     detector = Detector(wide)
     detector.push(event("a", "a", 0, (0.0, 0.0)))
-    found = detector.push(event("bc", "bc", 0, (100.0, 0.0)))
+    with in_one_call():
+        found = detector.push(event("bc", "bc", 0, (100.0, 0.0)))
     assert {one.composite for one in found} == {one.id for one in wide if one.within_s >= 17}
-    assert None not in detector._casts.values()

@@ -156,7 +156,9 @@ def test_forms_of_tables() -> None:
     wanted = [("cross", "v"), ("enter", "v"), ("enter", "w"), ("exit", "v")]
     for table in tables:
         tracker = fp.Tracker(depot(), key="vehicle", on=["enter", "exit", "cross"])
-        assert [(one.kind, one.key) for one in tracker.push_batch(table)] == wanted
+        told = tracker.push_batch(table)
+        assert [(one.kind, one.key) for one in told] == wanted
+        assert {one.cause for one in told} == {"movement"}
 
 
 def test_features_and_other_names() -> None:

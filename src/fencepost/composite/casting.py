@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fencepost.composite.arrivals import LONGEST
 from fencepost.composite.conditions import Asked, Place
 from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import EVERYWHERE, Join
@@ -115,7 +114,7 @@ def cast_of(
         np.array(plans, PLAN),
         np.array(tests, TEST),
         np.array([pool for pool, _ in kept], np.int64),
-        np.array([min(span, LONGEST) for _, span in kept], np.int64),
+        np.array([span for _, span in kept], np.int64),
     )
     return Cast(tuple(playing), handle(arrays), len(kept), space)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,6 +94,18 @@ def of_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
     columns = [column.to_pylist() for column in table.columns]
     columns[2] = [json.loads(key) for key in columns[2]]
     return facts, [LiveItem(*row) for row in zip(*columns, strict=True)]
+
+
+def put_back(live: LiveMembers, items: Iterable[LiveItem], pools: Mapping[str, int]) -> None:
+    """Keep items again; pools : by their numbers when they were written, those that there are."""
+    for item in items:
+        kept = zip(map(str, item.pools), item.expiries, strict=True)
+        places = [(pools[old], expiry) for old, expiry in kept if old in pools]
+        if places:
+            x, y = np.array(item.x), np.array(item.y)
+            number = live.put(x, y, item.earliest, item.latest, item.key, tuple(item.events))
+            for pool, expiry in places:
+                live.file(number, pool, expiry)
 
 
 def write(path: Path, state: bytes) -> None:

@@ -9,7 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.composite.arrivals import Names, check_location, id_of, locations_of, time_of
+from fencepost.composite.arrivals import (
+    MOST_TIME,
+    Names,
+    check_location,
+    id_of,
+    locations_of,
+    time_of,
+)
 from fencepost.errors import ModelError
 from fencepost.events.table import as_arrow
 from fencepost.match.matcher import DeadLetters, Matcher
@@ -51,18 +58,22 @@ def arrivals(
     columns = _columns(table, names)
     letters: DeadLetters = []
     atoms: dict[int, list[str]] = {}
-    found = matcher.match_batch(columns.table, dead_letters=letters)
+    found = matcher.match_batch(columns.table, dead_letters=letters, sort=True)
     for row, atom in zip(*(found.column(k).to_pylist() for k in range(2)), strict=True):
         atoms.setdefault(row, []).append(atom)
     reasons = dict(letters)
     known: dict[int, tuple[int, str | int | None]] = {}
-    for row, (time, key) in enumerate(zip(columns.times, columns.ids, strict=True)):
+    for row, (at, key) in enumerate(zip(columns.times, columns.ids, strict=True)):
         if row not in reasons:
             try:
                 name = None if is_missing(key) else id_of(key, row)
-                known[row] = time_of(time, names.time), name
             except ModelError as error:
                 reasons[row] = str(error)
+            else:
+                if isinstance(at, str):
+                    reasons[row] = at
+                else:
+                    known[row] = at, name
     playing = [row for row in sorted(atoms) if row in known]
     hull, problems = locations_of(columns.locations(playing))
     bounds = dict(zip(playing, map(slice, *_ends(hull.start)), strict=True))
@@ -101,7 +112,7 @@ class _Columns(NamedTuple):
 
     table: object
     numbers: Sequence[int]
-    times: Sequence[object]
+    times: Sequence[int | str]  # or why it is none
     ids: Sequence[object]
     locations: Callable[[list[int]], Any]
     bad: DeadLetters
@@ -117,15 +128,36 @@ def _columns(table: object, names: Names) -> _Columns:
     time, geometry, key = (
         named.column(name) if name in named.column_names else nothing for name in names
     )
-    times = [*time.to_numpy()] if pa.types.is_timestamp(time.type) else time.to_pylist()
     return _Columns(
         arrow,
         rows.tolist(),
-        times,
+        _times(time, names.time),
         key.to_pylist(),
         lambda chosen: _taken(geometry, chosen),
         bad,
     )
+
+
+def _times(column: pa.ChunkedArray, name: str) -> list[int | str]:
+    """The times in a column, or why one is none."""
+    if not pa.types.is_timestamp(column.type):
+        return [_time(value, name) for value in column.to_pylist()]
+    values = column.to_numpy()
+    try:
+        whole = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
+    except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
+        return [_time(value, name) for value in values]
+    return [
+        at if at is not None and -MOST_TIME < at < MOST_TIME else _time(value, name)
+        for at, value in zip(whole, values, strict=True)
+    ]
+
+
+def _time(value: object, name: str) -> int | str:
+    try:
+        return time_of(value, name)
+    except ModelError as error:
+        return str(error)
 
 
 def _taken(column: pa.ChunkedArray, rows: list[int]) -> Any:
@@ -153,7 +185,8 @@ def _of_events(table: Any, names: Names) -> _Columns:
             numbers.append(number)
         except ModelError as error:
             bad.append((number, str(error)))
-    times, ids = ([one.get(name) for one in good] for name in (names.time, names.id))
+    times = [_time(one.get(names.time), names.time) for one in good]
+    ids = [one.get(names.id) for one in good]
     return _Columns(
         good, numbers, times, ids, lambda rows: [good[row].get(names.geometry) for row in rows], bad
     )

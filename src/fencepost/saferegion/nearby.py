@@ -11,18 +11,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
-from fencepost.index.columns import Columns
 from fencepost.language.ast import Geometry, Property, Spatial
-from fencepost.match.catalogue import Shelf, Subscription
+from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
-from fencepost.saferegion.bulk import Ints, usual
+from fencepost.saferegion.segments import Usual, matcher_like
 from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import Box, widened
 
@@ -57,7 +55,7 @@ class Nearby:
         self._space = Space(like.space)
         self._filters_of = filters_of
         self._column = Column(Kind.GEOMETRY, Property(position))
-        self._index = Matcher(like.space, stop_words=like.stop_words, clock=like._clock)
+        self._index = matcher_like(like)
         self._several: dict[str, int] = {}  # ids of more than one filter, and of how many
         self._known: dict[str, tuple[Want | None, ...]] = {}
         self.extent: Box = (math.inf, math.inf, -math.inf, -math.inf)
@@ -89,24 +87,19 @@ class Nearby:
         if rows:
             self._index.add(rows, replace=True)
 
-    def put_usual(self, prefix: str, shelf: Shelf, rows: Ints, columns: Columns) -> Ints:
-        """Add those rows of a shelf at once that can be; the others. Ids have a prefix here."""
-        found = usual(shelf, rows, columns, self._position, self._changing)
-        if not len(found.rows):
-            return rows
+    def put_usual(self, prefix: str, found: Usual) -> None:
+        """Add subscriptions of the usual forms at once. Ids have a prefix here."""
         far, high = self._space.limits
         limits = np.array([far, high, far, high])
         low = np.nextafter(found.boxes[:, :2], -np.inf)
         boxes = np.column_stack((low, np.nextafter(found.boxes[:, 2:], np.inf)))
         boxes = np.clip(boxes, -limits, limits)
-        ids = shelf.column("id").take(pa.array(found.rows))
-        names = pc.binary_join_element_wise(f"0:{prefix}", ids, "")
+        names = pc.binary_join_element_wise(f"0:{prefix}", found.ids, "")
         place = {self._position: (boxes, Spatial.S_INTERSECTS.name)}
         self._index.subscribe_columns(names.combine_chunks(), regions=place, equals=found.equals)
         a, b, c, d = self.extent
         (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
         self.extent = min(a, x0), min(b, y0), max(c, x1), max(d, y1)
-        return np.setdiff1d(rows, found.rows, assume_unique=True)
 
     def remove(self, id: str) -> None:
         """Forget a subscription."""
@@ -167,4 +160,4 @@ class Nearby:
         x0, y0, x1, y1 = widened(window)
         clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
         event = {**attributes, self._position: shapely.box(*clipped)}
-        return self._index._engine.ids(Row(event))
+        return self._index.match(Row(event))

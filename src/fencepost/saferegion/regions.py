@@ -8,6 +8,7 @@ from itertools import count
 from typing import NamedTuple
 
 from fencepost.errors import ModelError
+from fencepost.index.segment import NEVER
 from fencepost.language.ast import Condition
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import attributes
@@ -18,6 +19,7 @@ from fencepost.saferegion.clearing import RegionMethod, Surroundings, Windows, i
 from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
 from fencepost.saferegion.handed_out import HandedOut
 from fencepost.saferegion.nearby import Nearby
+from fencepost.saferegion.segments import usual_of
 from fencepost.saferegion.wants import Kept, Want
 from fencepost.saferegion.zones import Box, Hole
 
@@ -208,12 +210,10 @@ class SafeRegions:
 
     def _put_all(self) -> None:
         """Add all that the matcher has now."""
-        matcher = self._matcher
-        shelves, now = matcher.snapshot(), matcher._clock()
-        for shelf in shelves:
-            rows = shelf.living(now, shelves.version)
-            rest = self._nearby.put_usual(_OWN, shelf, rows, matcher._columns)
-            self._nearby.put(self._row(shelf.ids[row]) for row in rest.tolist())
+        found, others = usual_of(self._matcher, self._position, self._changing)
+        for usual in found:
+            self._nearby.put_usual(_OWN, usual)
+        self._nearby.put(self._row(id) for id in others)
 
     def _hear(self, ids: Sequence[str]) -> None:
         """Follow a change of the matcher, whose lock is held."""
@@ -230,7 +230,7 @@ class SafeRegions:
         self._nearby.put(
             self._row(name[1:])
             if name.startswith(_OWN)
-            else (name, self._composites[name[1:]], _FOREVER)
+            else (name, self._composites[name[1:]], NEVER)
             for name in names
         )
         for name in names:
@@ -327,6 +327,3 @@ class SafeRegions:
             return kept or want.kept_off()
         kept = want.kept_from(x, y)
         return want.kept_in(x, y) if kept is None and own else kept
-
-
-_FOREVER = 2**63 - 1

@@ -1,9 +1,18 @@
 """What a filter wants of an object that moves: where it would match, and what else it must be.
 
-The terms of a filter fall into three: those about the position, each of which is true in a zone or
-outside of one; those about attributes that stay as they are, which an index can decide; and the
-rest, which may be true at any time. So a filter matches nowhere outside of any of its `near` zones,
-and nowhere inside any of its `away` zones.
+The terms of a filter fall into three: those about the position; those about attributes that stay as
+they are, which an index can decide; and the rest, which may be true at any time. A term about the
+position is true for no point outside of a zone Z (`near`), or for no point inside of one (`away`).
+All terms of a filter must be true. So
+
+- where a point is outside of the outer bound of one near zone, the filter is false: its term is;
+- where a point is in an inner shape of one away zone, the filter is false: its term is;
+- where a point is in inner shapes of all near zones and outside of the outer bounds of all away
+  zones, all terms about the position are true, unless the filter is `open`.
+
+The first two make silence safe where nothing must match (`Want.kept_from`, `kept_off`), the third
+where the same must match (`kept_in`). Each is right for the zones with and without their borders,
+since outer bounds hold the border and inner shapes do not meet it.
 """
 
 from __future__ import annotations
@@ -34,13 +43,13 @@ class Want:
     Attributes
     ----------
     near : tuple of Zone
-        It matches only in all of these.
+        It is false outside of any of these, each an outer bound of where it matches.
     away : tuple of Zone
-        It matches only outside of all of these.
+        It is false inside of any of these, each an inner bound of where it does not match.
     fixed : tuple of Term
         What it asks of attributes that stay.
     open : bool
-        Whether it asks for more, which may be true at any time.
+        Whether it asks for more, which may be true or false at any time and place.
     names : frozenset of str
         The attributes that `fixed` asks about.
     """
@@ -57,7 +66,11 @@ class Want:
         return len(self.near) == 1 and not self.away
 
     def boxes(self) -> tuple[Box, ...]:
-        """One or two boxes outside of which it matches nothing; none where there are no such."""
+        """One or two boxes outside of which it matches nothing; none where there are no such.
+
+        An outer bound: what matches is in the boxes of all near zones, so in those that single
+        boxes have in common, or in the two of any one.
+        """
         single = [zone.boxes[0] for zone in self.near if len(zone.boxes) == 1]
         if single:
             x0, y0, x1, y1 = zip(*single, strict=True)
@@ -65,7 +78,10 @@ class Want:
         return self.near[0].boxes if self.near else ()
 
     def kept_from(self, x: float, y: float) -> Kept | None:
-        """How to stay where it never matches, as it does not here; None where it may."""
+        """How to stay where it never matches, as it does not here; None where it may.
+
+        Out of all outer shapes of one near zone, or in an inner shape of one away zone.
+        """
         missed = [zone for zone in self.near if zone.misses(x, y)]
         if missed:
             return min(missed, key=_size).holes, ()
@@ -76,11 +92,17 @@ class Want:
         return None
 
     def kept_off(self) -> Kept | None:
-        """How to be where it never matches, whatever it does here; None where that is not known."""
+        """How to be where it never matches, whatever it does here; None where that is not known.
+
+        Out of all outer shapes of the smallest near zone.
+        """
         return (min(self.near, key=_size).holes, ()) if self.near else None
 
     def kept_in(self, x: float, y: float) -> Kept | None:
-        """How to stay where it always matches, as it does here; None where it may not."""
+        """How to stay where it always matches, as it does here; None where it may not.
+
+        In inner shapes of all near zones, and out of all outer shapes of all away zones.
+        """
         if self.open or not all(zone.misses(x, y) for zone in self.away):
             return None
         inner = [zone.inner(x, y) for zone in self.near]
@@ -130,7 +152,9 @@ def _where(
 ) -> tuple[bool, Zone | None] | None:
     """Whether a point must be in a zone or outside of it; None for nowhere.
 
-    Without a zone: true everywhere, or, where the first is False, nearly everywhere.
+    With True, the check is false outside of the zone and, if the zone has inner shapes, true in its
+    interior. With False, it is false in the interior and true outside of the closure. Without a
+    zone: true everywhere, or, where the first is False, in a set of which no bound is known.
     """
     geometry: Any = check.geometry.value
     if isinstance(check, NearCheck):
@@ -155,7 +179,7 @@ def _edge_or_all(geometry: Any, interior: bool) -> Zone:
 
 
 class OuterZone(Zone):
-    """What is somewhere in a zone, such as its border: nothing is known from within."""
+    """Z is a part of another zone, such as its border: its outer bound, and no inner one."""
 
     def __init__(self, zone: Zone) -> None:
         self.boxes, self.outer = zone.boxes, zone.outer

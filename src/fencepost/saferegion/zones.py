@@ -1,9 +1,18 @@
 """Zones: where a point makes a spatial condition true, from outside and from within.
 
-A zone is a set of points that is known between two bounds: all of it is in the `outer` shapes, and
-round any of its points there may be an `inner` shape that is all in it. Whoever must stay out of it
-stays out of the outer ones, whoever must stay in it stays in an inner one, and whether its border
-belongs to it does not matter.
+A zone is a set Z of points of which two bounds are known.
+
+- Outer bound: the closure of Z lies in the union of the `outer` shapes, and in that of `boxes`.
+- Inner bound: `inner(x, y)` is None, or a shape that holds (x, y) and lies in the interior of Z.
+
+So a point outside of all outer shapes is surely not in Z, and a point of an inner shape surely is,
+whether or not the border of Z belongs to it: one zone serves `S_DWITHIN` and `S_CLOSER`. The bounds
+hold for `client.is_in` as it computes in doubles, not only on paper: outer shapes are larger, and
+inner ones smaller, by more than is rounded there. Each class says what its Z is, and why its shapes
+bound it.
+
+Distances are used by the triangle inequality: the distances of two points from a geometry, from the
+nearest point of it or from the farthest, differ by no more than the two are apart.
 
 On the ellipsoid a metre is so many degrees, more or less, within the latitudes that a distance can
 reach: the least and the most bound a disc by two ellipses. A path between two points is at least as
@@ -44,14 +53,14 @@ _STEEPEST = math.radians(89.0)
 
 
 class Zone(ABC):
-    """A set of points, from outside and from within.
+    """A set Z of points, from outside and from within.
 
     Attributes
     ----------
     boxes : tuple of boxes
-        One, or two across the antimeridian, that hold all of it.
+        One, or two across the antimeridian: an outer bound.
     outer : tuple of shapes
-        That hold all of it together.
+        An outer bound that is no larger than the boxes, but for rounding.
     """
 
     boxes: tuple[Box, ...]
@@ -69,15 +78,22 @@ class Zone(ABC):
 
     @abstractmethod
     def inner(self, x: float, y: float) -> Shape | None:
-        """A shape in the zone that has the point in it, if one is known."""
+        """A shape in the interior of Z that has the point in it, if one is known."""
 
     def misses(self, x: float, y: float) -> bool:
-        """Whether a point is surely outside."""
+        """Whether a point is outside of all outer shapes, and so surely not in Z."""
         return not any(is_in(shape, x, y) for shape in self.outer)
 
 
 class GeometryZone(Zone):
-    """A geometry; the inner shapes are in the interior of an area."""
+    """Z is a geometry: of an area its interior, with or without the border.
+
+    Outer: planes that bound the convex hull, which holds the geometry; or its box.
+
+    Inner, of areas only: a convex polygon drawn in by more than rounding; in any other area a disc
+    round the point whose radius is less than the distance to all rings. A disc that meets no ring
+    is on one side of them, and its middle is in the interior.
+    """
 
     def __init__(self, geometry: BaseGeometry) -> None:
         self._geometry = geometry
@@ -104,7 +120,13 @@ class GeometryZone(Zone):
 
 
 class PointZone(Zone):
-    """What is within a distance of a point (give or take an error), in the plane."""
+    """Z is a disc in the plane, whose middle is within an error of the point (x, y).
+
+    Outer: the disc round (x, y) of the distance and the error. Inner: that of the distance less the
+    error. Both hold by the triangle inequality, and Z lies between them.
+
+    Where the square of the radius cannot be computed in full, the outer bound is the box.
+    """
 
     def __init__(self, x: float, y: float, distance: float, error: float = 0.0) -> None:
         most = _outwards(distance + error)
@@ -112,7 +134,7 @@ class PointZone(Zone):
         self.boxes = (widened(self.boxes[0]),)
         self.outer = (
             ("round", x, y, 1.0, 1.0, most * most)
-            if math.isfinite(most * most)
+            if _SMALLEST < most < _LARGEST
             else ("box", *self.boxes[0]),
         )
         self._inner = _disc(x, y, distance - error)
@@ -122,7 +144,17 @@ class PointZone(Zone):
 
 
 class EllipsoidPointZone(Zone):
-    """What is within so many metres of a point in lon/lat."""
+    """Z is what is within so many metres of a point in lon/lat.
+
+    All latitudes on a path of that length are between `lowest` and `highest`, in absolute value. A
+    degree of longitude is shortest at the highest, a degree of latitude at the lowest.
+
+    Outer: the ellipse of the least metres a degree. A path to a point outside of it is longer than
+    the distance. Near a pole or the antimeridian, where a path may go round: the boxes.
+
+    Inner: the ellipse of the most metres a degree. The line in lon/lat to a point in it is no
+    longer than the distance, and the shortest path is no longer than that line.
+    """
 
     def __init__(self, lon: float, lat: float, metres: float) -> None:
         most = metres * (1.0 + _ROUNDING_WGS84) + _MICROMETRE
@@ -146,7 +178,14 @@ class EllipsoidPointZone(Zone):
 
 
 class NearZone(Zone):
-    """What is within a distance of a geometry that is no point, or of all of it."""
+    """Z is what is within a distance of a geometry that is no point: of it, or of all of it.
+
+    Outer: planes that bound the convex hull, moved outwards by the distance. What is near all of a
+    geometry is near it, so that bounds both; in lon/lat, boxes of what the distance reaches.
+
+    Inner: a disc round the point, of what its own distance from the geometry leaves of the
+    distance: by the triangle inequality, either kind of distance grows by no more than its radius.
+    """
 
     def __init__(
         self, function: Near, geometry: BaseGeometry, distance: float, space: Space
@@ -167,7 +206,6 @@ class NearZone(Zone):
         self.outer = (_hull(geometry, box, most),)
 
     def inner(self, x: float, y: float) -> Shape | None:
-        """By the triangle inequality: a disc round the point, of what its distance leaves."""
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = Shapes.read_one(shapely.Point(x, y))
@@ -181,7 +219,11 @@ class NearZone(Zone):
 
 
 class CentroidZone(Zone):
-    """What is near the centroid of a geometry in lon/lat, of which only the box is known."""
+    """Z is what is within so many metres of the centroid of a geometry in lon/lat.
+
+    Outer: what the distance reaches from the box of the geometry, in which its centroid is. There
+    is no inner bound, as the centroid is not computed.
+    """
 
     def __init__(self, geometry: BaseGeometry, metres: float) -> None:
         self.boxes = _reached(bounds(geometry), metres + _MICROMETRE)

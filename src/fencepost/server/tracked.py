@@ -69,7 +69,7 @@ class Group:
         self.refresh = bool(given.pop("refresh", False))
         self.clock = bool(given.pop("clock", False))
         self.tracker = Tracker(Matcher(space), **given)
-        self.tracker.touched = set()
+        self.tracker.objects.touched = set()
         self.changed = False
         self.counts = {"not_positions": 0, "refused": 0, "too_many_objects": 0}
         self._space: Space = space_of(space)
@@ -96,7 +96,7 @@ class Group:
         that is told at once, and what the object does by itself is not.
         """
         tracker = self.tracker
-        ordered = tracker.ways is not None or tracker.forgets or tracker.holds_back
+        ordered = "cross" in tracker.rules.on or tracker.objects.forgets or tracker.holds_back
         return ordered or self.refresh or tracker.rules.debounce > 0
 
     def push(self, arrived: Sequence[Arrived]) -> Iterator[tuple[int, Notification]]:
@@ -104,7 +104,7 @@ class Group:
         positions = [(one.row, own) for one in arrived for own in self._read(one.values)]
         if not self.tracker.holds_back:
             try:
-                told = self.tracker.push_positions(own for _, own in positions)
+                told = self.tracker.push_positions([own for _, own in positions])
             except FencepostError:  # one cannot be matched: the others can, one by one
                 pass
             else:
@@ -138,7 +138,7 @@ class Group:
     def changes(self) -> Iterator[Change]:
         """What is to be written since the last time."""
         tracker = self.tracker
-        touched = tracker.touched
+        touched = tracker.objects.touched
         if touched:
             for key, kept in tracker.keep_many(touched):
                 there = kept.moving is not None or kept.held

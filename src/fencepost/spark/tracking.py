@@ -23,7 +23,7 @@ from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
 from fencepost.tracking.notification import Notification
-from fencepost.tracking.reading import Names, read_table, rows_of
+from fencepost.tracking.reading import Names, read_table
 from fencepost.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -163,13 +163,9 @@ class _Read:
             table = pa.Table.from_batches([batch]).rename_columns(list(self.task.columns))
             positions, bad = read_table(table, self.task.names, space)
             if bad:
-                reasons = "; ".join(reason for _, reason in bad[:3])
+                reasons = "; ".join(reason for *_, reason in bad[:3])
                 raise ModelError(f"{len(bad)} rows are no positions: {reasons}")
-            events = rows_of(table)
-            packed = [
-                pickle.dumps(one._replace(event=events[one.event]))  # type: ignore[index]
-                for one in positions
-            ]
+            packed = [pickle.dumps(one) for one in positions]
             kind = pa.string() if self.task.text_keys else pa.int64()
             keys = pa.array([one.key for one in positions], kind)
             yield pa.RecordBatch.from_arrays([keys, pa.array(packed, pa.binary())], [_KEY, _ROW])

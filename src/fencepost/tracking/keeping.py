@@ -7,7 +7,7 @@ from typing import Any
 
 from fencepost.model.event import Row
 from fencepost.tracking.notification import Key
-from fencepost.tracking.reading import Position, as_mapping
+from fencepost.tracking.reading import Position
 from fencepost.tracking.stays import Moving, Stay
 from fencepost.tracking.tracker import Kept
 
@@ -25,7 +25,7 @@ def to_json(kept: Kept) -> str:
         }
         found["left"] = moving.left
     if kept.held:
-        found["held"] = [[one.time, one.point, as_mapping(one.event)] for one in kept.held]
+        found["held"] = [[one.time, one.point, one.event] for one in kept.held]
     return json.dumps(found, separators=(",", ":"))
 
 

@@ -10,7 +10,6 @@ Each object is judged by its own positions only: a fast clock of one does not ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -37,6 +36,7 @@ class InOrder(Generic[Item]):
         self._held: list[tuple[int, int, Key, Item]] = []
         self._times: set[tuple[Key, int]] = set()
         self._count = 0
+        self._ready: list[Item] = []  # where none waits
 
     def __len__(self) -> int:
         return len(self._held)
@@ -51,46 +51,39 @@ class InOrder(Generic[Item]):
         if self.clock is None or time > self.clock:
             self.clock = time
 
-    def pass_on(self, time: int, newest: int | None) -> str | None:
-        """Let a position go on at once, where none is ever held back; why it is refused, if it is.
+    def add(self, key: Key, time: int, item: Item, newest: int | None) -> str | None:
+        """Take a position until it is due; why it is refused, if it is.
 
         newest : the time of the last position of the object that went on.
         """
         if newest is not None and time <= newest:
             return TWICE if time == newest else LATE
-        self.see(time)
-        return None
-
-    def add(self, key: Key, time: int, item: Item, newest: int | None) -> str | None:
-        """Hold a position back; why it is refused, if it is: see `pass_on`."""
-        if newest is not None and time <= newest:
-            return TWICE if time == newest else LATE
         if (key, time) in self._times:
             return TWICE
         self.see(time)
+        if not self._lateness:
+            self._ready.append(item)
+            return None
         self._times.add((key, time))
         heappush(self._held, (time, self._count, key, item))
         self._count += 1
         return None
 
-    def due(self) -> Iterator[tuple[Key, int, Item]]:
-        """Those that need not wait any longer, by time."""
+    def due(self) -> list[Item]:
+        """Those that need not wait any longer, by time; they are not held back any more."""
+        found, self._ready = self._ready, []
         watermark = self.watermark
         while watermark is not None and self._held and self._held[0][0] <= watermark:
             time, _, key, item = heappop(self._held)
             self._times.discard((key, time))
-            yield key, time, item
+            found.append(item)
+        return found
 
-    def held(self, key: Key) -> list[tuple[int, Item]]:
-        """The held positions of an object, with their times, as they came."""
-        own = [(count, time, item) for time, count, one, item in self._held if one == key]
-        return [(time, item) for _, time, item in sorted(own, key=lambda one: one[0])]
-
-    def held_by_key(self) -> dict[Key, list[tuple[int, Item]]]:
-        """The held positions of all objects, with their times, as they came."""
-        found: dict[Key, list[tuple[int, Item]]] = {}
-        for time, _, key, item in sorted(self._held, key=lambda one: one[1]):
-            found.setdefault(key, []).append((time, item))
+    def held_by_key(self) -> dict[Key, list[Item]]:
+        """The held positions of all objects, as they came."""
+        found: dict[Key, list[Item]] = {}
+        for _, _, key, item in sorted(self._held, key=lambda one: one[1]):
+            found.setdefault(key, []).append(item)
         return found
 
     @property

@@ -23,11 +23,10 @@ for each of them by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
@@ -222,17 +221,3 @@ def way(start: Point, end: Point, round_the_earth: bool) -> BaseGeometry | None:
     pieces = [((x, y), (edge, middle)), ((-edge, middle), (u, v))]
     lines = [piece for piece in pieces if piece[0] != piece[1]]
     return shapely.MultiLineString(lines) if lines else None
-
-
-def ways(starts: Sequence[Point], ends: Sequence[Point], round_the_earth: bool) -> list[Any]:
-    """The ways between many points, as `way` gives them."""
-    if not starts:
-        return []
-    first, last = np.array(starts), np.array(ends)
-    apart = (first != last).any(axis=1)
-    plain = apart & (np.abs(last[:, 0] - first[:, 0]) <= 180.0) if round_the_earth else apart
-    found = np.full(len(first), None, object)
-    found[plain] = shapely.linestrings(np.stack((first[plain], last[plain]), axis=1))
-    for row in np.flatnonzero(apart & ~plain).tolist():
-        found[row] = way(starts[row], ends[row], round_the_earth)
-    return found.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple, TypeAlias
@@ -25,7 +25,7 @@ from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 
-BadRows: TypeAlias = list[tuple[int, str]]
+BadRows: TypeAlias = list[tuple[int, Row, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Position(NamedTuple):
     ----------
     point : tuple of float, optional
         None where the position is no single point.
-    event : Row or int
-        Its attributes; or the row of the table that it is in.
+    event : Row
+        Its attributes.
     """
 
     key: Key
     time: int
     point: Point | None
-    event: Row | int
+    event: Row
 
 
 def read_event(event: object, names: Names, space: Space) -> Position:
@@ -76,7 +76,7 @@ def read_event(event: object, names: Names, space: Space) -> Position:
 
 
 def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Position], BadRows]:
-    """The positions in a table, row by row, and why the other rows are none."""
+    """The positions in a table, row by row; the other rows, and why they are none."""
     for name in (names.key, names.time, names.position):
         if table.column_names.count(name) != 1:
             have = ", ".join(table.column_names)
@@ -85,8 +85,8 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
     unreadable = dict(readable(table, texts)[2])
     keys = python_values(table.column(names.key))
     times = _times(table.column(names.time))
-    named = with_named_geometries(table.select([names.position]), (names.position,))
-    places = named.column(0).combine_chunks()
+    named = with_named_geometries(table, (names.position,))
+    places = named.column(names.position).combine_chunks()
     shapes = Shapes.read(places.chunk(0) if isinstance(places, pa.ChunkedArray) else places)
     problems = {one.row: str(one) for one in shapes.problems}
     problems |= {one.row: str(one) for one in shapes.problems_outside(space)}
@@ -94,7 +94,8 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
     bad: BadRows = []
     dimensions = shapes.arrays.shapes["dimension"].tolist()
     points = _single_points(shapes.arrays)
-    for row, (key, time) in enumerate(zip(keys, times, strict=True)):
+    events = _rows(named)
+    for row, (key, time, event) in enumerate(zip(keys, times, events, strict=True)):
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])
@@ -103,13 +104,13 @@ def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Positi
                 raise ModelError(f"the {names.position!r} of the event cannot be used: {reason}")
             own, instant = key_of(key, names), time_of(time, names)
         except ModelError as error:
-            bad.append((row, str(error)))
+            bad.append((row, event, str(error)))
         else:
-            good.append(Position(own, instant, points[row], row))
+            good.append(Position(own, instant, points[row], event))
     return good, bad
 
 
-def rows_of(table: pa.Table) -> list[Row]:
+def _rows(table: pa.Table) -> list[Row]:
     """The rows of a table as events."""
     return [Row(row) for row in EventTable(table).rows()]
 
@@ -201,9 +202,3 @@ def _single_points(g: ShapeArrays) -> list[Point | None]:
     for row, x, y in zip(rows.tolist(), g.x[at].tolist(), g.y[at].tolist(), strict=True):
         found[row] = x, y
     return found
-
-
-def as_mapping(event: Row | int) -> Mapping[str, object]:
-    """The attributes of a position that is not a row of a table."""
-    assert isinstance(event, Row)
-    return event

@@ -15,7 +15,6 @@ import shapely
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Near
 from fencepost.match.matcher import Matcher
-from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import space_of
 from fencepost.plan.distances import near_in
@@ -136,7 +135,7 @@ class Roaming:
             if self._dead is not None:
                 self._dead.append((position.event, reason))
             return []
-        return [one for _, _, due in self._order.due() for one in self._moved(due)]
+        return [one for due in self._order.due() for one in self._moved(due)]
 
     def near(self, key: Key) -> list[Key]:
         """Who is near an object."""
@@ -205,9 +204,7 @@ class Roaming:
 
     @staticmethod
     def _met(kind: str, position: Position, other: Key, since: int) -> Encounter:
-        event = position.event
-        assert isinstance(event, Row)
-        return Encounter(kind, position.key, other, position.time, since, event)
+        return Encounter(kind, position.key, other, position.time, since, position.event)
 
     def _forget_silent(self) -> None:
         """Forget the objects that were heard of longest ago, if that is too long."""

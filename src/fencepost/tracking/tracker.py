@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import as_arrow
-from fencepost.language.ast import Condition
-from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
-from fencepost.model.space import Space, space_of
-from fencepost.plan.evaluate import EventValues, truth
-from fencepost.tracking import bulk, stays
+from fencepost.model.space import space_of
+from fencepost.tracking import stays
+from fencepost.tracking.fences import Fences, Ways
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
+from fencepost.tracking.objects import Objects
 from fencepost.tracking.ordering import InOrder
-from fencepost.tracking.passing import Ways
-from fencepost.tracking.places import FROM, TO, Point, relaxed, way
 from fencepost.tracking.reading import (
     Names,
     Position,
-    as_mapping,
     distance,
     duration,
     instant,
     read_event,
     read_table,
-    rows_of,
 )
 from fencepost.tracking.stays import Moving, Rules
 
 DeadPositions = list[tuple[object, str]]
-_MOST_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +126,14 @@ class Tracker:
         self.rules = Rules(
             kinds, duration("debounce_s", debounce_s), duration("dwell_s", dwell_s or 0)
         )
-        self.gap = None if gap_s is None else duration("gap_s", gap_s)
-        self.ways = Ways(matcher, position) if "cross" in kinds else None
-        self.objects: dict[Key, Moving] = {}
-        self._hysteresis = distance("hysteresis", hysteresis)
+        self.objects = Objects(self.rules, _optional("forget_after_s", forget_after_s))
+        self._fences = Fences(matcher, position, distance("hysteresis", hysteresis))
+        self._ways = Ways(matcher, position) if "cross" in kinds else None
+        self._gap = _optional("gap_s", gap_s)
         self._lateness = duration("lateness_s", lateness_s)
         self._order: InOrder[Position] = InOrder(self._lateness)
-        self._at_once = lateness_s == 0
-        self._forget_after = (
-            None if forget_after_s is None else duration("forget_after_s", forget_after_s)
-        )
-        self._swept: int | None = None
-        self._waiting: set[Key] = set()  # objects of whom time alone may tell something
         self._dead = dead_letters
-        self.counts = {"positions": 0, "late": 0, "refused": 0, "forgotten": 0}
-        self.touched: set[Key] | None = None  # a set: collects of whom something changed
-        self._relaxed: dict[str, Condition] = {}  # by subscription, as hysteresis has it
-        if hysteresis:
-            matcher.on_change(self._note_changed)
+        self._counts = {"positions": 0, "late": 0, "refused": 0}
 
     # Positions
 
@@ -168,13 +153,7 @@ class Tracker:
 
     def push_position(self, position: Position) -> list[Notification]:
         """The same for an event that was read already."""
-        if not self._accepted(position):
-            return []
-        found: list[Notification] = []
-        for one, watermark in self._due(position):
-            found += self.step(one, self.known(one.key, watermark))
-        self._sweep()
-        return in_order(found)
+        return in_order(self._pushed(position, None))
 
     def push_batch(self, table: object) -> list[Notification]:
         """The same for many positions, in the order in which they stand.
@@ -188,45 +167,32 @@ class Tracker:
             return in_order(one for event in _events(table) for one in self.push(event))
         positions, bad = read_table(arrow, self.names, self.space)
         if bad:
-            rows = rows_of(arrow.take([row for row, _ in bad]))
-            self._refuse(
-                [(event, f"row {at}: {why}") for event, (at, why) in zip(rows, bad, strict=True)]
-            )
-        if not self._at_once:  # they may have to wait
-            events = rows_of(arrow)
-            positions = [
-                one._replace(event=events[one.event])  # type: ignore[index]
-                for one in positions
-            ]
+            self._refuse([(event, f"row {row}: {reason}") for row, event, reason in bad])
+            unusable = {row for row, _, _ in bad}
+            arrow = arrow.take([row for row in range(arrow.num_rows) if row not in unusable])
         return self.push_positions(positions, arrow)
 
     def push_positions(
-        self, positions: Iterable[Position], table: pa.Table | None = None
+        self, positions: Sequence[Position], table: pa.Table | None = None
     ) -> list[Notification]:
-        """The same for events that were read already; table : what they are rows of, if any."""
-        due: list[tuple[Position, int]] = []
-        newest: dict[Key, int] = {}
-        for position in positions:
-            if self._accepted(position, newest, table):
-                for one, watermark in self._due(position):
-                    newest[one.key] = one.time
-                    due.append((one, watermark))
-        found = bulk.advance(self, due, table if self._at_once else None)
-        self._sweep()
+        """The same for events that were read already; table : of which they are the rows, if any.
+
+        All are matched in one call, unless they may wait: what is held back is matched when it goes
+        on, by the subscriptions that there are then. Where one cannot be matched, none is taken.
+        """
+        matched: Iterable[Sequence[str] | None] = repeat(None)
+        if not self.holds_back:
+            events = [one.event for one in positions] if table is None else table
+            matched = self._fences.match_many(events)
+        found: list[Notification] = []
+        for position, ids in zip(positions, matched, strict=False):
+            found += self._pushed(position, ids)
         return in_order(found)
 
     def finish(self) -> list[Notification]:
         """What is to be told of the positions that are held back, as no more will come."""
         clock = self._order.clock
-        return [] if clock is None else self._released(clock + self._lateness)
-
-    def _released(self, time: int) -> list[Notification]:
-        """Let the clock be at a time, and take what is due by then."""
-        self._order.see(time)
-        found: list[Notification] = []
-        for one, watermark in self._due():
-            found += self.step(one, self.known(one.key, watermark))
-        return in_order(found)
+        return [] if clock is None else in_order(self._released(clock + self._lateness))
 
     def tick(self, time: object) -> list[Notification]:
         """What is to be told because so much time went by, and nothing was heard.
@@ -240,20 +206,19 @@ class Tracker:
             Whatever comes is not older than this, but for `lateness_s`.
         """
         found = self._released(instant(time))
-        self._sweep(always=True)
         now = self._order.watermark
         assert now is not None
-        for key in list(self._waiting):
-            moving = self.objects[key]
+        self.objects.sweep(now, always=True)
+        for moving in self.objects.waiting():
             if now > moving.time:
                 found += stays.wait(moving, now, self.rules, None)
-                self._note_waiting(moving)
-                self._touch(key)
+                self.objects.put(moving)
+                self.objects.touch(moving.key)
         return in_order(found)
 
     def next_tick(self) -> int | None:
         """From when on a tick would change something; None where only a position can."""
-        found = [self.objects[key].next_told(self.rules) for key in self._waiting]
+        found = [moving.next_told(self.rules) for moving in self.objects.waiting()]
         first = self._order.first
         if first is not None:
             found.append(first)
@@ -269,21 +234,21 @@ class Tracker:
         time : datetime, ISO 8601 string or int, optional
             When that was; the latest time seen if left out.
         """
-        self._sweep(always=True)
         clock = self._order.watermark if time is None else instant(time)
-        moving = list(self.objects.values())
-        matched = bulk.matched(self.matcher, [one.event for one in moving])
+        self.objects.sweep(self._order.watermark, always=True)
+        moving = list(self.objects)
+        matched = self._fences.match_many([Row(one.event) for one in moving])
         found: list[Notification] = []
         for one, ids in zip(moving, matched, strict=True):
-            fences = self._held(one, ids, one.event, one.point)
+            fences = self._fences.held(one.fences, ids, one.event, one.point)
             changed = fences.symmetric_difference(one.fences)
             if changed:
                 when = max(one.time, clock or one.time)
                 found += stays.change(
-                    one, fences, changed, when, self.rules, self.subscriber_of, None
+                    one, fences, changed, when, self.rules, self._fences.subscriber_of, None
                 )
-                self._note_waiting(one)
-                self._touch(one.key)
+                self.objects.put(one)
+                self.objects.touch(one.key)
         return in_order(found)
 
     # Objects
@@ -291,7 +256,7 @@ class Tracker:
     def forget(self, key: Key) -> bool:
         """Forget an object, without a word; whether there was one."""
         held = self._order.drop(key)
-        there = self._drop(key)
+        there = self.objects.drop(key)
         return there or held > 0
 
     def inside(self, key: Key) -> list[str]:
@@ -301,20 +266,19 @@ class Tracker:
 
     def keep(self, key: Key) -> Kept:
         """What is known of an object, for a tracker that knows it alone to go on with."""
-        held = [position for _, position in self._order.held(key)]
-        return Kept(self.objects.get(key), held, self._order.clock)
+        [(_, kept)] = self.keep_many([key])
+        return kept
 
     def keep_many(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Kept]]:
         """The same for some objects, in one go."""
         held = self._order.held_by_key()
         for key in keys:
-            waiting = [position for _, position in held.get(key, ())]
-            yield key, Kept(self.objects.get(key), waiting, self._order.clock)
+            yield key, Kept(self.objects.get(key), held.get(key, []), self._order.clock)
 
     @property
     def holds_back(self) -> bool:
         """Whether positions wait for others."""
-        return not self._at_once
+        return self._lateness > 0
 
     @property
     def clock(self) -> int | None:
@@ -324,9 +288,7 @@ class Tracker:
     def restore(self, kept: Kept | None) -> None:
         """Know of one object what was kept, or of none, and nothing else."""
         self.objects.clear()
-        self._waiting.clear()
         self._order = InOrder(self._lateness)
-        self._swept = None
         if kept is not None:
             self.recall(kept)
 
@@ -337,223 +299,128 @@ class Tracker:
         if kept.clock is not None:
             self._order.see(kept.clock)
         if kept.moving is not None:
-            self.objects[kept.moving.key] = kept.moving
-            self._note_waiting(kept.moving)
+            self.objects.put(kept.moving)
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What became of the positions, and how many objects were forgotten."""
+        return {**self._counts, "forgotten": self.objects.forgotten}
 
     def stats(self) -> dict[str, Any]:
         """How many objects are known, in how many stays, and what became of the positions."""
         return {
             "objects": len(self.objects),
-            "stays": sum(len(one.stays) for one in self.objects.values()),
+            "stays": sum(len(one.stays) for one in self.objects),
             "held_back": len(self._order),
-            **({} if self.ways is None else {"never_crossed": len(self.ways.left_out)}),
+            **({} if self._ways is None else {"never_crossed": len(self._ways.left_out)}),
             **self.counts,
         }
 
     # One position
 
-    def step(
-        self,
-        position: Position,
-        moving: Moving | None,
-        matched: Iterable[str] | None = None,
-        passed: Iterable[str] | None = None,
-    ) -> Iterator[Notification]:
-        """Take a position that is due; what is to be told of its object.
+    def _pushed(self, position: Position, matched: Sequence[str] | None) -> list[Notification]:
+        """Take a position; what is to be told of it, if it is due, and of those it sets free.
 
-        matched, passed : the ids that the position and the way to it match, where known.
+        matched : the ids that it matches, where known; then nothing is held back.
         """
-        event, time = as_mapping(position.event), position.time
+        found: list[Notification] = []
+        if self._accepted(position):
+            for one in self._order.due():
+                found += self._step(one, matched)
+        self.objects.sweep(self._order.watermark)
+        return found
+
+    def _accepted(self, position: Position) -> bool:
+        """Put a position in order, unless it is late."""
+        moving = self.objects.get(position.key)
+        last, watermark = None if moving is None else moving.time, self._order.watermark
+        if last is not None and watermark is not None and self.objects.is_silent(last, watermark):
+            last = None
+        reason = self._order.add(position.key, position.time, position, last)
+        self._counts["positions"] += 1
+        if reason is None:
+            self.objects.touch(position.key)
+            return True
+        self._counts["late"] += 1
+        if self._dead is not None:
+            self._dead.append((position.event, reason))
+        return False
+
+    def _released(self, time: int) -> list[Notification]:
+        """Let the clock be at a time, and take what is due by then."""
+        self._order.see(time)
+        return [told for one in self._order.due() for told in self._step(one, None)]
+
+    def _step(self, position: Position, matched: Sequence[str] | None) -> Iterable[Notification]:
+        """Take a position that is due; what is to be told of its object."""
+        key, time, point, event = position
+        watermark = self._order.watermark
+        assert watermark is not None
+        moving = self.objects.known(key, watermark)
+        self.objects.touch(key)
         if matched is None:
-            matched = self.matcher.match(event)
+            matched = self._fences.match(event)
         if moving is None:
-            moving = self.objects[position.key] = Moving(position.key, time, event, position.point)
-            fences, by_rule, crossed = set(matched), set[str](), set[str]()
-        else:
-            fences = self._held(moving, matched, event, position.point)
-            if passed is None:
-                passed = self._passed(moving, position)
-            crossed = set(passed) - fences - set(moving.fences)
-            by_rule = fences.symmetric_difference(moving.fences)
-            if by_rule or crossed:
-                before = self._held(
-                    moving, self.matcher.match(moving.event), moving.event, moving.point
-                )
-                by_rule -= fences.symmetric_difference(before)
-                crossed -= before
+            moving = Moving(key, time, event, point)
+            return self._changed(moving, position, set(matched), set(), set())
+        passed = self._passed(moving, position)
+        is_same = tuple(sorted(matched)) == moving.fences and {*passed}.issubset(moving.fences)
+        if is_same and self.objects.is_quiet(moving, time):
+            moving.time, moving.event, moving.point = time, event, point
+            return ()
+        fences = self._fences.held(moving.fences, matched, event, point)
+        crossed = set(passed) - fences - set(moving.fences)
+        by_rule = fences.symmetric_difference(moving.fences)
+        if by_rule or crossed:
+            matched_now = self._fences.match(moving.event)
+            before = self._fences.held(moving.fences, matched_now, moving.event, moving.point)
+            by_rule -= fences.symmetric_difference(before)
+            crossed -= before
+        return self._changed(moving, position, fences, by_rule, crossed)
+
+    def _changed(
+        self,
+        moving: Moving,
+        position: Position,
+        fences: set[str],
+        by_rule: set[str],
+        crossed: set[str],
+    ) -> Iterator[Notification]:
+        """Let an object be in these fences; by rule : those whose change is not its doing."""
+        _, time, point, event = position
+        subscriber_of = self._fences.subscriber_of
         for id in sorted(crossed):
-            yield Notification(
-                "cross",
-                moving.key,
-                id,
-                self.subscriber_of(id),
-                time,
-                moving.time,
-                time,
-                event=event,
-            )
-        yield from stays.change(
-            moving, fences, by_rule, time, self.rules, self.subscriber_of, event
-        )
+            told = (moving.key, id, subscriber_of(id), time, moving.time, time)
+            yield Notification("cross", *told, event=event)
+        yield from stays.change(moving, fences, by_rule, time, self.rules, subscriber_of, event)
         yield from stays.wait(moving, time, self.rules, event)
-        for id in [id for id in moving.left if id not in self.matcher]:
+        for id in [id for id in moving.left if id not in self._fences]:
             del moving.left[id]
         yield from stays.each_position(moving, time, self.rules, event)
-        moving.time, moving.event, moving.point = time, event, position.point
-        self._note_waiting(moving)
+        moving.time, moving.event, moving.point = time, event, point
+        self.objects.put(moving)
 
     def _passed(self, moving: Moving, position: Position) -> list[str]:
         """What the way from the last position passes through, or is in."""
-        if self.ways is None or (self.gap is not None and position.time - moving.time > self.gap):
+        if self._ways is None or moving.point is None or position.point is None:
             return []
-        if moving.point is None or position.point is None:
+        if self._gap is not None and position.time - moving.time > self._gap:
             return []
-        line = way(moving.point, position.point, self.space is Space.WGS84)
-        if line is None:
-            return []
-        ends = {FROM: _geojson(moving.point), TO: _geojson(position.point)}
-        return self.ways.match(
-            Row({**as_mapping(position.event), self.names.position: line, **ends})
-        )
-
-    def _held(self, moving: Moving, matched: Iterable[str], event: Any, point: object) -> set[str]:
-        """The fences that a position is in, or not far enough from to have left them."""
-        fences = set(matched)
-        if self._hysteresis and point is not None:
-            values = EventValues(event, self.matcher._columns.tokeniser, self.space)
-            for id in moving.fences:
-                if id not in fences and id in self.matcher:
-                    condition = self._relaxed.get(id) or self._relax(id)
-                    if condition is not None and truth(condition, values):
-                        fences.add(id)
-        return fences
-
-    def _relax(self, id: str) -> Condition | None:
-        """What is asked of a position so that it has not left a subscription that there is."""
-        with self.matcher.lock:
-            if id not in self.matcher:
-                return None
-            condition = condition_on(*self.matcher._shelves.find(id), self.matcher._columns)
-            if len(self._relaxed) >= _MOST_RELAXED:
-                self._relaxed.clear()
-            found = relaxed(condition, self.names.position, self._hysteresis)
-            self._relaxed[id] = found
-            return found
-
-    def _note_changed(self, ids: Iterable[str]) -> None:
-        for id in ids:
-            self._relaxed.pop(id, None)
-
-    def subscriber_of(self, id: str) -> str:
-        """To whom a subscription belongs."""
-        try:
-            shelf, row = self.matcher._shelves.find(id)
-        except ModelError:  # removed since it matched
-            return id
-        return shelf.subscribers[row]
-
-    # Order, and bounds
-
-    def _accepted(
-        self, position: Position, newest: dict[Key, int] | None = None, table: Any = None
-    ) -> bool:
-        """Hold a position back, unless it is late."""
-        self._touch(position.key)
-        moving = self.objects.get(position.key)
-        last = (newest or {}).get(position.key, None if moving is None else moving.time)
-        watermark = self._order.watermark
-        if last is not None and watermark is not None and self.is_silent(last, watermark):
-            last = None
-        if self._at_once:
-            reason = self._order.pass_on(position.time, last)
-        else:
-            reason = self._order.add(position.key, position.time, position, last)
-        self.counts["positions"] += 1
-        if reason is not None:
-            self.counts["late"] += 1
-            if self._dead is not None:
-                event = position.event
-                if isinstance(event, int):
-                    event = rows_of(table.slice(event, 1))[0]
-                self._dead.append((event, reason))
-        return reason is None
-
-    def _due(self, newest: Position | None = None) -> list[tuple[Position, int]]:
-        """The positions that go on, and the watermark; `newest` was just accepted."""
-        watermark = self._order.watermark
-        if watermark is None:
-            return []
-        if self._at_once:
-            return [] if newest is None else [(newest, watermark)]
-        due = [(position, watermark) for _, _, position in self._order.due()]
-        for position, _ in due:
-            self._touch(position.key)
-        return due
-
-    def known(self, key: Key, watermark: int) -> Moving | None:
-        """What is known of an object, if that is not too long ago."""
-        moving = self.objects.get(key)
-        if moving is not None and self.is_silent(moving.time, watermark):
-            self._drop(key)
-            return None
-        return moving
-
-    @property
-    def forgets(self) -> bool:
-        """Whether it forgets those who are silent."""
-        return self._forget_after is not None
-
-    def is_silent(self, time: int, watermark: int) -> bool:
-        """Whether an object that was last heard of at a time counts as forgotten."""
-        return self._forget_after is not None and watermark - time > self._forget_after
-
-    def _sweep(self, always: bool = False) -> None:
-        """Forget the silent, now and then: whoever is silent for too long counts as forgotten."""
-        watermark = self._order.watermark
-        if self._forget_after is None or watermark is None:
-            return
-        if (
-            not always
-            and self._swept is not None
-            and 4 * (watermark - self._swept) < self._forget_after
-        ):
-            return
-        self._swept = watermark
-        for key in [
-            key for key, one in self.objects.items() if self.is_silent(one.time, watermark)
-        ]:
-            self._drop(key)
-
-    def _drop(self, key: Key) -> bool:
-        self._waiting.discard(key)
-        self._touch(key)
-        there = self.objects.pop(key, None) is not None
-        self.counts["forgotten"] += there
-        return there
-
-    def _touch(self, key: Key) -> None:
-        if self.touched is not None:
-            self.touched.add(key)
-
-    def _note_waiting(self, moving: Moving) -> None:
-        if moving.next_due(self.rules) < stays.NEVER:
-            self._waiting.add(moving.key)
-        else:
-            self._waiting.discard(moving.key)
+        return self._ways.match(moving.point, position.point, position.event)
 
     def _refuse(self, bad: DeadPositions) -> None:
         if self._dead is None:
             more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
-        self.counts["refused"] += len(bad)
+        self._counts["refused"] += len(bad)
         self._dead.extend(bad)
 
 
-def _geojson(point: Point) -> dict[str, object]:
-    return {"type": "Point", "coordinates": [*point]}
+def _optional(name: str, seconds: float | None) -> int | None:
+    return None if seconds is None else duration(name, seconds)
 
 
 def _name(what: str, value: object) -> str:

@@ -1,7 +1,10 @@
-"""Where many subscriptions can match, read from the arrays of a shelf: none is made an object of.
+"""Where many subscriptions can match, read from a matcher's segments: none is made an object of.
 
 For those of the usual forms: one filter that wants the position in contact with a geometry, in it
 or within a distance, and other attributes to be given strings. All others are read one by one.
+
+This is the one module of the package that looks into a matcher: at its segments, its columns and
+its clock.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import Shelf
+from fencepost.match.matcher import Matcher
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.relate import CODE
 
@@ -31,18 +35,39 @@ _CONTACT = [CODE[Spatial.S_INTERSECTS], CODE[Spatial.S_WITHIN]]
 class Usual(NamedTuple):
     """Subscriptions of the usual forms."""
 
-    rows: Ints  # of the shelf
+    ids: pa.Array
     boxes: NDArray[np.float64]  # (n, 4), outside of which each matches nothing
     equals: dict[str, pa.Array]  # by attribute: the string that it must be; null where any will do
 
 
-def usual(
-    shelf: Shelf, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
-) -> Usual:
-    """Those of some rows of a shelf that have one of the usual forms, and no end.
+def matcher_like(matcher: Matcher) -> Matcher:
+    """One without subscriptions, of the same space, stop words and clock."""
+    return Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
+
+
+def usual_of(
+    matcher: Matcher, position: str, changing: frozenset[str]
+) -> tuple[list[Usual], list[str]]:
+    """The subscriptions that have one of the usual forms, and no end; the ids of the others.
 
     changing : attributes of which conditions are taken to be true.
     """
+    found: list[Usual] = []
+    others: list[str] = []
+    shelves, now = matcher.snapshot(), matcher._clock()
+    for shelf in shelves:
+        rows = shelf.living(now, shelves.version)
+        chosen, boxes, equals = _usual(shelf, rows, matcher._columns, position, changing)
+        if len(chosen):
+            found.append(Usual(shelf.column("id").take(pa.array(chosen)), boxes, equals))
+        rest = np.setdiff1d(rows, chosen, assume_unique=True)
+        others += [shelf.ids[row] for row in rest.tolist()]
+    return found, others
+
+
+def _usual(
+    shelf: Shelf, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
+) -> tuple[Ints, NDArray[np.float64], dict[str, pa.Array]]:
     arrays = shelf.segment.arrays
     names = _plain_strings(columns, position)
     column = columns.number_of(Column(Kind.GEOMETRY, Property(position)))
@@ -74,7 +99,7 @@ def usual(
             asked = asked[number[owner[asked]] >= 0]
             equals[name] = _strings(arrays, asked, number[owner[asked]], len(chosen))
     found = arrays.filter_subscription[chosen].astype(np.int64)
-    return Usual(found, places.boxes[finite], equals)
+    return found, places.boxes[finite], equals
 
 
 def _plain_strings(columns: Columns, position: str) -> list[str | None]:

@@ -41,7 +41,7 @@ _MOST_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a conditi
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a tracker knows of one object, to be kept elsewhere; it can be pickled.
+    """What a tracker knows of one object, to be kept elsewhere; see `fencepost.tracking.keeping`.
 
     Attributes
     ----------

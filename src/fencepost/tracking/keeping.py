@@ -2,7 +2,7 @@
 
 Rows of tables hold values that JSON has not: times, bytes, decimals, geometries. Each is written
 as an object of one member, {"fencepost:bytes": "0101"}, and read again where the caller says that
-the text holds such objects. A server does not: there, events are JSON that anybody may have written.
+the text holds such objects. A server does not: its events are JSON that anybody may have written.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fencepost.deliver.mqtt import BrokerAddress, broker_address
+from fencepost.deliver.broker_address import BrokerAddress, broker_address
 from fencepost.deliver.topics import checked_topic, default_topic
 from fencepost.errors import ModelError
 from fencepost.model.space import space_of

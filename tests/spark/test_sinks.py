@@ -17,8 +17,8 @@ import pytest
 
 import fencepost as fp
 from fencepost import spark as fps
+from fencepost.deliver.broker_address import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.spark.mqtt_client import Broker
 from tests.spark.broker import Mosquitto, mosquitto, until
 
 if TYPE_CHECKING:
@@ -238,6 +238,7 @@ def test_pauses_grow_vary_and_are_bounded(endpoint: Endpoint) -> None:
 def test_bodies_are_signed_and_private_addresses_are_not_reached(endpoint: Endpoint) -> None:
     assert post([outgoing(0, f"{endpoint.url}/ok")], more={"secret": "s3cret"}) == {}
     (header, body), *_ = endpoint.signed
+    assert header is not None
     fp.verify_webhook("s3cret", header, body)
     assert post([outgoing(1, f"{endpoint.url}/ok")]) == {}
     assert endpoint.signed[1][0] is None
@@ -374,7 +375,7 @@ def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
     from fencepost.spark.sinks.mqtt import Publisher
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
-        where = Broker("127.0.0.1", own.port)
+        where = BrokerAddress("127.0.0.1", own.port)
         with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
             Publisher(where)
     with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
@@ -387,7 +388,7 @@ def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
     rules = tmp_path / "rules"
     rules.write_text("topic readwrite open/#\n")
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
-        publisher = Publisher(Broker("127.0.0.1", own.port))
+        publisher = Publisher(BrokerAddress("127.0.0.1", own.port))
         sent = [outgoing(0, "open/a"), outgoing(1, "shut"), outgoing(2, None), outgoing(3, "a/#")]
         refused = {one.message.id: one.reason for one in publisher.send(sent)}
         publisher.close()

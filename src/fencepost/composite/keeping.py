@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from fencepost.atomic import replace_file
 from fencepost.composite.live import LiveMembers
 from fencepost.errors import StoreError
 from fencepost.kernels.members import LIVE
@@ -98,12 +97,7 @@ def of_bytes(state: bytes) -> tuple[dict[str, Any], list[LiveItem]]:
 def write(path: Path, state: bytes) -> None:
     """Write a file that is there whole or not at all."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(state)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
+        replace_file(path, state, durable=True, mode=0o600)
     except OSError as error:
         raise StoreError(
             f"the state of the detector cannot be written to {path}: {error}"

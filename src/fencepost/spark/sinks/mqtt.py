@@ -13,8 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from fencepost.deliver.broker_address import BrokerAddress
 from fencepost.errors import DeliveryError
-from fencepost.spark.mqtt_client import Broker, client_of, connect
+from fencepost.spark.mqtt_client import broker_of, client_of, connect
 from fencepost.spark.sinks.messages import messages_of
 from fencepost.spark.sinks.sending import Outgoing, Refusal, Sender, SendingWriter, absolute
 from fencepost.spark.sinks.starting import started
@@ -71,7 +72,7 @@ def send_mqtt(
         Running.
     """
     options = {name: str(value) for name, value in broker.items()}
-    Broker.of(options)  # bad options are reported here, not in a task later
+    broker_of(options)  # bad options are reported here, not in a task later
     matches.sparkSession.dataSource.register(MqttSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT)
     writer = writer.options(**options).option("folder", absolute(folder))
@@ -88,11 +89,11 @@ class MqttSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
         """What Spark gives the rows to."""
-        return _Writer(schema.names, self.options["folder"], Broker.of(self.options))
+        return _Writer(schema.names, self.options["folder"], broker_of(self.options))
 
 
 class _Writer(SendingWriter):
-    def __init__(self, names: list[str], folder: str, broker: Broker) -> None:
+    def __init__(self, names: list[str], folder: str, broker: BrokerAddress) -> None:
         super().__init__(names, folder)
         self._broker = broker
 
@@ -114,7 +115,7 @@ class Publisher:
         If the broker is not there, or refuses the client.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerAddress) -> None:
         self._broker = broker
         self._answers: dict[int, Any] = {}
         self._refusal = ""

@@ -27,8 +27,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from fencepost.atomic import replace_file
 from fencepost.errors import FencepostError
-from fencepost.spark.spool import replace
 
 COLUMNS = ["id", "to", "body"]
 
@@ -81,7 +81,7 @@ class Journal:
         if not lines:
             return None
         path = self._pending / f"{uuid.uuid4().hex}.jsonl"
-        replace(path, "".join(lines))
+        replace_file(path, "".join(lines).encode(), durable=True)
         return path.name
 
     def commit(self, batch: int, files: Iterable[str]) -> None:
@@ -91,7 +91,7 @@ class Journal:
         for number, name in enumerate(files):
             made = self._letters / f"{self._query}-{batch:012d}-{number}.jsonl"
             (self._pending / name).rename(made)
-        replace(self._own / "committed", f"{batch}\n")
+        replace_file(self._own / "committed", b"%d\n" % batch, durable=True)
         self.clear()
 
     def clear(self) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from fencepost.deliver.broker_address import BrokerAddress
 from fencepost.errors import DeliveryError
 from fencepost.spark.mqtt_client import broker_of, client_of, connect
 from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, Sender, SendingWriter, absolute
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
 from fencepost.spark.sinks.starting import started
 
 if TYPE_CHECKING:
@@ -89,21 +88,8 @@ class MqttSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
         """What Spark gives the rows to."""
-        return _Writer(schema.names, self.options["folder"], broker_of(self.options))
-
-
-class _Writer(SendingWriter):
-    def __init__(self, names: list[str], folder: str, broker: BrokerAddress) -> None:
-        super().__init__(names, folder)
-        self._broker = broker
-
-    @contextmanager
-    def sender(self) -> Iterator[Sender]:
-        publisher = Publisher(self._broker)
-        try:
-            yield publisher
-        finally:
-            publisher.close()
+        make = partial(Publisher, broker_of(self.options))
+        return SendingWriter(schema.names, self.options["folder"], make)
 
 
 class Publisher:

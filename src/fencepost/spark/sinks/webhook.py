@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from fencepost.deliver.schedule import Schedule
 from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.mqtt_client import whole_number
 from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, Sender, SendingWriter, absolute
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
 from fencepost.spark.sinks.starting import started
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class WebhookSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
         """What Spark gives the rows to."""
-        return _Writer(schema.names, self.options["folder"], Posting(self.options))
+        make = partial(Webhooks, Posting(self.options))
+        return SendingWriter(schema.names, self.options["folder"], make)
 
 
 class Posting:
@@ -129,20 +130,6 @@ class Posting:
         if private not in {"true", "false"}:
             raise FencepostError(f"the option 'private' is {private!r}; give true or false")
         self.allow_private = private == "true"
-
-
-class _Writer(SendingWriter):
-    def __init__(self, names: list[str], folder: str, posting: Posting) -> None:
-        super().__init__(names, folder)
-        self._posting = posting
-
-    @contextmanager
-    def sender(self) -> Iterator[Sender]:
-        webhooks = Webhooks(self._posting)
-        try:
-            yield webhooks
-        finally:
-            webhooks.close()
 
 
 class Webhooks:

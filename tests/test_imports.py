@@ -31,6 +31,7 @@ OPEN = {"cli", "errors", "testing"}
 ABOUT: dict[str, tuple[str, set[str]]] = {
     "composite/test_partners.py": ("pairs beside joins", {"composite.casting", "composite.joiner"}),
     "composite/test_live.py": ("which members are found, in a hash grid", {"kernels.members"}),
+    "deliver/test_webhook.py": ("when to try again", {"deliver.schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
     "index/test_events.py": ("exact numbers of any type", {"index.events"}),
@@ -174,7 +175,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "spark/test_mqtt_source.py": (
         "the source, part by part",
         {
-            "spark.mqtt_client",
             "spark.mqtt_receiver",
             "spark.payloads",
             "spark.spool",
@@ -187,17 +187,20 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",
-        {"spark.mqtt_client", "spark.sinks.mqtt", "spark.sinks.sending", "spark.sinks.webhook"},
+        {"spark.sinks.mqtt", "spark.sinks.sending", "spark.sinks.webhook"},
     ),
     "spark/test_spark_match.py": ("what a task is sent", {"spark.matching"}),
-    "spark/test_spark_simplify.py": ("rounds of chunks", {"spark.simplifying"}),
     "spark/test_spool.py": ("files of the spool", {"spark.spool_segment"}),
     "spark/test_stores.py": (
         "folders and stores",
         {"spark.folders", "spark.routing", "spark.worker"},
     ),
-    "spark/test_token_statistics.py": ("counting tokens", {"spark.token_counts"}),
     "spark/test_versions.py": ("what a worker keeps", {"spark.worker"}),
+    "tracking/test_keeping.py": (
+        "what is kept of an object",
+        {"model.event", "tracking.reading", "tracking.stays", "tracking.tracker"},
+    ),
+    "tracking/test_tracker.py": ("what is kept of an object", {"tracking.keeping"}),
     "store/test_database.py": ("migrations", {"store.schema"}),
 }
 
@@ -239,7 +242,6 @@ DEBTS: dict[str, set[str]] = {
     "spark/test_spark_match.py": {"_Matches", "_Task"},
     "spark/test_spool.py": {"_segments"},
     "spark/test_stores.py": {"_whole"},
-    "spark/test_token_statistics.py": {"_Count"},
 }
 
 # Attributes that begin with an underscore, and are public: of named tuples, and of `os`.

@@ -137,7 +137,8 @@ def test_refusals_are_told_and_others_waited_out() -> None:
 
 def test_who_was_there_once_is_waited_for_without_end() -> None:
     now = 0.0
-    steps = Following("http://x", Patience(10, lambda: now), "me", None, True).steps()
+    patience = Patience(10, lambda: now, lambda: 0.75)
+    steps = Following("http://x", patience, "me", None, True).steps()
     next(steps)
     assert isinstance(steps.send(None), Receive)
     effect = steps.send(Lost("closed", 1001))

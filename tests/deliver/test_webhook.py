@@ -13,7 +13,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.deliver import Gate, Outcome, Waiting, Webhooks, Went
-from fencepost.deliver.webhook import retry_after_s
+from fencepost.deliver.schedule import retry_after_s
 from fencepost.store.endpoints import Endpoint
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
@@ -69,8 +69,8 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
     [
         (200, {}, Went.WELL, 0),
         (299, {}, Went.WELL, 0),
-        (301, {"location": "http://127.0.0.1/"}, Went.FAILED, 0),
-        (308, {"location": "http://127.0.0.1/"}, Went.FAILED, 0),
+        (301, {"location": "http://127.0.0.1/"}, Went.MOVED, 0),
+        (308, {"location": "http://127.0.0.1/"}, Went.MOVED, 0),
         (400, {}, Went.REFUSED, 0),
         (404, {"retry-after": "7"}, Went.REFUSED, 0),
         (408, {}, Went.FAILED, 0),
@@ -108,8 +108,8 @@ def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
         assert receiver.requests.empty()
 
 
-@pytest.mark.parametrize("text", [b"", b"-1", b"soon", b"1e9", b"\xff", b"99999999999999999999"])
-def test_any_retry_after_is_a_number(text: bytes) -> None:
+@pytest.mark.parametrize("text", ["", "-1", "soon", "1e9", "\xff", "99999999999999999999"])
+def test_any_retry_after_is_a_number(text: str) -> None:
     assert 0.0 <= retry_after_s(text, 0.0) <= 1e10
 
 
@@ -119,7 +119,7 @@ def test_redirects_are_not_followed() -> None:
         with receiving(lambda _: Answer(307, there)) as receiver:
             found = post(endpoint(receiver.url))
             receiver.next()
-        assert found.went is Went.FAILED
+        assert found.went is Went.MOVED
         assert "redirects are not followed" in (found.problem or "")
         assert inside.requests.empty()
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -22,9 +23,9 @@ class Source:
         self.size = size
         self.asked: list[str] = []
 
-    def __call__(self, name: str, to: Path) -> None:
+    def __call__(self, name: str, to: BinaryIO) -> None:
         self.asked.append(name)
-        to.write_bytes(name.encode().ljust(self.size, b"."))
+        to.write(name.encode().ljust(self.size, b"."))
 
 
 def aged(cache: Cache, folder: str, age_s: int) -> None:
@@ -76,8 +77,8 @@ def test_what_is_in_use_stays_though_there_is_no_room(tmp_path: Path) -> None:
 def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
     cache = Cache(tmp_path, "index", 1_000)
 
-    def broken(name: str, to: Path) -> None:
-        to.write_bytes(b"half")
+    def broken(name: str, to: BinaryIO) -> None:
+        to.write(b"half")
         raise OSError("the network is gone")
 
     with pytest.raises(OSError, match="network is gone"), cache.held(["a/x"], broken):
@@ -90,13 +91,14 @@ def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
 _PROCESS = """
 import sys
 from pathlib import Path
+from typing import BinaryIO
 from fencepost.spark.caching import Cache
 root, log = Path(sys.argv[1]), Path(sys.argv[2])
 
 def download(name, to):
     with log.open("a") as file:
         file.write(name + "\\n")
-    to.write_bytes(b"x" * 100)
+    to.write(b"x" * 100)
 
 for k in range(30):
     cache = Cache(root, "index", int(sys.argv[3]))

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost import spark as fps
+from fencepost.deliver import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
 from fencepost.match import Matcher
-from fencepost.spark.mqtt_client import Broker
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
 from fencepost.spark.spool_segment import Message, read_range
@@ -45,7 +45,7 @@ def receiver(broker: Mosquitto, folder: Path, *topics: str) -> Receiver:
     writer = open_writer(folder, wait_s=10.0)
     assert writer is not None
     try:
-        return Receiver(Broker("127.0.0.1", broker.port), topics, folder, writer)
+        return Receiver(BrokerAddress("127.0.0.1", broker.port), topics, folder, writer)
     except FencepostError:
         writer.close()
         raise
@@ -168,7 +168,7 @@ def test_a_broker_that_wants_a_password_and_tls(tmp_path: Path) -> None:
         ]:
             writer = open_writer(tmp_path / "spool")
             assert writer is not None
-            where = Broker("127.0.0.1", own.port, "ann", password, True, cafile)
+            where = BrokerAddress("127.0.0.1", own.port, "ann", password, True, cafile)
             try:
                 Receiver(where, ["a"], tmp_path / "spool", writer).stop()
                 assert works

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+import fencepost as fp
 from fencepost import spark as fps
+from fencepost.deliver import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.spark.mqtt_client import Broker
 from tests.spark.broker import Mosquitto, mosquitto
 from tests.waiting import until
 
@@ -102,13 +103,16 @@ class Endpoint:
     def __init__(self) -> None:
         self.taken: list[tuple[str, str, Any]] = []
         self.asked: Counter[str] = Counter()
+        self.signed: list[tuple[str | None, bytes]] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                text = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.signed.append((self.headers["Fencepost-Signature"], text))
+                body = json.loads(text)
                 id = self.headers["Idempotency-Key"]
                 outer.asked[id] += 1
                 words = self.path.split("?")[0].strip("/").split("/")
@@ -162,10 +166,13 @@ def outgoing(number: int, to: str | None) -> Outgoing:
     return Outgoing(f"m{number}", to, json.dumps({"n": number}))
 
 
-def post(messages: list[Outgoing], attempts: int = 3) -> dict[str, str]:
+def post(
+    messages: list[Outgoing], attempts: int = 3, *, more: dict[str, str] | None = None, **how: Any
+) -> dict[str, str]:
     from fencepost.spark.sinks.webhook import Posting, Webhooks
 
-    webhooks = Webhooks(Posting({"attempts": str(attempts), "pause": "0.001", "timeout": "5"}))
+    options = {"attempts": str(attempts), "pause": "0.001", "timeout": "60", "private": "true"}
+    webhooks = Webhooks(Posting({**options, **(more or {})}), **how)
     try:
         return {refusal.message.id: refusal.reason for refusal in webhooks.send(messages)}
     finally:
@@ -197,37 +204,48 @@ def test_webhooks_are_tried_again_and_then_set_aside(endpoint: Endpoint, dead: s
     ]
     assert endpoint.asked == {"m0": 1, "m2": 3, "m3": 1, "m5": 2, "m9": 1, "m10": 1}
     assert sorted(refused) == ["m1", "m3", "m4", "m6", "m7", "m8", "m9"]
-    assert "refused, 3 times" in refused["m1"]
+    assert "it cannot be reached" in refused["m1"]
+    assert ", 3 times" in refused["m1"]
     assert refused["m4"] == refused["m1"]
-    assert "answers 410" in refused["m3"]
-    assert "no address" in refused["m6"]
-    assert "no URL such as" in refused["m7"]
+    assert "it answered 410" in refused["m3"]
+    assert "`url` is a text" in refused["m6"]
+    assert "begins with https:// or http://" in refused["m7"]
+    assert "cannot be read" in refused["m8"]
+    assert "it answered 301, and redirects are not followed" in refused["m9"]
 
 
 def test_a_host_that_goes_on_failing_is_given_up(endpoint: Endpoint) -> None:
     refused = post([outgoing(k, f"{endpoint.url}/503") for k in range(4)], attempts=2)
     assert endpoint.asked == {"m0": 2}
     assert len(refused) == 4
-    assert "503 Service Unavailable, 2 times" in refused["m3"]
+    assert "it answered 503, 2 times" in refused["m3"]
 
 
-def test_pauses_grow_vary_and_are_bounded(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bounds: list[tuple[float, float]] = []
+def test_pauses_grow_vary_and_are_bounded(endpoint: Endpoint) -> None:
     slept: list[float] = []
 
-    def uniform(low: float, high: float) -> float:
-        bounds.append((low, high))
-        return high
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
 
-    monkeypatch.setattr("random.uniform", uniform)
-    monkeypatch.setattr("time.sleep", slept.append)
-    post([outgoing(0, f"{endpoint.url}/429")], attempts=20)
-    assert bounds[:4] == [(0.0, 0.001), (0.0, 0.002), (0.0, 0.004), (0.0, 0.008)]
-    assert slept[:2] == [0.001, 0.002]
+    post([outgoing(0, f"{endpoint.url}/429")], attempts=20, sleep=sleep, chance=lambda: 1.0)
+    assert slept[:4] == [0.001, 0.002, 0.004, 0.008]
     assert max(slept) == 30.0
     assert len(slept) == 19
+    slept.clear()
+    post([outgoing(1, f"{endpoint.url}/429")], attempts=3, sleep=sleep, chance=lambda: 0.5)
+    assert slept == [0.0005, 0.001]
+
+
+def test_bodies_are_signed_and_private_addresses_are_not_reached(endpoint: Endpoint) -> None:
+    assert post([outgoing(0, f"{endpoint.url}/ok")], more={"secret": "s3cret"}) == {}
+    (header, body), *_ = endpoint.signed
+    assert header is not None
+    fp.verify_webhook("s3cret", header, body)
+    assert post([outgoing(1, f"{endpoint.url}/ok")]) == {}
+    assert endpoint.signed[1][0] is None
+    refused = post([outgoing(2, f"{endpoint.url}/ok")], 1, more={"private": "false"})
+    assert "private or special" in refused["m2"]
+    assert endpoint.asked == {"m0": 1, "m1": 1}
 
 
 def test_options_of_webhooks_that_are_wrong() -> None:
@@ -237,6 +255,7 @@ def test_options_of_webhooks_that_are_wrong() -> None:
         ({"timeout": "0"}, "'timeout' is '0'"),
         ({"pause": "soon"}, "give seconds above 0"),
         ({"attempts": "-1"}, "whole number from 1 on"),
+        ({"private": "maybe"}, "give true or false"),
     ]:
         with pytest.raises(FencepostError, match=wrong):
             Posting(options)
@@ -259,6 +278,7 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
             folder,
             attempts=2,
             pause_s=0.001,
+            allow_private=True,
             available_now=True,
         )
         assert query.awaitTermination(300)
@@ -300,6 +320,7 @@ def test_a_batch_is_sent_once_and_again_only_when_it_was_not_done(
         .withColumn("to", f.lit(f"{endpoint.url}/late"))
         .writeStream.format("fencepost-webhook")
         .option("folder", str(tmp_path / "again"))
+        .option("private", "true")
         .option("checkpointLocation", str(tmp_path / "checkpoint-again"))
         .trigger(availableNow=True)
         .start()
@@ -356,7 +377,7 @@ def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
     from fencepost.spark.sinks.mqtt import Publisher
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
-        where = Broker("127.0.0.1", own.port)
+        where = BrokerAddress("127.0.0.1", own.port)
         with pytest.raises(DeliveryError, match=r"refuses the connection: Not authorized"):
             Publisher(where)
     with pytest.raises(DeliveryError, match="no MQTT broker to be reached"):
@@ -369,7 +390,7 @@ def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
     rules = tmp_path / "rules"
     rules.write_text("topic readwrite open/#\n")
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
-        publisher = Publisher(Broker("127.0.0.1", own.port))
+        publisher = Publisher(BrokerAddress("127.0.0.1", own.port))
         sent = [outgoing(0, "open/a"), outgoing(1, "shut"), outgoing(2, None), outgoing(3, "a/#")]
         refused = {one.message.id: one.reason for one in publisher.send(sent)}
         publisher.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import fencepost as fp
 from fencepost import spark as fps
 from fencepost.errors import ModelError
-from fencepost.spark.simplifying import Chunk, rounds_of
+from fencepost.model import tokenise
 from tests.match.wishes import Wish, some_wish
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("spark")
 
 SCHEMA = "id string, expression string, subscriber string, expires timestamp"
-NEVER = (float("inf"), float("inf"), float("-inf"), float("-inf"))
-EVERYWHERE = (float("-inf"), float("-inf"), float("inf"), float("inf"))
 
 
 def told(frame: DataFrame) -> dict[str, Any]:
@@ -98,8 +98,10 @@ def test_rows_that_cannot_be_used_have_a_reason(spark: SparkSession) -> None:
 
 def test_what_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", "n > 1")], "id string, expression string")
-    with pytest.raises(ModelError, match="most must be"):
-        fps.simplify(frame, most=0)
+    with pytest.raises(ModelError, match="stop words must be"):
+        fps.simplify(frame, stop_words=[1])  # type: ignore[list-item]
+    with pytest.raises(ModelError, match="space"):
+        fps.simplify(frame, space="round")
     with pytest.raises(ModelError, match="no column 'expression'"):
         fps.simplify(frame.drop("expression"))
     stream = spark.readStream.format("rate").load()
@@ -109,9 +111,9 @@ def test_what_is_refused(spark: SparkSession) -> None:
     assert (only["subscriber"], only["covered_by"]) == ("a", None)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("most", [25, 1000])
-def test_large_subscribers_are_divided(spark: SparkSession, most: int) -> None:
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_batches_and_tasks_do_not_matter(spark: SparkSession, batch: int) -> None:
+    """Few rows a batch: then a subscriber has several, and a batch the end of one."""
     rng = random.Random(4)
     wishes: dict[str, Wish] = {}
     owner: dict[str, str] = {}
@@ -123,10 +125,14 @@ def test_large_subscribers_are_divided(spark: SparkSession, most: int) -> None:
             wishes[id] = wish = some_wish(rng)
         owner[id] = subscriber
         rows.append((id, wish.text(), subscriber, None))
-    found = {
-        id: row["covered_by"]
-        for id, row in told(fps.simplify(spark.createDataFrame(rows, SCHEMA), most=most)).items()
-    }
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(batch))
+    try:
+        frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
+        found = {id: row["covered_by"] for id, row in told(fps.simplify(frame)).items()}
+    finally:
+        spark.conf.set(name, str(before))
     for id, by in found.items():
         if by is not None:
             assert found[by] is None
@@ -140,35 +146,33 @@ def test_large_subscribers_are_divided(spark: SparkSession, most: int) -> None:
     assert 20 < len(stays) < 110
 
 
-@pytest.mark.slow
-def test_alike_in_all_chunks_one_stays(spark: SparkSession) -> None:
-    rows = [(f"{k:02}", "n > 5 AND k = 'a'", "s", None) for k in range(12)]
-    found = told(fps.simplify(spark.createDataFrame(rows, SCHEMA), most=4))
-    stays = {id for id, row in found.items() if row["covered_by"] is None}
-    assert len(stays) == 1
-    assert {row["covered_by"] for row in found.values()} == {None, *stays}
+def test_names_that_are_numbers(spark: SparkSession) -> None:
+    rows = [(1, "n > 2", 7), (2, "n > 1", 7), (3, "n > 2", None), (3, "n > 3", 7), (None, "n", 7)]
+    found = fps.simplify(spark.createDataFrame(rows, "id long, expression string, subscriber int"))
+    usable = [row for row in found.collect() if row["reason"] is None]
+    assert {row["id"]: (row["subscriber"], row["covered_by"]) for row in usable} == {
+        "1": ("7", "2"),
+        "2": ("7", None),
+    }
 
 
-# --------------------------------------------------------------------------------------- rounds
-
-
-def test_every_pair_comes_in_one_round() -> None:
-    chunks = [Chunk(k, "s", EVERYWHERE, NEVER) for k in range(7)]
-    chunks += [Chunk(k, "t", EVERYWHERE, NEVER) for k in range(7, 12)]
-    rounds = rounds_of(chunks)
-    for pairs in rounds:
-        tasks = [task for pair in pairs for task in pair]
-        assert len(set(tasks)) == len(tasks)
-    every = sorted(pair for pairs in rounds for pair in pairs)
-    assert every == [*combinations(range(7), 2), *combinations(range(7, 12), 2)]
-
-
-def test_chunks_apart_are_not_compared() -> None:
-    left, right, top = (0, 0, 1, 1), (2, 0, 3, 1), (0.5, 0.5, 2.5, 3)
-    near = [Chunk(0, "s", left, left), Chunk(1, "s", right, right)]
-    assert rounds_of(near) == []
-    assert rounds_of([*near, Chunk(2, "s", top, top)]) == [[(0, 2)], [(1, 2)]]
-    # It reaches nowhere that the others are, but is where one of them reaches.
-    assert rounds_of([near[0], Chunk(1, "s", right, left)]) == [[(0, 1)]]
-    assert rounds_of([near[0], Chunk(1, "s", EVERYWHERE, NEVER)]) == [[(0, 1)]]
-    assert rounds_of([near[0], Chunk(1, "s", right, NEVER)]) == []
+def test_the_recipe_for_counting_words(spark: SparkSession) -> None:
+    """The block of `docs/spark.md`, run; the counts by hand."""
+    texts = ["Cat, cat dog!", "straße_2", "STRASSE the", "", None, "…", "the ключ naïve Ключ"]
+    places = [(3.0, 4.0), (-0.5, 7.0), (999.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
+    rows = [(text, x, y) for text, (x, y) in zip(texts, places, strict=True)]
+    page = Path(__file__).parents[2].joinpath("docs", "spark.md").read_text(encoding="utf-8")
+    section = page.partition("## Counting words")[2]
+    block = section.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {
+        "posts": spark.createDataFrame(rows, "text string, x double, y double")
+    }
+    exec(block, names)
+    counts = {row["token"]: row["df"] for row in names["df"].collect()}
+    assert counts == Counter(token for text in texts for token in tokenise(text or ""))
+    assert (counts["cat"], counts["strasse"], counts["the"]) == (1, 2, 2)
+    by_cell = {
+        (row["cx"], row["cy"], row["token"]): row["df"] for row in names["by_cell"].collect()
+    }
+    assert by_cell[-1, 0, "strasse"] == by_cell[0, 0, "strasse"] == 1
+    assert by_cell[0, 0, "the"] == 2

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencepost.client.effects import Answer, Lost
+from fencepost.deliver.schedule import Schedule, retry_after_s
 
 logger = logging.getLogger("fencepost.client")
-_FIRST_S = 0.25
-_LONGEST_S = 10.0
+_SCHEDULE = Schedule(first_s=0.25, longest_s=10.0, longest_asked_s=float("inf"))
 _CALM_S = 60.0
 _LATER = (429, 502, 503, 504)
 
@@ -36,24 +37,24 @@ class Patience:
 
 
 class Backoff:
-    """Waits of twice the length each time, up to a bound; a minute without failure begins anew."""
+    """When to try again, and when patience ends; a minute without failure begins anew."""
 
     def __init__(self, patience: Patience, *, forever: bool = False) -> None:
         self._patience = patience
         self.forever = forever
         self._began = self._last = -float("inf")
-        self._next = _FIRST_S
+        self._failures = 0
 
     def failed(self, asked_s: float = 0.0) -> float | None:
         """Seconds to wait after a failure, at least those that were asked; None to give up."""
         now = self._patience.clock()
         if now - self._last > _CALM_S:
-            self._began, self._next = now, _FIRST_S
+            self._began, self._failures = now, 0
         left = self._began + self._patience.seconds - now
         if not self.forever and left <= asked_s:
             return None
-        wait = max(asked_s, self._next * (0.5 + self._patience.chance() / 2))
-        self._next = min(_LONGEST_S, self._next * 2)
+        self._failures += 1
+        wait = _SCHEDULE.wait_s(self._failures, asked_s, self._patience.chance())
         self._last = now + wait
         return wait if self.forever else min(wait, left)
 
@@ -72,4 +73,4 @@ def may_be_tried_again(outcome: Answer | Lost) -> bool:
 def asked_wait(outcome: Answer | Lost) -> float:
     """For how many seconds the server asks to be left alone."""
     given = outcome.headers.get("retry-after", "") if isinstance(outcome, Answer) else ""
-    return float(given) if given.isascii() and given.isdigit() else 0.0
+    return retry_after_s(given, time.time())

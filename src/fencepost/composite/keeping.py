@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fencepost.atomic import replace_file
 from fencepost.composite.live import LiveMembers
 from fencepost.errors import StoreError
 from fencepost.kernels.members import LIVE
@@ -111,12 +110,7 @@ def put_back(live: LiveMembers, items: Iterable[LiveItem], pools: Mapping[str, i
 def write(path: Path, state: bytes) -> None:
     """Write a file that is there whole or not at all."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(state)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
+        replace_file(path, state, durable=True, mode=0o600)
     except OSError as error:
         raise StoreError(
             f"the state of the detector cannot be written to {path}: {error}"

@@ -9,7 +9,7 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.deliver.addresses import Gate
     from fencepost.deliver.envelope import Envelopes, unwrapped
-    from fencepost.deliver.mqtt import BrokerAddress, broker_address
+    from fencepost.deliver.mqtt_address import BrokerAddress, broker_address
     from fencepost.deliver.posting import Outcome, Posting, Waiting, Went
     from fencepost.deliver.schedule import Schedule
     from fencepost.deliver.topics import checked_topic, default_topic
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:
         {
             "addresses": ["Gate"],
             "envelope": ["Envelopes", "unwrapped"],
-            "mqtt": ["BrokerAddress", "broker_address"],
+            "mqtt_address": ["BrokerAddress", "broker_address"],
             "posting": ["Outcome", "Posting", "Waiting", "Went"],
             "schedule": ["Schedule"],
             "topics": ["checked_topic", "default_topic"],

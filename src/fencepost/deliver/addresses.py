@@ -123,7 +123,8 @@ class Gate:
         if not self.allow_private and not is_public(address):
             raise DeliveryError(
                 f"{host:.80} is at an address that is private or special, and webhooks go to "
-                "public ones; give another, or start the server with --allow-private-webhooks"
+                "public ones; give another, or allow private ones (--allow-private-webhooks of a "
+                "server, allow_private=True on Spark)"
             )
 
     async def _ask_system(self, host: str, port: int) -> list[str]:

@@ -12,9 +12,7 @@ import logging
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 from paho.mqtt.client import MQTT_ERR_SUCCESS
@@ -24,13 +22,13 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fencepost.deliver.envelope import CONTENT_TYPE
+from fencepost.deliver.mqtt_address import BrokerAddress
 from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
 from fencepost.deliver.schedule import Schedule
 from fencepost.deliver.topics import EVERY_TENANT
-from fencepost.errors import FencepostError, ModelError
+from fencepost.errors import FencepostError
 from fencepost.store.endpoints import Endpoint
 
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
 _KEEPALIVE_S = 30
 _TIMEOUT_S = 20.0
 _UNACKNOWLEDGED = 64  # messages that a broker sends before it waits for us
@@ -41,40 +39,6 @@ _OVERHEAD = 1_024  # of a packet over its topic and payload
 _LONGEST_SESSION_S = 0xFFFF_FFFE
 _AGAIN = Schedule(first_s=0.5, longest_s=30.0)
 _logger = logging.getLogger("fencepost")
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """Where a broker is, and who asks it."""
-
-    host: str
-    port: int
-    user: str | None = None
-    password: str | None = None
-    tls: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-
-def broker_address(given: str) -> BrokerAddress:
-    """`HOST`, `HOST:PORT`, or a URL as in `mqtts://USER:PASSWORD@HOST:PORT`."""
-    try:
-        parts = urlsplit(given if "://" in given else f"mqtt://{given}")
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in _PORTS or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ModelError(
-            "the MQTT broker is HOST:PORT, or mqtt://USER:PASSWORD@HOST:PORT, or mqtts:// for TLS"
-        )
-    return BrokerAddress(
-        parts.hostname,
-        port or _PORTS[parts.scheme],
-        None if parts.username is None else unquote(parts.username),
-        None if parts.password is None else unquote(parts.password),
-        parts.scheme == "mqtts",
-    )
 
 
 class _Client(aiomqtt.Client):
@@ -163,7 +127,7 @@ class Link:
         self._take = take
         self._connected = connected
         self._client: _Client | None = None
-        self._tls = ssl.create_default_context() if address.tls else None
+        self._tls = ssl.create_default_context(cafile=address.cafile) if address.tls else None
         self._asked = _properties(
             PacketTypes.CONNECT,
             SessionExpiryInterval=min(round(session_s), _LONGEST_SESSION_S),

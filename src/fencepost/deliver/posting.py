@@ -54,6 +54,7 @@ class Went(Enum):
 
     WELL = "well"
     FAILED = "failed"  # nobody was reached, or they cannot take it now
+    MOVED = "moved"  # it is elsewhere; a failure as well
     REFUSED = "refused"  # somebody was reached, and does not want this message
     GONE = "gone"  # nothing is wanted there any more
 

@@ -1,13 +1,14 @@
-"""When to try again, and when to give up."""
+"""When to try again, and when to give up; for servers, jobs and clients alike."""
 
 from __future__ import annotations
 
+import email.utils
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How patient a server is with an endpoint.
+    """How patient one is with the other side.
 
     Attributes
     ----------
@@ -47,3 +48,14 @@ class Schedule:
         """Whether a message becomes a dead letter."""
         too_old = failures >= self.failures and age_s >= self.age_s
         return refusals >= self.refusals or too_old
+
+
+def retry_after_s(given: str, now_s: float) -> float:
+    """How long the header `Retry-After` asks to wait: seconds, or a date; else 0."""
+    text = given.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:10])
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
+    except (ValueError, OverflowError):
+        return 0.0

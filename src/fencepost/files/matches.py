@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fencepost.atomic import replacing
 from fencepost.files.events import Batch, EventFile
 from fencepost.files.features import features, ids, json_text, wkb_of
 from fencepost.files.formats import OutFormat, cannot_write
@@ -226,17 +225,8 @@ def written(path: Path) -> Iterator[BinaryIO]:
             with path.open("wb") as stream:
                 yield stream
             return
-        number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(number, "wb") as stream:
-                yield stream
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(path, durable=False) as stream:
+            yield stream
     except BrokenPipeError:
         raise
     except OSError as error:

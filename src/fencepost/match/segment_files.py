@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.atomic import sync_folder
 from fencepost.index.columns import Storage
 from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays, nothing
 from fencepost.kernels import checking
@@ -101,14 +102,6 @@ def sync(file: IO[Any]) -> None:
     """Wait until what was written to a file would outlast the machine."""
     file.flush()
     os.fsync(file.fileno())
-
-
-def sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 _STORAGES = {

@@ -43,10 +43,9 @@ class SimplifiedSubscription:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadSubscription:
+class _Read:
     """A subscription as it was read: until when it is there, and its simplified filters."""
 
-    row: int
     id: str
     subscriber: str
     until: int
@@ -93,27 +92,25 @@ def simplify_many(
     [None, 'a']
     """
     bad: DeadLetters = []
-    read = read_subscriptions(table, bad, space_of(space), Tokeniser.without(stop_words))
+    read = _read(table, bad, space_of(space), Tokeniser.without(stop_words))
     if bad and dead_letters is None:
         shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
         raise ModelError(f"{len(bad)} rows cannot be used: {shown}")
     if dead_letters is not None:
         dead_letters.extend(sorted(bad))
-    by = covered_ids(read)
+    by = _covered_ids(read)
     return [
         SimplifiedSubscription(own.id, own.subscriber, own.simplification, by.get(own.id))
         for own in read
     ]
 
 
-def read_subscriptions(
-    table: object, bad: DeadLetters, space: Space, tokeniser: Tokeniser
-) -> list[ReadSubscription]:
+def _read(table: object, bad: DeadLetters, space: Space, tokeniser: Tokeniser) -> list[_Read]:
     """The rows of a table that can be used; the others go to `bad`."""
     parsed: dict[str, _Parsed] = {}
     for number, row in _rows(table, bad):
         try:
-            own = _parsed(number, row, space, tokeniser)
+            own = _parsed(row, space, tokeniser)
             if own.id in parsed:
                 raise ModelError(f"the id {own.id!r:.60} is in the table twice")
         except FencepostError as error:
@@ -126,7 +123,6 @@ def read_subscriptions(
 
 
 class _Parsed(NamedTuple):
-    row: int
     id: str
     subscriber: str
     until: int
@@ -135,7 +131,7 @@ class _Parsed(NamedTuple):
     filters: list[Filter]
 
 
-def _parsed(number: int, row: Mapping[str, object], space: Space, tokeniser: Tokeniser) -> _Parsed:
+def _parsed(row: Mapping[str, object], space: Space, tokeniser: Tokeniser) -> _Parsed:
     name = checked_id(row.get("id"))
     owner, expression = row.get("subscriber"), row.get("expression")
     if not isinstance(expression, (str, Mapping)):
@@ -146,7 +142,6 @@ def _parsed(number: int, row: Mapping[str, object], space: Space, tokeniser: Tok
     if space is not Space.PLANAR:
         refuse_outside(condition, space)
     return _Parsed(
-        number,
         name,
         name if owner is None else checked_id(owner, "subscriber"),
         expiry(row.get("expires")),
@@ -156,16 +151,16 @@ def _parsed(number: int, row: Mapping[str, object], space: Space, tokeniser: Tok
     )
 
 
-def _simplified(parsed: Sequence[_Parsed]) -> Iterator[ReadSubscription]:
+def _simplified(parsed: Sequence[_Parsed]) -> Iterator[_Read]:
     results = simplify_each([own.filters for own in parsed])
     for own, result in zip(parsed, results, strict=True):
         simple = told(own.expression, own.condition, own.filters, result)
-        yield ReadSubscription(own.row, own.id, own.subscriber, own.until, simple, result.filters)
+        yield _Read(own.id, own.subscriber, own.until, simple, result.filters)
 
 
-def covered_ids(read: Sequence[ReadSubscription]) -> dict[str, str]:
+def _covered_ids(read: Sequence[_Read]) -> dict[str, str]:
     """The ids of subscriptions that another of the same subscriber covers, each with its id."""
-    by_subscriber: dict[str, list[ReadSubscription]] = {}
+    by_subscriber: dict[str, list[_Read]] = {}
     for own in read:
         by_subscriber.setdefault(own.subscriber, []).append(own)
     found: dict[str, str] = {}

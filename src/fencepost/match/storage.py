@@ -11,9 +11,7 @@ and what it no longer names is removed.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost import errors
+from fencepost.atomic import replace_file
 from fencepost.index.columns import Columns, Storage
 from fencepost.language import ast
 from fencepost.language.parser import parse
@@ -32,8 +31,6 @@ from fencepost.match.segment_files import (
     PREFIX,
     Entry,
     open_segment,
-    sync,
-    sync_folder,
     write_segment,
 )
 from fencepost.model.space import Space
@@ -71,7 +68,7 @@ def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
     entries: list[Entry] = []
     try:
         entries.extend(write_segment(path, shelf, shelves.version) for shelf in shelves)
-        replace(path / MANIFEST, manifest_text(entries, columns))
+        replace_file(path / MANIFEST, manifest_text(entries, columns).encode(), durable=True)
     except BaseException:
         for entry in entries:
             shutil.rmtree(path / entry["folder"], ignore_errors=True)
@@ -99,17 +96,6 @@ def manifest_text(entries: Sequence[Entry], columns: Columns, **more: Any) -> st
 def manifest_name(version: int | None = None) -> str:
     """The file of the newest manifest, or of that of a version."""
     return MANIFEST if version is None else f"manifest-{version}.json"
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=".manifest-", dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-        sync(file)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-    sync_folder(path.parent)
 
 
 def open(path: Path) -> Opened:

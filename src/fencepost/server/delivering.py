@@ -7,7 +7,8 @@ import secrets
 from contextlib import suppress
 
 from fencepost.deliver.addresses import Gate
-from fencepost.deliver.mqtt import Link, broker_address
+from fencepost.deliver.mqtt import Link
+from fencepost.deliver.mqtt_address import broker_address
 from fencepost.deliver.posting import Carrier, Posting, Waiting
 from fencepost.deliver.webhook import Webhooks
 from fencepost.server.mqtt_events import MqttEvents

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
     from fencepost.spark.sinks.webhook import send_webhooks
-    from fencepost.spark.token_counts import token_statistics
     from fencepost.spark.tracking import track
 
 __all__ = [
@@ -44,7 +43,6 @@ __all__ = [
     "send_webhooks",
     "session",
     "simplify",
-    "token_statistics",
     "track",
     "write_matches",
     "written_files",
@@ -69,7 +67,6 @@ _LATER = {
     "send_mqtt": "fencepost.spark.sinks.mqtt",
     "send_webhooks": "fencepost.spark.sinks.webhook",
     "simplify": "fencepost.spark.simplifying",
-    "token_statistics": "fencepost.spark.token_counts",
     "track": "fencepost.spark.tracking",
     "write_matches": "fencepost.spark.sinks.parquet",
     "written_files": "fencepost.spark.sinks.parquet",

@@ -28,7 +28,7 @@ from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.spark import compacting, placing, routing, workers
 from fencepost.spark.folders import Folder, folder_of
-from fencepost.spark.matching import plain_names, plainly
+from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
 from fencepost.spark.placing import CHANCE, Division, Places, divide
 from fencepost.spark.reading import Form, Reader
 from fencepost.spark.workers import ASKS, DELETED, PART, WRONG
@@ -246,14 +246,9 @@ class _Job:
         """What is told of rows, of which those are wrong whose id is there more than once."""
         from pyspark.sql import functions as F
 
-        named = rows.where(F.col(_ID).isNotNull())
-        times = named.groupBy(_ID).agg(F.count("*").alias("times")).where("times > 1")
-        reason = F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times"))
-        return (
-            told.join(F.broadcast(times), _ID, "left")
-            .withColumn(WRONG, F.coalesce(reason, WRONG))
-            .drop("times")
-        )
+        twice = F.broadcast(ids_given_twice(rows, _ID))
+        wrong = F.coalesce(TWICE, WRONG)
+        return told.join(twice, _ID, "left").withColumn(WRONG, wrong).drop(TWICE)
 
     def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""

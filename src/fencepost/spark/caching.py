@@ -16,14 +16,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
+from fencepost.atomic import replacing
 from fencepost.errors import ModelError
 
 _FOLDER = "FENCEPOST_INDEX_CACHE_DIR"
@@ -32,7 +32,7 @@ _DEFAULT_ROOM = 16 * 2**30
 _TRANSFERS = 8  # at once
 
 Item = TypeVar("Item")
-Download = Callable[[str, Path], None]
+Download = Callable[[str, BinaryIO], None]
 
 
 def side_by_side(work: Callable[[Item], None], items: Sequence[Item]) -> None:
@@ -91,13 +91,8 @@ class Cache:
 
         def fetch(name: str) -> None:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
-            part = path / folder / f".{uuid.uuid4().hex}"
-            try:
-                download(name, part)
-                _sync(part)
-                os.replace(part, path / name)
-            finally:
-                part.unlink(missing_ok=True)
+            with replacing(path / name, durable=True) as file:
+                download(name, file)
 
         with _locked(path / f"{folder}.lock", fcntl.LOCK_EX):
             side_by_side(fetch, [name for name in names if not (path / name).exists()])
@@ -124,11 +119,6 @@ class Cache:
 
 def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 @contextmanager

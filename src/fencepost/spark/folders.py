@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from fencepost.atomic import replace_file
 from fencepost.errors import IndexingError
 from fencepost.match import storage
 from fencepost.spark.caching import Cache, side_by_side
@@ -173,7 +175,7 @@ class _Local(Folder):
         yield self._path
 
     def replace(self, name: str, text: str) -> None:
-        storage.replace(self._path / name, text)
+        replace_file(self._path / name, text.encode(), durable=True)
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
@@ -241,8 +243,8 @@ class Store(Folder):
         with self._cache.held(names, self._download) as path:
             yield path
 
-    def _download(self, name: str, to: Path) -> None:
-        with self._system.open_input_stream(self._at(name)) as source, to.open("wb") as file:
+    def _download(self, name: str, file: BinaryIO) -> None:
+        with self._system.open_input_stream(self._at(name)) as source:
             shutil.copyfileobj(source, file, 2**20)
 
     @contextmanager

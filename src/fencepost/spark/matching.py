@@ -36,6 +36,7 @@ REASON = "reason"
 WAYS = ("auto", "whole", "partitioned")
 WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
+TWICE = "fencepost_twice"
 _VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
 _ROUTED = _PART, _SLOT, _WHY = tuple(f"fencepost_{name}" for name in ("part", "slot", "reason"))
 
@@ -211,6 +212,15 @@ def plainly(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 def plain_names(count: int) -> list[str]:
     """The names of so many columns."""
     return [f"c{k}" for k in range(count)]
+
+
+def ids_given_twice(rows: DataFrame, id: str) -> DataFrame:
+    """The ids that several rows have, each with the reason `TWICE` why these cannot be used."""
+    from pyspark.sql import functions as F
+
+    times = rows.where(F.col(id).isNotNull()).groupBy(id).count().where("count > 1")
+    reason = F.concat(F.lit("the id is in the table "), F.col("count"), F.lit(" times"))
+    return times.select(id, reason.alias(TWICE))
 
 
 def _routed_fields() -> list[Any]:

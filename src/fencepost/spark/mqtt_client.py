@@ -7,9 +7,9 @@ say how many messages it takes before it acknowledges.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fencepost.deliver.mqtt_address import BrokerAddress, default_port
 from fencepost.errors import DeliveryError, FencepostError
 
 if TYPE_CHECKING:
@@ -18,37 +18,22 @@ if TYPE_CHECKING:
 _WAIT_S = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
-    """Where a broker is, and who asks it."""
-
-    host: str
-    port: int
-    username: str | None = None
-    password: str | None = None
-    tls: bool = False
-    cafile: str | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> Broker:
-        """The broker that options name: host, port, username, password, tls, cafile."""
-        tls = options.get("tls", "false").lower()
-        if tls not in {"true", "false"}:
-            raise FencepostError(f"the option 'tls' is {tls!r}; give true or false")
-        return cls(
-            options.get("host", "127.0.0.1"),
-            whole_number(options, "port", 8883 if tls == "true" else 1883),
-            options.get("username"),
-            options.get("password"),
-            tls == "true",
-            options.get("cafile"),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+def broker_of(options: Mapping[str, str]) -> BrokerAddress:
+    """The broker that options name: host, port, username, password, tls, cafile."""
+    tls = options.get("tls", "false").lower()
+    if tls not in {"true", "false"}:
+        raise FencepostError(f"the option 'tls' is {tls!r}; give true or false")
+    return BrokerAddress(
+        options.get("host", "127.0.0.1"),
+        whole_number(options, "port", default_port(tls == "true")),
+        options.get("username"),
+        options.get("password"),
+        tls == "true",
+        options.get("cafile"),
+    )
 
 
-def client_of(broker: Broker, client_id: str, *, manual_ack: bool = False) -> Client:
+def client_of(broker: BrokerAddress, client_id: str, *, manual_ack: bool = False) -> Client:
     """A client that is not connected yet; it connects again by itself when it lost the broker."""
     try:
         from paho.mqtt.client import Client
@@ -64,14 +49,16 @@ def client_of(broker: Broker, client_id: str, *, manual_ack: bool = False) -> Cl
         manual_ack=manual_ack,
     )
     client.reconnect_delay_set(1, 30)
-    if broker.username is not None:
-        client.username_pw_set(broker.username, broker.password)
+    if broker.user is not None:
+        client.username_pw_set(broker.user, broker.password)
     if broker.tls:
         client.tls_set(ca_certs=broker.cafile)
     return client
 
 
-def connect(client: Client, broker: Broker, properties: Mapping[str, int], *, clean: bool) -> None:
+def connect(
+    client: Client, broker: BrokerAddress, properties: Mapping[str, int], *, clean: bool
+) -> None:
     """Reach the broker; the answer to the connection itself comes to `on_connect`."""
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties

@@ -26,9 +26,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fencepost.atomic import replace_file
+from fencepost.deliver.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError
-from fencepost.spark.mqtt_client import Broker, client_of, connect
-from fencepost.spark.spool import KEPT, SpoolWriter, replace
+from fencepost.spark.mqtt_client import client_of, connect
+from fencepost.spark.spool import KEPT, SpoolWriter
 from fencepost.spark.spool_segment import Message
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Receiver:
 
     Parameters
     ----------
-    broker : Broker
+    broker : BrokerAddress
         Where from.
     topics : sequence of str
         Topic filters.
@@ -70,7 +72,7 @@ class Receiver:
     """
 
     def __init__(
-        self, broker: Broker, topics: Sequence[str], folder: Path, spool: SpoolWriter
+        self, broker: BrokerAddress, topics: Sequence[str], folder: Path, spool: SpoolWriter
     ) -> None:
         self._broker = broker
         self._topics = list(topics)
@@ -268,7 +270,8 @@ class _Session:
 
     def keep(self, topics: Sequence[str]) -> None:
         self.topics = list(topics)
-        replace(self._path, json.dumps({"client_id": self.client_id, "topics": self.topics}))
+        text = json.dumps({"client_id": self.client_id, "topics": self.topics})
+        replace_file(self._path, text.encode(), durable=True)
 
 
 def _digest(topic: str, payload: bytes) -> bytes:

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from fencepost.errors import FencepostError, StoreError
-from fencepost.spark.mqtt_client import Broker, whole_number
+from fencepost.spark.mqtt_client import broker_of, whole_number
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, open_writer
 from fencepost.spark.spool_segment import Range, read_range
@@ -129,7 +129,7 @@ class _Settings:
         self.reader = options.get("reader", "default")
         limited = "maxMessages" in options
         self.most = whole_number(options, "maxMessages", 1) if limited else None
-        self.broker = Broker.of(options)
+        self.broker = broker_of(options)
 
 
 class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -1,52 +1,42 @@
 """Simplifying subscriptions on Spark, and finding which of one subscriber cover others.
 
-Covering is found by comparing the subscriptions of a subscriber, all in one task where they are
-few. Those of a subscriber with more than a task should hold are cut into chunks by place. First
-each chunk is reduced by itself; then, round by round, two chunks at a time are compared, no
-chunk twice in a round, and what is covered is gone before the next round: so no two take each
-other out in different tasks. Chunks whose places do not meet are not compared, as no area covers
-one that it does not meet.
+Rows go to tasks by their subscriber and are sorted by it there. A task reads its batches in turn
+and simplifies all subscribers of which it has every row, so it holds at most a batch and the
+subscriptions of one subscriber.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fencepost.errors import ModelError
+from fencepost.match.simplify_many import SimplifiedSubscription, simplify_many
 from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
-from fencepost.spark.matching import plain_names, plainly
-from fencepost.spark.reading import Form
-from fencepost.spark.simplify_workers import (
-    COUNTS,
-    COVERED,
-    PLACE,
-    REACH,
-    READ,
-    TASK,
-    UNTIL,
-    Assign,
-    Cover,
-    Meaning,
-    Read,
-    placed,
-)
-from fencepost.spark.splitting import Cuts, cut
+from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
+from fencepost.spark.reading import Form, with_names_as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST = 20_000  # subscriptions of a chunk; a task compares two
-_SAMPLE = 10_000  # of a large subscriber
-_COLUMNS = ("id", "subscriber", "expression", "covered_by", "never_matches", *COUNTS, "dropped")
-_PAIR = "fencepost_pair"
-
-Box = tuple[float, ...]
+_OWNER = "fencepost_owner"
+_COUNTS = ("filters_before", "filters_after", "constraints_before", "constraints_after")
+_GIVEN = ("id", "subscriber", "expression")  # told of rows that cannot be used, too
+_RESULT = pa.schema(
+    [
+        *((name, pa.string()) for name in (*_GIVEN, "covered_by")),
+        ("never_matches", pa.bool_()),
+        *((name, pa.int32()) for name in _COUNTS),
+        ("dropped", pa.list_(pa.string())),
+        ("reason", pa.string()),
+    ]
+)
 
 
 def simplify(
@@ -54,12 +44,11 @@ def simplify(
     *,
     space: str = Space.PLANAR,
     stop_words: Iterable[str] = (),
-    most: int = MOST,
 ) -> DataFrame:
     """Subscriptions, each simplified, and told which of the same subscriber covers it.
 
-    The meaning is that of `fencepost.simplify_many`. What reads and compares runs at once; the
-    answer is kept on the executors.
+    The meaning is that of `fencepost.simplify_many`. One task compares all subscriptions of a
+    subscriber, in its memory.
 
     Parameters
     ----------
@@ -68,8 +57,6 @@ def simplify(
         `subscriber` (the id if left out) and `expires`.
     space, stop_words
         Of the index that they are for.
-    most : int
-        How many subscriptions of one subscriber a chunk has, about; a task holds two chunks.
 
     Returns
     -------
@@ -80,165 +67,85 @@ def simplify(
     """
     if subscriptions.isStreaming:
         raise ModelError("a stream of subscriptions cannot be simplified; give a batch DataFrame")
-    if most < 1:
-        raise ModelError(f"most must be a whole number from 1 on; saw {most!r:.40}")
     from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    meaning = Meaning(space_of(space), Tokeniser.without(stop_words))
-    told = _read(subscriptions, meaning).localCheckpoint()
-    usable = told.where(F.col("reason").isNull() & ~F.col("never_matches"))
-    covered = _covered(
-        usable.select("id", "subscriber", "expression", UNTIL, *REACH, *PLACE), meaning, most
-    )
-    return told.join(covered, "id", "left").select(*_COLUMNS, "reason")
-
-
-def _read(subscriptions: DataFrame, meaning: Meaning) -> DataFrame:
-    """Rows of `READ`."""
-    from pyspark.sql import functions as F
-
-    used = Form().used(subscriptions.columns)
-    plain = plainly(subscriptions, used)
-    id = plain_names(1)[0]
-    twice = plain.groupBy(id).count().where("count > 1").toDF("id", "times").where("id IS NOT NULL")
-    told = plain.mapInArrow(Read(used, meaning), READ).join(F.broadcast(twice), "id", "left")
-    again = F.concat(F.lit("the id is in the table "), F.col("times"), F.lit(" times"))
-    reason = F.when(F.col("times").isNotNull(), again).otherwise(F.col("reason"))
-    return told.withColumn("reason", reason).drop("times")
-
-
-def _covered(usable: DataFrame, meaning: Meaning, most: int) -> DataFrame:
-    """Rows of `COVERED`."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import IntegerType, StructField, StructType
-
-    is_placed = F.lit(True)
-    for name in REACH:
-        is_placed &= F.abs(name) < F.lit(np.inf)
-    sizes = usable.groupBy("subscriber").agg(
-        F.count("*").alias("all"), F.sum(is_placed.cast("long")).alias("placed")
-    )
-    large = sizes.where(F.col("all") > most).collect()
-    few = sizes.where(F.col("all") <= most).agg(F.sum("all")).collect()[0][0] or 0
-    cores = usable.sparkSession.sparkContext.defaultParallelism
-    small = max(-(-few // most), min(cores, few), 1)
-    assign = Assign(small, _chunks(usable, large, most, small))
-    tasks = small + sum(cuts.parts for _, cuts in assign.large.values())
-    schema = StructType([*usable.schema, StructField(TASK, IntegerType(), False)])
-    assigned = usable.mapInArrow(assign, schema)
-    cover = Cover(meaning)
-    covered = assigned.repartitionById(tasks, TASK).mapInArrow(cover, COVERED).localCheckpoint()
-    if not large:
-        return covered
-    left = assigned.where(F.col(TASK) >= small).join(covered, "id", "left_anti").localCheckpoint()
-    for pairs in rounds_of(_described(left)):
-        numbered = [(task, number) for number, pair in enumerate(pairs) for task in pair]
-        of_task = left.sparkSession.createDataFrame(numbered, f"{TASK} int, {_PAIR} int")
-        more = (
-            left.join(F.broadcast(of_task), TASK)
-            .repartitionById(len(pairs), _PAIR)
-            .mapInArrow(cover, COVERED)
-            .localCheckpoint()
-        )
-        if not more.isEmpty():
-            left = left.join(more, "id", "left_anti").localCheckpoint()
-            covered = _joined(covered, more).localCheckpoint()
-    return covered
-
-
-def _joined(covered: DataFrame, more: DataFrame) -> DataFrame:
-    """What was covered before and now; whose coverer is covered now is covered by the new one."""
-    from pyspark.sql import functions as F
-
-    now = more.toDF("covered_by", "instead")
-    before = covered.join(now, "covered_by", "left")
-    still = before.select("id", F.coalesce("instead", "covered_by").alias("covered_by"))
-    return still.unionByName(more)
-
-
-def _chunks(
-    usable: DataFrame, large: Sequence[Any], most: int, first: int
-) -> dict[tuple[str, bool], tuple[int, Cuts]]:
-    """For each subscriber of many: how those with a place, and the others, are cut into chunks."""
-    from pyspark.sql import functions as F
-
-    if not large:
-        return {}
-    total = sum(row["all"] for row in large)
-    fraction = min(1.0, 1.2 * _SAMPLE * len(large) / total)
-    owned = usable.where(F.col("subscriber").isin([row["subscriber"] for row in large]))
-    sample = owned if fraction == 1.0 else owned.sample(fraction=fraction, seed=0)
-    table = sample.select("id", "subscriber", *REACH, *PLACE).toArrow()
-    has_place, points = placed(table)
-    subscribers = table.column("subscriber").to_numpy()
-    found: dict[tuple[str, bool], tuple[int, Cuts]] = {}
-    for row in large:
-        for kind, count in ((True, row["placed"]), (False, row["all"] - row["placed"])):
-            own = points[(subscribers == row["subscriber"]) & (has_place == kind)]
-            cuts = cut(own, np.ones(len(own)), max(-(-count // most), 1))
-            found[row["subscriber"], kind] = first, cuts
-            first += cuts.parts
-    return found
+    work = _Simplify(tuple(Form().used(subscriptions.columns)), space_of(space), tuple(stop_words))
+    Tokeniser.without(work.stop_words)  # says what is wrong with them
+    plain = plainly(subscriptions, work.names)
+    renamed = dict(zip(work.names, plain_names(len(work.names)), strict=True))
+    id = renamed["id"]
+    owners = [F.col(renamed.get(name, id)).cast("string") for name in ("subscriber", "id")]
+    rows = plain.join(F.broadcast(ids_given_twice(plain, id)), id, "left")
+    owned = rows.withColumn(_OWNER, F.coalesce(*owners, F.lit("")))
+    by_owner = owned.repartition(_OWNER).sortWithinPartitions(_OWNER)
+    return by_owner.mapInArrow(work, from_arrow_schema(_RESULT))
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some subscriptions of a subscriber.
+class _Simplify:
+    """Rows, sorted by `_OWNER`, to rows of `_RESULT`."""
 
-    Attributes
-    ----------
-    task : int
-    subscriber : str
-    reach, place : Box
-        Where they cover, and where they may be covered; see `boxes_of`.
-    """
+    names: tuple[str, ...]  # of the first columns
+    space: Space
+    stop_words: tuple[str, ...]
 
-    task: int
-    subscriber: str
-    reach: Box
-    place: Box
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subscribers(batches):
+            yield from self._told(table).to_batches()
 
-    def may_cover(self, other: Chunk) -> bool:
-        """Whether one of it may cover one of the other."""
-        if not np.isfinite(self.reach).all():
-            return True
-        (x0, y0, x1, y1), (u0, v0, u1, v1) = self.reach, other.place
-        return x0 <= u1 and u0 <= x1 and y0 <= v1 and v0 <= y1
-
-
-def _described(rows: DataFrame) -> list[Chunk]:
-    from pyspark.sql import functions as F
-
-    sides = [
-        (F.min if name.endswith("0") else F.max)(name).alias(name) for name in (*REACH, *PLACE)
-    ]
-    return [
-        Chunk(
-            row[TASK],
-            row["subscriber"],
-            tuple(row[name] for name in REACH),
-            tuple(row[name] for name in PLACE),
+    def _told(self, table: pa.Table) -> pa.Table:
+        own = table.select(range(len(self.names))).rename_columns(list(self.names))
+        own = with_names_as_text(own)
+        reasons = table.column(TWICE).to_pylist()
+        once = np.flatnonzero([reason is None for reason in reasons])
+        bad: list[tuple[int, str]] = []
+        found = simplify_many(
+            own.take(once), bad, stop_words=self.stop_words, space=self.space.value
         )
-        for row in sorted(rows.groupBy(TASK, "subscriber").agg(*sides).collect())
-    ]
+        for row, reason in bad:
+            reasons[once[row]] = reason
+        wrong = np.flatnonzero([reason is not None for reason in reasons])
+        letters = {
+            name: _texts(own.column(name).take(wrong)) for name in _GIVEN if name in self.names
+        }
+        letters["reason"] = pa.array([reasons[row] for row in wrong], pa.string())
+        good = pa.Table.from_pylist([_row(one) for one in found], _RESULT)
+        return pa.concat_tables([good, pa.table(letters)], promote_options="default")
 
 
-def rounds_of(chunks: Sequence[Chunk]) -> list[list[tuple[int, int]]]:
-    """Pairs of tasks that have to be compared, in rounds in each of which a task comes once."""
-    by_subscriber: dict[str, list[Chunk]] = {}
-    for chunk in chunks:
-        by_subscriber.setdefault(chunk.subscriber, []).append(chunk)
-    rounds: list[tuple[set[int], list[tuple[int, int]]]] = []
-    for owned in by_subscriber.values():
-        for one, other in combinations(owned, 2):
-            if not (one.may_cover(other) or other.may_cover(one)):
-                continue
-            pair = one.task, other.task
-            for busy, pairs in rounds:
-                if busy.isdisjoint(pair):
-                    busy.update(pair)
-                    pairs.append(pair)
-                    break
-            else:
-                rounds.append((set(pair), [pair]))
-    return [pairs for _, pairs in rounds]
+def whole_subscribers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches, sorted by `_OWNER`, as tables in which every owner has all of its rows."""
+    held: pa.Table | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        table = pa.Table.from_batches([batch])
+        held = table if held is None else pa.concat_tables([held, table])
+        owners = held.column(_OWNER)
+        whole = pc.index(owners, owners[-1]).as_py()  # the last owner may go on in the next batch
+        if whole:
+            yield held.slice(0, whole)
+            held = held.slice(whole)
+    if held is not None:
+        yield held
+
+
+def _row(own: SimplifiedSubscription) -> dict[str, Any]:
+    simple = own.simplification
+    return {
+        "id": own.id,
+        "subscriber": own.subscriber,
+        "expression": simple.expression,
+        "covered_by": own.covered_by,
+        "never_matches": simple.never_matches,
+        **{name: getattr(simple, name) for name in _COUNTS},
+        "dropped": [part.line() for part in simple.dropped],
+    }
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of strings as it is, UTF-8 or not; of any other type, nulls."""
+    if pa.types.is_string(column.type):
+        return column
+    return pa.chunked_array([pa.nulls(len(column), pa.string())])

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+from fencepost.atomic import replace_file, sync_folder
 from fencepost.errors import StoreError
 from fencepost.spark.spool_segment import (
     Message,
@@ -115,7 +116,7 @@ class SpoolWriter:
     def _create(self, first: int) -> Segment:
         made = Segment(self._folder / f"{first:020d}.spool", first)
         os.close(os.open(made.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-        _synchronise(self._folder)
+        sync_folder(self._folder)
         return made
 
 
@@ -236,7 +237,7 @@ class SpoolReader:
         os.close(self._lock)
 
     def _note(self, position: int) -> None:
-        replace(self._mark, f"{position}\n")
+        replace_file(self._mark, b"%d\n" % position, durable=True)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -247,17 +248,6 @@ class SpoolReader:
             yield
         finally:
             os.close(lock)
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a small file: after a crash it is the old one or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.rename(path)
-    _synchronise(path.parent)
 
 
 def _segments(folder: Path) -> list[Segment]:
@@ -277,11 +267,3 @@ def _lock(path: Path, wait_s: float) -> int | None:
                 os.close(held)
                 return None
             time.sleep(0.05)
-
-
-def _synchronise(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,7 @@
 """Moving things on DataFrames: a `Tracker` for each object, its state in Spark's state store.
 
 Rows are read where they are, and sent to the task that has their object; a row travels as its
-attributes, pickled. There a tracker over the mapped index goes on from what is kept of the object.
+attributes, as JSON. There a tracker over the mapped index goes on from what is kept of the object.
 Within a micro-batch the positions of an object are taken by their times. Each object has a clock of
 its own, as its state is all that its task knows: positions that are held back wait for later ones
 of the same object.
@@ -9,7 +9,6 @@ of the same object.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,8 @@ from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
-from fencepost.tracking.notification import Notification
+from fencepost.tracking.keeping import of_json, position_of_json, position_to_json, to_json
+from fencepost.tracking.notification import Key, Notification
 from fencepost.tracking.reading import Names, read_table
 from fencepost.tracking.tracker import Tracker
 
@@ -47,6 +47,10 @@ class _Task:
     options: tuple[tuple[str, Any], ...]
     text_keys: bool
     silence_ms: int | None
+
+    def key(self, given: tuple[Any]) -> Key:
+        """The key of an object, as Spark gives it."""
+        return given[0] if self.text_keys else int(given[0])
 
     def tracker(self) -> Tracker:
         """A tracker over the index, kept by the worker; the positions that are refused are late."""
@@ -133,7 +137,7 @@ def track(
     )
     key_type = "string" if task.text_keys else "long"
     rows = plainly(events, events.columns).mapInArrow(
-        _Read(task), f"{_KEY} {key_type}, {_ROW} binary"
+        _Read(task), f"{_KEY} {key_type}, {_ROW} string"
     )
     grouped = rows.groupBy(_KEY)
     schema = f"{_KEY} {key_type}, " + ", ".join(
@@ -142,7 +146,7 @@ def track(
     if events.isStreaming:
         timeout = "NoTimeout" if task.silence_ms is None else "ProcessingTimeTimeout"
         told = grouped.applyInPandasWithState(
-            _of_new(task), schema, "kept binary", "append", timeout
+            _of_new(task), schema, "kept string, clock long", "append", timeout
         )
     else:
         told = grouped.applyInPandas(_of_all(task), schema)
@@ -165,19 +169,19 @@ class _Read:
             if bad:
                 reasons = "; ".join(reason for *_, reason in bad[:3])
                 raise ModelError(f"{len(bad)} rows are no positions: {reasons}")
-            packed = [pickle.dumps(one) for one in positions]
+            packed = [position_to_json(one) for one in positions]
             kind = pa.string() if self.task.text_keys else pa.int64()
             keys = pa.array([one.key for one in positions], kind)
-            yield pa.RecordBatch.from_arrays([keys, pa.array(packed, pa.binary())], [_KEY, _ROW])
+            yield pa.RecordBatch.from_arrays([keys, pa.array(packed, pa.string())], [_KEY, _ROW])
 
 
-def _of_all(task: _Task) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _of_all(task: _Task) -> Callable[[tuple[Any], pd.DataFrame], pd.DataFrame]:
     """From all positions of an object to what is told of it."""
 
-    def told(frame: pd.DataFrame) -> pd.DataFrame:
+    def told(key: tuple[Any], frame: pd.DataFrame) -> pd.DataFrame:
         tracker = task.tracker()
         tracker.restore(None)
-        return _frame(_pushed(tracker, [frame]) + tracker.finish())
+        return _frame(_pushed(tracker, task.key(key), [frame]) + tracker.finish())
 
     return told
 
@@ -189,11 +193,14 @@ def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
         if state.hasTimedOut:
             state.remove()
             return
-        tracker = task.tracker()
-        tracker.restore(pickle.loads(state.get[0]) if state.exists else None)
-        found = _pushed(tracker, frames)
-        own = key[0] if task.text_keys else int(key[0])
-        state.update((pickle.dumps(tracker.keep(own)),))
+        tracker, own = task.tracker(), task.key(key)
+        before = (
+            of_json(state.get[0], own, state.get[1], from_tables=True) if state.exists else None
+        )
+        tracker.restore(before)
+        found = _pushed(tracker, own, frames)
+        kept = tracker.keep(own)
+        state.update((to_json(kept), kept.clock))
         if task.silence_ms is not None:
             state.setTimeoutDuration(task.silence_ms)
         yield _frame(found)
@@ -201,8 +208,8 @@ def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
     return told
 
 
-def _pushed(tracker: Tracker, frames: Iterable[pd.DataFrame]) -> list[Notification]:
-    positions = [pickle.loads(row) for frame in frames for row in frame[_ROW]]
+def _pushed(tracker: Tracker, key: Key, frames: Iterable[pd.DataFrame]) -> list[Notification]:
+    positions = [position_of_json(row, key) for frame in frames for row in frame[_ROW]]
     positions.sort(key=lambda one: one.time)
     return [one for position in positions for one in tracker.push_position(position)]
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fencepost.atomic import replacing
 from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
 from fencepost.match import storage
@@ -137,9 +138,9 @@ class SetAside:
         number = 0 if context is None else context.partitionId()
         with folder_of(self._path).writing() as path:
             (path / self._name).mkdir(parents=True, exist_ok=True)
-            part = path / self._name / f".{uuid.uuid4().hex}"
-            pq.write_table(table, part)
-            part.replace(path / self._name / f"part-{number:05}.parquet")
+            part = path / self._name / f"part-{number:05}.parquet"
+            with replacing(part, durable=False) as file:
+                pq.write_table(table, file)
         yield pa.RecordBatch.from_pydict({"rows": [table.num_rows]})
 
 

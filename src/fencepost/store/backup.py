@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
+from fencepost.atomic import replacing
 from fencepost.errors import StoreError
 from fencepost.model.times import format_instant
 from fencepost.store.database import FILE, Database
@@ -86,7 +87,7 @@ def export_to(folder: Path, out: Path, now: int, *, replace: bool = False) -> Ma
     if out.exists() and not replace:
         raise StoreError(f"{out} is there already; give --replace, or name another file")
     beside = out.parent / f".{out.name}.{os.getpid()}"
-    copy, part = beside.with_suffix(".db"), beside.with_suffix(".part")
+    copy = beside.with_suffix(".db")
     try:
         with closing(sqlite3.connect(folder / FILE, timeout=30)) as connection:
             connection.execute("VACUUM INTO ?", (str(copy),))
@@ -94,20 +95,16 @@ def export_to(folder: Path, out: Path, now: int, *, replace: bool = False) -> Ma
             schema, counts = _schema(connection), _counts(connection)
         size, sha256 = _digest(copy)
         made = Manifest(schema, version("fencepost"), format_instant(now), size, sha256, counts)
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with replacing(out, durable=True, mode=0o600) as file:
             file.write(json.dumps({"fencepost_backup": _FORMAT, **asdict(made)}).encode() + b"\n")
             with copy.open("rb") as source, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 shutil.copyfileobj(source, packed, _CHUNK)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(out)
     except sqlite3.Error as error:
         raise StoreError(f"{folder / FILE} cannot be copied: {error}") from error
     except OSError as error:
         raise StoreError(f"{out} cannot be written: {error.strerror}; name another") from error
     finally:
         copy.unlink(missing_ok=True)
-        part.unlink(missing_ok=True)
     return made
 
 

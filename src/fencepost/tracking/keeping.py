@@ -1,19 +1,40 @@
-"""What a tracker knows of an object, as JSON."""
+"""What a tracker knows of an object, as JSON.
+
+Rows of tables hold values that JSON has not: times, bytes, decimals, geometries. Each is written
+as an object of one member, {"fencepost:bytes": "0101"}, and read again where the caller says that
+the text holds such objects. A server does not: its events are JSON that anybody may have written.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
+import shapely
+
+from fencepost.errors import ModelError
 from fencepost.model.event import Row
+from fencepost.model.raw_shapes import shown
 from fencepost.tracking.notification import Key
 from fencepost.tracking.reading import Position
 from fencepost.tracking.stays import Moving, Stay
 from fencepost.tracking.tracker import Kept
 
+_TAG = "fencepost:"
+_READERS: dict[str, Callable[[str], object]] = {
+    f"{_TAG}datetime": datetime.fromisoformat,
+    f"{_TAG}date": date.fromisoformat,
+    f"{_TAG}bytes": bytes.fromhex,
+    f"{_TAG}decimal": Decimal,
+    f"{_TAG}geometry": shapely.from_wkb,
+}
+
 
 def to_json(kept: Kept) -> str:
-    """What is kept of one object, whose events hold nothing that JSON does not; not the clock."""
+    """What is kept of one object; not the clock."""
     moving = kept.moving
     found: dict[str, Any] = {}
     if moving is not None:
@@ -26,12 +47,12 @@ def to_json(kept: Kept) -> str:
         found["left"] = moving.left
     if kept.held:
         found["held"] = [[one.time, one.point, one.event] for one in kept.held]
-    return json.dumps(found, separators=(",", ":"))
+    return _written(found)
 
 
-def of_json(text: str, key: Key, clock: int | None) -> Kept:
-    """What `to_json` wrote."""
-    found = json.loads(text)
+def of_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False) -> Kept:
+    """What `to_json` wrote; of events from tables, or of events that were JSON."""
+    found = json.loads(text, object_hook=_untagged if from_tables else None)
     held = [
         Position(key, time, _point(point), Row(event))
         for time, point, event in found.get("held", ())
@@ -53,3 +74,43 @@ def of_json(text: str, key: Key, clock: int | None) -> Kept:
 
 def _point(given: list[float] | None) -> tuple[float, float] | None:
     return None if given is None else (given[0], given[1])
+
+
+def position_to_json(position: Position) -> str:
+    """A position that comes from a table, without its key."""
+    return _written([position.time, position.point, position.event])
+
+
+def position_of_json(text: str, key: Key) -> Position:
+    """What `position_to_json` wrote."""
+    time, point, event = json.loads(text, object_hook=_untagged)
+    return Position(key, time, _point(point), Row(event))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), default=_tagged)
+
+
+def _tagged(value: object) -> dict[str, str]:
+    if isinstance(value, datetime):
+        return {f"{_TAG}datetime": value.isoformat()}
+    if isinstance(value, date):
+        return {f"{_TAG}date": value.isoformat()}
+    if isinstance(value, (bytes, bytearray)):
+        return {f"{_TAG}bytes": value.hex()}
+    if isinstance(value, Decimal):
+        return {f"{_TAG}decimal": str(value)}
+    if isinstance(value, shapely.Geometry):
+        return {f"{_TAG}geometry": shapely.to_wkb(value, hex=True)}
+    raise ModelError(
+        f"a value of type {type(value).__name__} cannot be kept as JSON; saw {shown(value)}; "
+        "leave its column out, or convert it"
+    )
+
+
+def _untagged(given: dict[str, Any]) -> object:
+    if len(given) == 1:
+        ((name, value),) = given.items()
+        if name in _READERS:
+            return _READERS[name](value)
+    return given

@@ -36,7 +36,7 @@ DeadPositions = list[tuple[object, str]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a tracker knows of one object, to be kept elsewhere; it can be pickled.
+    """What a tracker knows of one object, to be kept elsewhere; see `fencepost.tracking.keeping`.
 
     Attributes
     ----------

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fencepost.model.relation import Relation
 from fencepost.plan.checks import Filter, Term
-from fencepost.plan.covering.areas import COVERS, Bools, Ints, area_tables
+from fencepost.plan.covering.areas import Ints
 from fencepost.plan.covering.coverers import Coverers
 from fencepost.plan.covering.filters import Covering, FilterRows, Pairs
 from fencepost.plan.covering.keys import Filing
@@ -21,12 +19,9 @@ from fencepost.plan.covering.terms import TermTable
 from fencepost.plan.simplify import MOST_TERMS
 
 Predicate = Sequence[Filter]  # simplified
-Floats = NDArray[np.float64]
 
 _FIRST_BLOCK, _GROWTH = 64, 4
 _ROWS = 1 << 10  # filters that are looked up at a time
-_EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
-_NOWHERE = (np.inf, np.inf, -np.inf, -np.inf)
 
 
 def covered_predicates(predicates: Sequence[Predicate], lasting: Sequence[int]) -> dict[int, int]:
@@ -122,40 +117,3 @@ def _end_of_chain(because: dict[int, int], number: int) -> int:
     while number in because:
         number = because[number]
     return number
-
-
-def boxes_of(predicates: Sequence[Predicate]) -> tuple[Floats, Floats]:
-    """Where predicates may cover, and where they may be covered: two boxes for each.
-
-    One that covers another by areas *reaches* a place where the other *is*: only where these boxes
-    meet need the two be compared. Where a filter may cover without an area, it reaches everywhere.
-    """
-    reach, place = np.empty((2, len(predicates), 4))
-    numbers: dict[Term, int] = {}
-    for own in predicates:
-        for terms in own:
-            for term in terms:
-                numbers.setdefault(term, len(numbers))
-    table = TermTable(list(numbers))
-    is_area = np.zeros(len(numbers), bool)
-    is_area[table.areas.rows] = True
-    near = is_area & _covers_only_what_meets()[table.areas.type]
-    boxes = table.areas.box.T
-    for k, own in enumerate(predicates):
-        filters = [[numbers[term] for term in terms] for terms in own]
-        place[k] = _union([boxes[t] for terms in filters for t in terms if is_area[t]])
-        # Any one of its terms must cover a term of the other: the first will do.
-        firsts = [next((boxes[t] for t in terms if near[t]), _EVERYWHERE) for terms in filters]
-        reach[k] = _union(firsts)
-    return reach, place
-
-
-def _covers_only_what_meets() -> Bools:
-    """By type of term about an area: whether the areas of what it covers meet its own."""
-    far = area_tables()[COVERS] & Relation.DISJOINT.bit
-    return np.asarray(~far.any(axis=1))
-
-
-def _union(boxes: Sequence[Floats | tuple[float, ...]]) -> Floats:
-    every = np.array([_NOWHERE, *boxes])
-    return np.concatenate((every[:, :2].min(axis=0), every[:, 2:].max(axis=0)))

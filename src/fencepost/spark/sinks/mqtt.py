@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from fencepost.deliver.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError
-from fencepost.spark.mqtt_client import Broker, client_of, connect
+from fencepost.spark.mqtt_client import broker_of, client_of, connect
 from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, Sender, SendingWriter, absolute
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
 from fencepost.spark.sinks.starting import started
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def send_mqtt(
         Running.
     """
     options = {name: str(value) for name, value in broker.items()}
-    Broker.of(options)  # bad options are reported here, not in a task later
+    broker_of(options)  # bad options are reported here, not in a task later
     matches.sparkSession.dataSource.register(MqttSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT)
     writer = writer.options(**options).option("folder", absolute(folder))
@@ -88,21 +88,8 @@ class MqttSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
         """What Spark gives the rows to."""
-        return _Writer(schema.names, self.options["folder"], Broker.of(self.options))
-
-
-class _Writer(SendingWriter):
-    def __init__(self, names: list[str], folder: str, broker: Broker) -> None:
-        super().__init__(names, folder)
-        self._broker = broker
-
-    @contextmanager
-    def sender(self) -> Iterator[Sender]:
-        publisher = Publisher(self._broker)
-        try:
-            yield publisher
-        finally:
-            publisher.close()
+        make = partial(Publisher, broker_of(self.options))
+        return SendingWriter(schema.names, self.options["folder"], make)
 
 
 class Publisher:
@@ -114,7 +101,7 @@ class Publisher:
         If the broker is not there, or refuses the client.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerAddress) -> None:
         self._broker = broker
         self._answers: dict[int, Any] = {}
         self._refusal = ""

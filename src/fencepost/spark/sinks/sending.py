@@ -16,9 +16,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -27,8 +26,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from fencepost.atomic import replace_file
 from fencepost.errors import FencepostError
-from fencepost.spark.spool import replace
 
 COLUMNS = ["id", "to", "body"]
 
@@ -52,6 +51,8 @@ class Sender(Protocol):
     """Sends messages; says which were not taken, and raises where the rest should wait."""
 
     def send(self, messages: list[Outgoing]) -> list[Refusal]: ...
+
+    def close(self) -> None: ...
 
 
 class Journal:
@@ -81,7 +82,7 @@ class Journal:
         if not lines:
             return None
         path = self._pending / f"{uuid.uuid4().hex}.jsonl"
-        replace(path, "".join(lines))
+        replace_file(path, "".join(lines).encode(), durable=True)
         return path.name
 
     def commit(self, batch: int, files: Iterable[str]) -> None:
@@ -91,7 +92,7 @@ class Journal:
         for number, name in enumerate(files):
             made = self._letters / f"{self._query}-{batch:012d}-{number}.jsonl"
             (self._pending / name).rename(made)
-        replace(self._own / "committed", f"{batch}\n")
+        replace_file(self._own / "committed", b"%d\n" % batch, durable=True)
         self.clear()
 
     def clear(self) -> None:
@@ -110,19 +111,16 @@ class _Sent(WriterCommitMessage):
 
 
 class SendingWriter(DataSourceStreamArrowWriter):
-    """A streaming writer of Spark over a `Sender`."""
+    """A streaming writer of Spark; each task sends with a `Sender` that it makes."""
 
-    def __init__(self, names: list[str], folder: str) -> None:
+    def __init__(self, names: list[str], folder: str, make: Callable[[], Sender]) -> None:
         if sorted(names) != sorted(COLUMNS):
             raise FencepostError(
                 f"this sink writes the columns {', '.join(COLUMNS)}; the stream has: "
                 f"{', '.join(names)}; make them with fencepost.spark.messages_of"
             )
         self._folder = folder
-
-    @abstractmethod
-    def sender(self) -> AbstractContextManager[Sender]:
-        """What sends, for the time of a task."""
+        self._make = make
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the messages of a partition; runs in a task."""
@@ -138,7 +136,7 @@ class SendingWriter(DataSourceStreamArrowWriter):
                 pass
             return _Sent(query, int(batch), None)
         refused: list[Refusal] = []
-        with self.sender() as sender:
+        with closing(self._make()) as sender:
             for rows in iterator:
                 columns = (rows.column(name).to_pylist() for name in COLUMNS)
                 refused += sender.send([Outgoing(*row) for row in zip(*columns, strict=True)])

@@ -1,42 +1,41 @@
-"""A streaming sink that posts matches to webhooks.
+"""A streaming sink that posts matches to webhooks, as the server does: signed, and guarded.
 
-Messages to one host go in order, over one connection; hosts do not wait for each other. A host
-that fails is tried again after pauses that grow and vary; when it goes on failing, the message
-and those after it for this host, in this task, are set aside as dead letters.
+Messages to one host go in order; hosts do not wait for each other. A host that fails is tried
+again after pauses that grow and vary; when it goes on failing, the message and those after it for
+this host, in this task, are set aside as dead letters.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import random
-import ssl
-import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from fencepost.errors import FencepostError
+from fencepost.deliver.addresses import Gate
+from fencepost.deliver.poster import Poster
+from fencepost.deliver.posting import Outcome, Went
+from fencepost.deliver.schedule import Schedule
+from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.mqtt_client import whole_number
 from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, Sender, SendingWriter, absolute
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
 from fencepost.spark.sinks.starting import started
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FORMAT = "fencepost-webhook"
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _LONGEST_PAUSE_S = 30.0
-_LONGEST_ANSWER = 1 << 16
 _HOSTS_AT_ONCE = 16
+_CONTENT_TYPE = "application/json"
 
 
 def send_webhooks(
@@ -46,6 +45,8 @@ def send_webhooks(
     folder: str | Path,
     *,
     event: str = "id",
+    secret: str | None = None,
+    allow_private: bool = False,
     timeout_s: float = 10.0,
     attempts: int = 5,
     pause_s: float = 0.5,
@@ -70,6 +71,10 @@ def send_webhooks(
         Where dead letters and the record of batches go; driver and workers must share it.
     event : str
         The column that tells events apart.
+    secret : str, optional
+        With which every body is signed; receivers check that with `fencepost.verify_webhook`.
+    allow_private : bool
+        Whether addresses that are private or special may be posted to, and any port.
     timeout_s, attempts, pause_s : float, int, float
         How long to wait for an answer; how often to try; the first pause, doubled each time.
     available_now : bool
@@ -87,7 +92,10 @@ def send_webhooks(
         "timeout": str(timeout_s),
         "attempts": str(attempts),
         "pause": str(pause_s),
+        "private": str(allow_private).lower(),
     }
+    if secret is not None:
+        options["secret"] = secret
     Posting(options)  # bad options are reported here, not in a task later
     matches.sparkSession.dataSource.register(WebhookSink)
     writer = messages_of(matches, to, event).writeStream.format(FORMAT).options(**options)
@@ -104,161 +112,104 @@ class WebhookSink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SendingWriter:
         """What Spark gives the rows to."""
-        return _Writer(schema.names, self.options["folder"], Posting(self.options))
+        make = partial(Webhooks, Posting(self.options))
+        return SendingWriter(schema.names, self.options["folder"], make)
 
 
 class Posting:
-    """How to post: timeout, attempts and pauses, from options."""
+    """How to post, from options."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.timeout_s = _seconds(options, "timeout", 10.0)
         self.attempts = whole_number(options, "attempts", 5)
-        self.pause_s = _seconds(options, "pause", 0.5)
-
-
-class _Writer(SendingWriter):
-    def __init__(self, names: list[str], folder: str, posting: Posting) -> None:
-        super().__init__(names, folder)
-        self._posting = posting
-
-    @contextmanager
-    def sender(self) -> Iterator[Sender]:
-        webhooks = Webhooks(self._posting)
-        try:
-            yield webhooks
-        finally:
-            webhooks.close()
+        self.schedule = Schedule(
+            _seconds(options, "pause", 0.5), _LONGEST_PAUSE_S, _LONGEST_PAUSE_S
+        )
+        self.secret = options.get("secret")
+        private = options.get("private", "false").lower()
+        if private not in {"true", "false"}:
+            raise FencepostError(f"the option 'private' is {private!r}; give true or false")
+        self.allow_private = private == "true"
 
 
 class Webhooks:
-    """Posts messages to their addresses."""
+    """Posts messages to their addresses.
 
-    def __init__(self, posting: Posting) -> None:
+    Parameters
+    ----------
+    posting : Posting
+    sleep, chance : callable
+        Waits so many seconds; a number at random from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        posting: Posting,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._posting = posting
-        self._hosts: dict[tuple[str, str], _Host] = {}
+        self._sleep = sleep
+        self._chance = chance
+        self._down: dict[str, str] = {}  # hosts that are given up, and why
+        self._poster = Poster(
+            Gate(allow_private=posting.allow_private), timeout_s=posting.timeout_s
+        )
+        self._runner = asyncio.Runner()
 
     def send(self, messages: list[Outgoing]) -> list[Refusal]:
         """Post messages; which were not taken, and why."""
         refused: list[Refusal] = []
-        groups: dict[tuple[str, str], list[tuple[Outgoing, SplitResult]]] = defaultdict(list)
+        groups: dict[str, list[Outgoing]] = defaultdict(list)
         for message in messages:
-            url = _url(message.to)
-            if isinstance(url, str):
-                refused.append(Refusal(message, url))
+            try:
+                url = self._poster.url(message.to)
+            except ModelError as error:
+                refused.append(Refusal(message, str(error)))
             else:
-                groups[url.scheme, url.netloc].append((message, url))
-        for key in groups:
-            self._hosts.setdefault(key, _Host(*key, self._posting))
-        with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
-            work = [pool.submit(self._hosts[key].post, group) for key, group in groups.items()]
-            for done in work:
-                refused += done.result()
-        return refused
+                groups[f"{url.scheme}://{url.authority}"].append(message)
+        return refused + self._runner.run(self._post_all(groups))
 
     def close(self) -> None:
         """End the connections."""
-        for host in self._hosts.values():
-            host.close()
+        self._runner.run(self._poster.close())
+        self._runner.close()
 
+    async def _post_all(self, groups: Mapping[str, list[Outgoing]]) -> list[Refusal]:
+        at_once = asyncio.Semaphore(_HOSTS_AT_ONCE)
+        work = (self._post_to_host(host, own, at_once) for host, own in groups.items())
+        return [one for refused in await asyncio.gather(*work) for one in refused]
 
-class _Failed(Exception):
-    """An attempt that may go better next time, and after how many seconds if that was said."""
-
-    def __init__(self, reason: str, after_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.after_s = after_s
-
-
-class _Refused(Exception):
-    """An answer that would be the same next time."""
-
-
-class _Host:
-    """A connection to a host, and why it is given up, if it is."""
-
-    def __init__(self, scheme: str, netloc: str, posting: Posting) -> None:
-        self._posting = posting
-        timeout = posting.timeout_s
-        self._connection = (
-            http.client.HTTPSConnection(
-                netloc, timeout=timeout, context=ssl.create_default_context()
-            )
-            if scheme == "https"
-            else http.client.HTTPConnection(netloc, timeout=timeout)
-        )
-        self._down: str | None = None
-
-    def post(self, messages: list[tuple[Outgoing, SplitResult]]) -> list[Refusal]:
+    async def _post_to_host(
+        self, host: str, messages: list[Outgoing], at_once: asyncio.Semaphore
+    ) -> list[Refusal]:
         """Post messages one after the other."""
-        refused = []
-        for message, url in messages:
-            if self._down is None:
-                try:
-                    self._post_patiently(message, url)
-                    continue
-                except _Refused as error:
-                    refused.append(Refusal(message, str(error)))
-                    continue
-                except _Failed as error:
-                    self._down = f"{error}, {self._posting.attempts} times"
-            refused.append(Refusal(message, self._down))
+        refused: list[Refusal] = []
+        async with at_once:
+            for message in messages:
+                if host not in self._down:
+                    outcome = await self._post(message)
+                    if outcome.went is Went.WELL:
+                        continue
+                    if outcome.went is not Went.FAILED:
+                        refused.append(Refusal(message, outcome.problem or ""))
+                        continue
+                    self._down[host] = f"{outcome.problem}, {self._posting.attempts} times"
+                refused.append(Refusal(message, self._down[host]))
         return refused
 
-    def close(self) -> None:
-        self._connection.close()
-
-    def _post_patiently(self, message: Outgoing, url: SplitResult) -> None:
-        for attempt in range(1, self._posting.attempts + 1):
-            try:
-                self._post_once(message, url)
-                return
-            except _Failed as error:
-                if attempt == self._posting.attempts:
-                    raise
-                # At random up to a bound that doubles, so that many senders do not come as one.
-                pause = random.uniform(0.0, self._posting.pause_s * 2.0 ** (attempt - 1))
-                time.sleep(min(max(pause, error.after_s), _LONGEST_PAUSE_S))
-
-    def _post_once(self, message: Outgoing, url: SplitResult) -> None:
-        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        headers = {
-            "Content-Type": "application/json",
-            "Idempotency-Key": message.id,
-            "User-Agent": "fencepost",
-        }
-        try:
-            self._connection.request("POST", path, message.body.encode(), headers)
-            answer = self._connection.getresponse()
-            answer.read(_LONGEST_ANSWER)
-            if not answer.isclosed():
-                self._connection.close()
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            reason = str(error) or type(error).__name__
-            raise _Failed(f"no answer from {url.netloc}: {reason}") from error
-        if answer.status in _AGAIN:
-            after = answer.headers.get("Retry-After", "")
-            raise _Failed(
-                f"{url.netloc} answers {answer.status} {answer.reason}",
-                float(after) if after.isascii() and after.isdigit() else 0.0,
+    async def _post(self, message: Outgoing) -> Outcome:
+        """Post a message until it is clear how that went, or attempts are used up."""
+        posting, failures = self._posting, 0
+        headers = {"idempotency-key": message.id}
+        while True:
+            outcome = await self._poster.post(
+                message.to, message.body.encode(), _CONTENT_TYPE, headers, posting.secret
             )
-        if not 200 <= answer.status < 300:
-            raise _Refused(f"{url.netloc} answers {answer.status} {answer.reason}")
-
-
-def _url(address: str | None) -> SplitResult | str:
-    """The URL that an address is, or why it is none."""
-    if not address:
-        return "there is no address to send it to"
-    try:
-        url = urlsplit(address)
-        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
-        usable = usable and url.username is None and address.isascii() and " " not in address
-    except ValueError:
-        usable = False
-    if not usable:
-        return f"{address!r} is no URL such as https://host/path"
-    return url
+            failures += 1
+            if outcome.went is not Went.FAILED or failures == posting.attempts:
+                return outcome
+            await self._sleep(posting.schedule.wait_s(failures, outcome.wait_s, self._chance()))
 
 
 def _seconds(options: Mapping[str, str], name: str, default: float) -> float:

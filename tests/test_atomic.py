@@ -1,0 +1,51 @@
+"""Files that are replaced in one step."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from fencepost.atomic import replace_file, replacing
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_the_new_file_takes_the_place_of_the_old(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / "a.json"
+    replace_file(path, b"old", durable=durable)
+    with replacing(path, durable=durable) as file:
+        file.write(b"ne")
+        file.write(b"w")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    replace_file(path, b"old", durable=False)
+
+    def broken() -> None:
+        with replacing(path, durable=True) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broken()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.json"]
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "none" / "a", b"", durable=True)
+
+
+def test_permissions_are_those_that_the_umask_leaves(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        replace_file(tmp_path / "a", b"", durable=False)
+        replace_file(tmp_path / "b", b"", durable=False, mode=0o600)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
+    assert modes == [0o640, 0o600]

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.events.table import EventTable, Geometries
+from fencepost.index.check_kinds import string_key
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
-from fencepost.index.table import string_key
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.model.geometry import Shapes

@@ -2,7 +2,8 @@
 
 In three-valued logic De Morgan's laws and distribution hold as usual, and a disjunction is true
 exactly if one of its parts is, a conjunction if all are. So NOT is pushed down to the checks,
-AND is multiplied out over OR, and what remains of NOT is a check that must be false. Where both
+AND is multiplied out over OR, and what remains of NOT is a check that must be false; so is what
+a function asks by its contrary, such as S_BEYOND. Where both
 sides of a condition come from the event, its truth is a column of its own.
 """
 
@@ -18,6 +19,7 @@ from fencepost.language.ast import Array, Compare, Temporal
 from fencepost.model.space import Space
 from fencepost.plan import evaluate, relate, values
 from fencepost.plan.checks import (
+    BOUNDS,
     BooleanCheck,
     Check,
     Column,
@@ -25,6 +27,7 @@ from fencepost.plan.checks import (
     Kind,
     LikeCheck,
     ListCheck,
+    Measure,
     MemberCheck,
     NearCheck,
     NullCheck,
@@ -153,12 +156,14 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
         case _:
             return _of_event_alone(condition, negated)
     column = Column(Kind.GEOMETRY, place)
-    if condition.function is ast.Near.S_CLOSER and condition.distance == 0.0:
+    measure, strict, away = BOUNDS[condition.function]
+    negated = negated != away
+    if measure is Measure.NEAREST and strict and condition.distance == 0.0:
         # False of any place, and the kernels take 0 for at most 0.
-        within = NearCheck(column, ast.Near.S_DWITHIN, geometry, 0.0)
+        within = NearCheck(column, measure, False, geometry, 0.0)
         both = _term(within, False), _term(within, True)
         return _any(both) if negated else _all(both)
-    return _term(NearCheck(column, condition.function, geometry, condition.distance), negated)
+    return _term(NearCheck(column, measure, strict, geometry, condition.distance), negated)
 
 
 def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:

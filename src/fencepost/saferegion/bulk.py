@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns, Storage
-from fencepost.index.places import places_of
+from fencepost.index.places import bounded, places_of
 from fencepost.index.segment import NEVER
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
@@ -50,7 +50,7 @@ def usual(
     filters = len(arrays.filter_subscription)
     start = arrays.filter_check.astype(np.int64)
     owner = np.repeat(np.arange(filters), start[1:] - start[:-1])
-    placed = _wants_a_place(checks, column)
+    placed = _wants_a_place(arrays, column)
     worded = _wants_a_string(arrays, np.array([name is not None for name in names], bool))
     good = np.bincount(owner[placed], minlength=filters) == 1
     good &= np.bincount(owner[~(placed | worded)], minlength=filters) == 0
@@ -87,13 +87,15 @@ def _plain_strings(columns: Columns, position: str) -> list[str | None]:
     return found
 
 
-def _wants_a_place(checks: NDArray[np.void], column: int | None) -> Mask:
+def _wants_a_place(arrays: SegmentArrays, column: int | None) -> Mask:
+    """Checks that are true of points only where a geometry is, or near one."""
+    found = np.zeros(len(arrays.checks), bool)
     if column is None:
-        return np.zeros(len(checks), bool)
-    kind, function = checks["kind"], checks["function"]
-    found: Mask = (kind == checking.RELATE) & np.isin(function, _CONTACT)
-    found |= (kind == checking.NEAR) & (function % checking.ON_WGS84 == checking.DWITHIN)
-    found &= (checks["column"] == column) & (checks["flags"] & checking.NEGATED == 0)
+        return found
+    found[bounded(arrays.checks, arrays.shapes)] = True
+    kind, function = arrays.checks["kind"], arrays.checks["function"]
+    found &= (kind != checking.RELATE) | np.isin(function, _CONTACT)
+    found &= arrays.checks["column"] == column
     return found
 
 

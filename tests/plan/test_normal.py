@@ -9,7 +9,7 @@ from fencepost.errors import LanguageError
 from fencepost.language import ast, parse
 from fencepost.match.reference import evaluate as by_reference
 from fencepost.plan import EventValues, filters, truth
-from fencepost.plan.normal import MOST_FILTERS, properties
+from fencepost.plan.normal import MOST_FILTERS
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
 
@@ -94,7 +94,7 @@ def test_too_many_filters_are_refused() -> None:
 @given(TEXT_EXPRESSIONS)
 def test_the_columns_are_of_the_properties(text: str) -> None:
     condition = parse(text)
-    asked = {p.name for p in properties(condition)}
+    asked = {p.name for p in ast.properties(condition)}
     for terms in filters(condition):
         for term in terms:
-            assert {p.name for p in properties(term.check.column.source)} <= asked
+            assert {p.name for p in ast.properties(term.check.column.source)} <= asked

@@ -9,7 +9,6 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.plan.checks import Column, Filter, Kind, Term
     from fencepost.plan.evaluate import EventValues, truth
-    from fencepost.plan.near import distance_between
     from fencepost.plan.normal import filters
     from fencepost.plan.values import pair_of
 
@@ -19,7 +18,6 @@ __all__ = [
     "Filter",
     "Kind",
     "Term",
-    "distance_between",
     "filters",
     "pair_of",
     "truth",
@@ -31,7 +29,6 @@ if not TYPE_CHECKING:
         {
             "checks": ["Column", "Filter", "Kind", "Term"],
             "evaluate": ["EventValues", "truth"],
-            "near": ["distance_between"],
             "normal": ["filters"],
             "values": ["pair_of"],
         },

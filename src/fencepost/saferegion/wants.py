@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.kernels.shapes import POINTS
-from fencepost.language.ast import Property
+from fencepost.language.ast import Property, properties
 from fencepost.model.relation import Relation
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
-from fencepost.plan.normal import properties
 from fencepost.plan.relate import mask
 from fencepost.saferegion.client import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone

@@ -37,7 +37,7 @@ FOUND = 128  # the filter is found by this check, which need not be asked again;
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
-STRICT = 2  # NEAR: less than the distance, not at most; for those who decide that exactly
+STRICT = 2  # NEAR: less than the distance, not at most; above 0 for those who decide exactly
 TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
 
 CHECK = np.dtype(
@@ -246,6 +246,8 @@ def _near(segment, check, events, e, room):
     b = np.int64(check["item"])
     function = check["function"]
     distance = check["low"]
+    if distance == 0.0 and check["flags"] & STRICT:
+        return NO
     if function == NEAREST:
         answer = within(g, a, h, b, distance, room)
     elif function == CENTROIDS:

@@ -26,7 +26,6 @@ from fencepost.plan.checks import (
     Kind,
     LikeCheck,
     ListCheck,
-    Measure,
     MemberCheck,
     NearCheck,
     NullCheck,
@@ -130,13 +129,8 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
             return _of_event_alone(condition, negated)
     column = Column(Kind.GEOMETRY, place)
     measure, strict, away = BOUNDS[condition.function]
-    negated = negated != away
-    if measure is Measure.NEAREST and strict and condition.distance == 0.0:
-        # False of any place, and the kernels take 0 for at most 0.
-        within = NearCheck(column, measure, False, geometry, 0.0)
-        both = _term(within, False), _term(within, True)
-        return _any(both) if negated else _all(both)
-    return _term(NearCheck(column, measure, strict, geometry, condition.distance), negated)
+    check = NearCheck(column, measure, strict, geometry, condition.distance)
+    return _term(check, negated != away)
 
 
 def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:

@@ -75,7 +75,8 @@ def _facts(a: Check, b: Check) -> list[Facts]:
         case BooleanCheck(), BooleanCheck():
             return [_compare_masks(_bits(a), _bits(b), 0b11)]
         case NearCheck(), NearCheck() if (a.function, a.geometry) == (b.function, b.geometry):
-            return [Facts(a.distance <= b.distance, b.distance <= a.distance, False, False)]
+            never = a.strict and 0.0 in (a.distance, b.distance)  # nothing is less than 0
+            return [Facts(a.distance <= b.distance, b.distance <= a.distance, never, False)]
         case RelateCheck(), RelateCheck() if a.geometry == b.geometry:
             if {a.function, b.function} <= _ANY_DIMENSION:
                 return [_compare_masks(mask(a.function, AREAS), mask(b.function, AREAS), EVERY)]

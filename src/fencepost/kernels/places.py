@@ -46,7 +46,7 @@ def places(checks, shapes, boxes, kinds):
                 continue
             shape = shapes.shapes[checks[k]["item"]]
             reach = checks[k]["low"] if function < ON_WGS84 else 0.0
-            if function & ~ON_WGS84 == CENTROIDS:
+            if function == CENTROIDS or function == ON_WGS84 | CENTROIDS:
                 kinds[k] = CENTRED
             elif function < ON_WGS84 and _is_point(shape) and 0.0 <= reach < _SQUARED:
                 kinds[k] = DISC

@@ -44,12 +44,6 @@ from fencepost.plan.values import Pair
 
 _ARRAYS = tuple(Array)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
-_MEASURES = {
-    Measure.NEAREST: checking.NEAREST,
-    Measure.CENTROIDS: checking.CENTROIDS,
-    Measure.FARTHEST: checking.FARTHEST,
-}
-_MEASURE_OF_CODE = {code: measure for measure, code in _MEASURES.items()}
 
 
 class Fields(NamedTuple):
@@ -191,15 +185,19 @@ def _relate_again(row: np.void, column: Column, stored: From) -> Check:
 
 def near_code(measure: Measure, space: Space) -> int:
     """What stands for a distance in a check: which one, and how it is measured."""
-    return _MEASURES[measure] | (checking.ON_WGS84 if space is Space.WGS84 else 0)
+    return measure.value | (checking.ON_WGS84 if space is Space.WGS84 else 0)
 
 
 def near_of_check(row: np.void) -> tuple[Near, Space]:
     """The bound of a check again, as a function of the language, and how it is measured."""
-    code, strict = int(row["function"]), bool(row["flags"] & checking.STRICT)
-    function = function_of(Bound(_MEASURE_OF_CODE[code & ~checking.ON_WGS84], strict))
+    function = function_of(_bound_of(row))
     assert function is not None
-    return function, Space.WGS84 if code & checking.ON_WGS84 else Space.PLANAR
+    return function, Space.WGS84 if row["function"] & checking.ON_WGS84 else Space.PLANAR
+
+
+def _bound_of(row: np.void) -> Bound:
+    measure = Measure(int(row["function"]) & ~checking.ON_WGS84)
+    return Bound(measure, bool(row["flags"] & checking.STRICT))
 
 
 def _near(check: NearCheck, into: Into) -> Fields:
@@ -213,10 +211,8 @@ def _near(check: NearCheck, into: Into) -> Fields:
 
 
 def _near_again(row: np.void, column: Column, stored: From) -> Check:
-    measure = _MEASURE_OF_CODE[int(row["function"]) & ~checking.ON_WGS84]
-    strict = bool(row["flags"] & checking.STRICT)
-    geometry = Geometry(stored.geometry_at(int(row["item"])))
-    return NearCheck(column, measure, strict, geometry, float(row["low"]))
+    bound, geometry = _bound_of(row), Geometry(stored.geometry_at(int(row["item"])))
+    return NearCheck(column, bound.measure, bound.strict, geometry, float(row["low"]))
 
 
 # ----------------------------------------------------------------------------------------- entries

@@ -114,7 +114,8 @@ def of_places(known: Estimates) -> None:
         split, beyond = found.beyond_of(own)
         both = known.share[own[split]] + density.share(beyond)
         known.share[own[split]] = np.minimum(both, 1.0)
-    known.learn(rows, known.sample.places, found.joined())
+    if len(known.sample):
+        known.learn(rows, known.sample.places, found.joined())
 
 
 class _Density:

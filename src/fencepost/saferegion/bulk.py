@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns, Storage
-from fencepost.index.places import bounded, places_of
+from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
@@ -50,7 +50,8 @@ def usual(
     filters = len(arrays.filter_subscription)
     start = arrays.filter_check.astype(np.int64)
     owner = np.repeat(np.arange(filters), start[1:] - start[:-1])
-    placed = _wants_a_place(arrays, column)
+    places = places_of(checks, arrays.shapes)
+    placed = _wants_a_place(checks, column) & places.to_meet()
     worded = _wants_a_string(arrays, np.array([name is not None for name in names], bool))
     good = np.bincount(owner[placed], minlength=filters) == 1
     good &= np.bincount(owner[~(placed | worded)], minlength=filters) == 0
@@ -59,9 +60,8 @@ def usual(
     good &= _is_whole(shelf, rows, arrays)[arrays.filter_subscription]
     # There is one of each filter that is left, in the order of the filters.
     own = np.flatnonzero(placed & good[owner])
-    places = places_of(checks[own], arrays.shapes)
-    finite: Mask = np.logical_and.reduce(np.isfinite(places.boxes), axis=1)
-    finite[places.split] = False  # two boxes
+    finite: Mask = np.isfinite(places.boxes[own]).all(axis=1)
+    finite[places.beyond_of(own)[0]] = False  # two boxes
     own = own[finite]
     chosen = owner[own]
     number = np.full(filters, -1)
@@ -74,7 +74,7 @@ def usual(
             asked = asked[number[owner[asked]] >= 0]
             equals[name] = _strings(arrays, asked, number[owner[asked]], len(chosen))
     found = arrays.filter_subscription[chosen].astype(np.int64)
-    return Usual(found, places.boxes[finite], equals)
+    return Usual(found, places.boxes[own], equals)
 
 
 def _plain_strings(columns: Columns, position: str) -> list[str | None]:
@@ -87,15 +87,14 @@ def _plain_strings(columns: Columns, position: str) -> list[str | None]:
     return found
 
 
-def _wants_a_place(arrays: SegmentArrays, column: int | None) -> Mask:
-    """Checks that are true of points only where a geometry is, or near one."""
-    found = np.zeros(len(arrays.checks), bool)
+def _wants_a_place(checks: NDArray[np.void], column: int | None) -> Mask:
+    """Checks of the position for contact, for being in a geometry, or for a distance."""
     if column is None:
-        return found
-    found[bounded(arrays.checks, arrays.shapes)] = True
-    kind, function = arrays.checks["kind"], arrays.checks["function"]
-    found &= (kind != checking.RELATE) | np.isin(function, _CONTACT)
-    found &= arrays.checks["column"] == column
+        return np.zeros(len(checks), bool)
+    kind = checks["kind"]
+    found: Mask = (kind == checking.RELATE) & np.isin(checks["function"], _CONTACT)
+    found |= kind == checking.NEAR
+    found &= checks["column"] == column
     return found
 
 

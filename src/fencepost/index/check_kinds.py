@@ -20,7 +20,7 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.index.selectivity import Estimates
 from fencepost.kernels import checking
 from fencepost.kernels.like import compile_pattern
-from fencepost.language.ast import Array, Compare, Geometry, Items, Near, String
+from fencepost.language.ast import Array, Compare, Geometry, Items, Near, Spatial, String
 from fencepost.model.space import Space
 from fencepost.plan import relate
 from fencepost.plan.checks import (
@@ -43,14 +43,16 @@ from fencepost.plan.evaluate import literal_key
 from fencepost.plan.values import Pair
 
 _ARRAYS = tuple(Array)
+_MASKS = {function: tuple(relate.mask(function, d) for d in range(3)) for function in Spatial}
+_NO_PAIR: Pair = (0.0, 0.0)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
 
 
 class Fields(NamedTuple):
     """A row of `CHECK`, but for its kind, its column, and whether it is negated."""
 
-    low: Pair = (0.0, 0.0)
-    high: Pair = (0.0, 0.0)
+    low: Pair = _NO_PAIR
+    high: Pair = _NO_PAIR
     item: int = 0
     flags: int = 0
     function: int = 0
@@ -119,8 +121,8 @@ def _boolean_again(row: np.void, column: Column, stored: From) -> Check:
 
 
 def _range(check: RangeCheck, into: Into) -> Fields:
-    flags = check.low_closed * checking.LOW_CLOSED
-    return Fields(check.low, check.high, flags=flags | check.high_closed * checking.HIGH_CLOSED)
+    flags = check.low_closed * checking.LOW_CLOSED | check.high_closed * checking.HIGH_CLOSED
+    return Fields(check.low, check.high, 0, flags)
 
 
 def _range_again(row: np.void, column: Column, stored: From) -> Check:
@@ -173,9 +175,9 @@ def _list_again(row: np.void, column: Column, stored: From) -> Check:
 
 
 def _relate(check: RelateCheck, into: Into) -> Fields:
-    masks = tuple(relate.mask(check.function, dimension) for dimension in range(3))
+    masks = _MASKS[check.function]
     item = into.add_geometry(check.geometry.value)
-    return Fields(item=item, function=relate.CODE[check.function], masks=masks)
+    return Fields(_NO_PAIR, _NO_PAIR, item, 0, relate.CODE[check.function], masks)
 
 
 def _relate_again(row: np.void, column: Column, stored: From) -> Check:
@@ -202,12 +204,9 @@ def _bound_of(row: np.void) -> Bound:
 
 def _near(check: NearCheck, into: Into) -> Fields:
     """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
-    return Fields(
-        (check.distance, 0.0),
-        item=into.add_geometry(check.geometry.value),
-        flags=check.strict * checking.STRICT,
-        function=near_code(check.measure, into.columns.space),
-    )
+    item, flags = into.add_geometry(check.geometry.value), check.strict * checking.STRICT
+    function = near_code(check.measure, into.columns.space)
+    return Fields((check.distance, 0.0), _NO_PAIR, item, flags, function)
 
 
 def _near_again(row: np.void, column: Column, stored: From) -> Check:

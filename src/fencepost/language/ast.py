@@ -384,12 +384,11 @@ def fold(
     negated : bool
         Whether the contrary of the condition is meant.
     """
-    match condition:
-        case And(parts) | Or(parts):
-            folded = [fold(part, atom, all_of, any_of, negated) for part in parts]
-            return (all_of if isinstance(condition, And) != negated else any_of)(folded)
-        case Not(part):
-            return fold(part, atom, all_of, any_of, not negated)
+    if isinstance(condition, (And, Or)):
+        folded = [fold(part, atom, all_of, any_of, negated) for part in condition.parts]
+        return (all_of if isinstance(condition, And) != negated else any_of)(folded)
+    if isinstance(condition, Not):
+        return fold(condition.part, atom, all_of, any_of, not negated)
     return atom(condition, negated)
 
 

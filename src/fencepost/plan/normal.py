@@ -74,16 +74,19 @@ def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filte
     LanguageError
         If there are more than `MOST_FILTERS`.
     """
-    nothing = evaluate.EventValues({}, space=space)
 
-    def atom(part: ast.Condition, negated: bool) -> list[Filter]:
+    def in_space(part: ast.Condition, negated: bool) -> list[Filter]:
         match part:
             case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
-                # Of two constants, which only their space can decide.
-                return _constant(evaluate.truth(part, nothing) is True, negated)
-        return _RULES[type(part)](part, negated)
+                nothing = evaluate.EventValues({}, space=space)
+                return _constant(evaluate.truth(part, nothing), negated)
+        return _atom(part, negated)
 
-    return ast.fold(condition, atom, _all, _any)
+    return ast.fold(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
+
+
+def _atom(condition: ast.Condition, negated: bool) -> list[Filter]:
+    return _RULES[type(condition)](condition, negated)
 
 
 def _boolean(condition: ast.Boolean, negated: bool) -> list[Filter]:

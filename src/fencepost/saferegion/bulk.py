@@ -60,7 +60,7 @@ def usual(
     good &= _is_whole(shelf, rows, arrays)[arrays.filter_subscription]
     # There is one of each filter that is left, in the order of the filters.
     own = np.flatnonzero(placed & good[owner])
-    finite: Mask = np.isfinite(places.boxes[own]).all(axis=1)
+    finite: Mask = np.logical_and.reduce(np.isfinite(places.boxes[own]), axis=1)
     finite[places.beyond_of(own)[0]] = False  # two boxes
     own = own[finite]
     chosen = owner[own]

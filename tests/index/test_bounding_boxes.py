@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from fencepost.index.columns import Columns
 from fencepost.index.places import Places, places_of
 from fencepost.index.table import FilterTable
-from fencepost.language import ast
-from fencepost.language.parse import parse
-from fencepost.match.reference.evaluate import evaluate
+from fencepost.language import ast, parse
+from fencepost.match.reference import evaluate
 from fencepost.model.space import Space
 from fencepost.plan.normal import filters
 from tests.match.strategies import DISTANCES, GEOMETRIES, LITERALS, examples

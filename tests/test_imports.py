@@ -34,6 +34,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "deliver/test_webhook.py": ("when to try again", {"deliver.schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
+    "index/test_bounding_boxes.py": ("boxes of checks", {"index.places"}),
     "index/test_events.py": ("exact numbers of any type", {"index.events"}),
     "index/test_one_event.py": (
         "one event as kernels write it, against tables",
@@ -131,6 +132,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"match.engines", "match.index_registry"},
     ),
     "plan/test_forms.py": ("the checks of a form", {"index.table"}),
+    "plan/test_normal.py": ("terms as conditions", {"plan.conditions"}),
     "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
     "plan/test_simplify.py": (
         "which filters cover which",

@@ -22,11 +22,11 @@ from fencepost.kernels.posts_arrays import PIECES, image
 from fencepost.kernels.rooms import grow, needs, no_room
 from fencepost.model import Shapes
 
-BOTH = 1 << ITEMS | 1 << TEXT
+BOTH = ITEMS | TEXT
 FORMS = (
     Form(0, 0, BOTH, True),
-    Form(0, -1, 1 << TEXT, True),
-    Form(1, 1, 1 << ITEMS, True),
+    Form(0, -1, TEXT, True),
+    Form(1, 1, ITEMS, True),
     Form(-1, 0, 0, True),
     Form(0, 0, BOTH, False),
     Form(1, -1, BOTH, False),
@@ -136,7 +136,7 @@ def expected(
         form = rows.forms[rows.form[k]]
         tokens = set(rows.tokens[rows.token_start[k] : rows.token_start[k + 1]].tolist())
         if form.list_column >= 0:
-            if not form.accepts >> kinds[form.list_column] & 1:
+            if not form.accepts & kinds[form.list_column]:
                 continue
             if not tokens <= set(lists[form.list_column]):
                 continue

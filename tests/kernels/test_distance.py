@@ -445,7 +445,7 @@ import numba
 import numpy as np
 from tests.kernels.test_distance import NAMED, answers, one
 from fencepost.kernels.distance import centroid, distance
-from fencepost.kernels.trees import scratch
+from fencepost.kernels import scratch
 
 assert numba.config.DISABLE_JIT
 for a, b, d, expected in NAMED.values():

@@ -14,7 +14,8 @@ Run = Callable[[], list[str]]
 
 _KERNELS = """
 import numpy as np
-from fencepost.kernels.compiling import kernel, separate
+from fencepost.kernels import kernel
+from fencepost.kernels.compiling import separate
 
 
 @separate

@@ -153,7 +153,7 @@ UNCOMPILED = """
 import numba
 import numpy as np
 from tests.kernels.test_tokenise import rules, words_in, words_in_bytes
-from fencepost.model.tokens import tokenise
+from fencepost.model import tokenise
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap

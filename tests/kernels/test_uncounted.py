@@ -9,7 +9,8 @@ from pathlib import Path
 
 _KERNELS = """
 import numpy as np
-from fencepost.kernels.compiling import kernel, uncounted
+from fencepost.kernels import kernel
+from fencepost.kernels.compiling import uncounted
 
 
 @kernel

@@ -19,7 +19,7 @@ from fencepost.match import Matcher
 from fencepost.match.reference import are_near
 from fencepost.model import Shapes, Space
 from fencepost.papers.events import parse_ops4st, render_ops4st
-from fencepost.plan.distances import distance_in, near_in
+from fencepost.plan import distance_in, near_in
 from tests.kernels.ellipsoid import edges_of, metres
 
 PLACES = [

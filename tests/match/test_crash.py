@@ -17,7 +17,7 @@ from fencepost.match import Matcher
 
 SAVE_FOR_EVER = """
 import sys
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 matcher = Matcher()
 for step in range(10**6):
     matcher.subscribe(f"s{step}", f"n = {step}")

@@ -16,8 +16,8 @@ import fencepost as fp
 from fencepost.language import parse
 from fencepost.language.ast import Near
 from fencepost.match.explain import Explanation, explain
-from fencepost.model import Shapes
-from fencepost.plan import EventValues, distance_between
+from fencepost.model import Shapes, Space
+from fencepost.plan import EventValues, distance_in
 
 EVENT: dict[str, object] = {
     "wind": 26.5,
@@ -268,6 +268,10 @@ PLACES = st.one_of(
 def test_distances_against_shapely(a: Any, b: Any) -> None:
     one, other = Shapes.read_one(a), Shapes.read_one(b)
     wanted = shapely.distance(a, b)
-    assert distance_between(Near.S_DWITHIN, one, other) == pytest.approx(wanted, 1e-9, 1e-9)
+    assert distance_in(Space.PLANAR, Near.S_DWITHIN, one, other) == pytest.approx(
+        wanted, 1e-9, 1e-9
+    )
     wanted = shapely.distance(shapely.centroid(a), shapely.centroid(b))
-    assert distance_between(Near.S_SAMEPLACE, one, other) == pytest.approx(wanted, 1e-9, 1e-9)
+    assert distance_in(Space.PLANAR, Near.S_SAMEPLACE, one, other) == pytest.approx(
+        wanted, 1e-9, 1e-9
+    )

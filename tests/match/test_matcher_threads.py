@@ -302,7 +302,7 @@ def test_threads_make_no_difference(rows: int) -> None:
 
 _CHILD = """
 import sys
-from fencepost.match.matcher import Matcher
+from fencepost.match import Matcher
 m = Matcher.open(sys.argv[1])
 print(m.match({"n": 1, "g": "POINT (1 1)"}))
 assert m.unsubscribe("a")

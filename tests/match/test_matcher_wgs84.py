@@ -18,8 +18,8 @@ import fencepost as fp
 from fencepost.errors import IndexingError, LanguageError, ModelError
 from fencepost.language.ast import Near
 from fencepost.match import Matcher
-from fencepost.model import Shapes
-from fencepost.plan.near_wgs84 import metres_between, near_wgs84
+from fencepost.model import Shapes, Space
+from fencepost.plan import distance_in, near_in
 from tests.kernels.ellipsoid import WGS84, metres
 from tests.match.earth import (
     CLOSE,
@@ -173,13 +173,13 @@ def test_what_is_too_close_to_call_is_decided_by_one_value() -> None:
     wanted = []
     for number, (one, other) in enumerate(given):
         a, b = Shapes.read_one(one), Shapes.read_one(other)
-        value = min(metres_between(Near.S_DWITHIN, *both) for both in ((a, b), (b, a)))
+        value = min(distance_in(Space.WGS84, Near.S_DWITHIN, *both) for both in ((a, b), (b, a)))
         events.append({"g": one, "n": number})
         below = math.nextafter(value, 0)
         for name, d in (("above", value + 1e-7), ("at", value), ("below", below)):
             id = f"{number} {name}"
             matcher.subscribe(id, f"S_DWITHIN(g, {other}, {d!r}) AND n = {number}")
-            if near_wgs84(Near.S_DWITHIN, a, b, d):
+            if near_in(Space.WGS84, Near.S_DWITHIN, a, b, d):
                 wanted.append((number, id))
     assert [id for _, id in wanted] == [f"{n} {name}" for n in range(3) for name in ("above", "at")]
     for _ in range(2):

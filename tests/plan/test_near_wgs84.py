@@ -15,8 +15,8 @@ from fencepost.kernels.geodesic_shapes import (
     within_wgs84_pairs,
 )
 from fencepost.language.ast import Near
-from fencepost.model import Shapes
-from fencepost.plan.near_wgs84 import near_wgs84
+from fencepost.model import Shapes, Space
+from fencepost.plan import near_in
 from tests.kernels.ellipsoid import WGS84
 
 PAIRS = [
@@ -50,12 +50,12 @@ def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
     assert within(a, b, value) == UNSURE
     assert within(a, b, below) == UNSURE
     for first, second in ((a, b), (b, a)):
-        assert near_wgs84(Near.S_DWITHIN, first, second, value)
-        assert not near_wgs84(Near.S_BEYOND, first, second, value)
-        assert not near_wgs84(Near.S_CLOSER, first, second, value)
-        assert near_wgs84(Near.S_CLOSER, first, second, math.nextafter(value, math.inf))
-        assert not near_wgs84(Near.S_DWITHIN, first, second, below)
-        assert near_wgs84(Near.S_BEYOND, first, second, below)
+        assert near_in(Space.WGS84, Near.S_DWITHIN, first, second, value)
+        assert not near_in(Space.WGS84, Near.S_BEYOND, first, second, value)
+        assert not near_in(Space.WGS84, Near.S_CLOSER, first, second, value)
+        assert near_in(Space.WGS84, Near.S_CLOSER, first, second, math.nextafter(value, math.inf))
+        assert not near_in(Space.WGS84, Near.S_DWITHIN, first, second, below)
+        assert near_in(Space.WGS84, Near.S_BEYOND, first, second, below)
 
 
 def test_beyond_is_the_contrary_of_within() -> None:
@@ -63,9 +63,9 @@ def test_beyond_is_the_contrary_of_within() -> None:
     for one, other in PAIRS:
         for distance in [0.0, -1.0, math.inf, *(10 ** rng.uniform(-3, 7.3) for _ in range(20))]:
             a, b = shapes(one), shapes(other)
-            inside = near_wgs84(Near.S_DWITHIN, a, b, distance)
-            assert near_wgs84(Near.S_BEYOND, a, b, distance) != inside
-            assert near_wgs84(Near.S_DWITHIN, b, a, distance) == inside
+            inside = near_in(Space.WGS84, Near.S_DWITHIN, a, b, distance)
+            assert near_in(Space.WGS84, Near.S_BEYOND, a, b, distance) != inside
+            assert near_in(Space.WGS84, Near.S_DWITHIN, b, a, distance) == inside
 
 
 def test_same_place_is_about_the_centroids() -> None:
@@ -77,13 +77,13 @@ def test_same_place_is_about_the_centroids() -> None:
     assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
     for distance in (0.0, 1.0, right - 1e-3, right + 1e-3, math.nan, math.inf):
         for first, second in ((a, b), (b, a)):
-            found = near_wgs84(Near.S_SAMEPLACE, first, second, distance)
+            found = near_in(Space.WGS84, Near.S_SAMEPLACE, first, second, distance)
             assert found == (distance > right), distance
 
 
 def test_same_place_is_less_than_the_bound() -> None:
     a, b = shapes("POINT(0 0)"), shapes("POINT(1 0)")
     value = min(measured(a, b), measured(b, a))
-    assert near_wgs84(Near.S_DWITHIN, a, b, value)
-    assert not near_wgs84(Near.S_SAMEPLACE, a, b, value)
-    assert near_wgs84(Near.S_SAMEPLACE, a, b, math.nextafter(value, math.inf))
+    assert near_in(Space.WGS84, Near.S_DWITHIN, a, b, value)
+    assert not near_in(Space.WGS84, Near.S_SAMEPLACE, a, b, value)
+    assert near_in(Space.WGS84, Near.S_SAMEPLACE, a, b, math.nextafter(value, math.inf))

@@ -8,8 +8,9 @@ from hypothesis import given
 from fencepost.errors import LanguageError
 from fencepost.language import ast, parse
 from fencepost.match.reference import evaluate as by_reference
-from fencepost.plan import EventValues, filters, truth
-from fencepost.plan.normal import MOST_FILTERS, properties
+from fencepost.plan import EventValues, Term, filters, truth
+from fencepost.plan.conditions import condition_of_term
+from fencepost.plan.normal import MOST_FILTERS
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
 
@@ -94,7 +95,23 @@ def test_too_many_filters_are_refused() -> None:
 @given(TEXT_EXPRESSIONS)
 def test_the_columns_are_of_the_properties(text: str) -> None:
     condition = parse(text)
-    asked = {p.name for p in properties(condition)}
+    asked = {p.name for p in ast.properties(condition)}
     for terms in filters(condition):
         for term in terms:
-            assert {p.name for p in properties(term.check.column.source)} <= asked
+            assert {p.name for p in ast.properties(term.check.column.source)} <= asked
+
+
+@pytest.mark.parametrize("function", list(ast.Near))
+def test_a_distance_function_and_its_negation_are_one_check(function: ast.Near) -> None:
+    text = f"{function.name}(g, POINT(1 1), 2)"
+    [[term]], [[contrary]] = filters(parse(text)), filters(parse(f"NOT {text}"))
+    assert contrary == Term(term.check, not term.negated)
+    assert condition_of_term(term) == parse(text)
+    assert filters(condition_of_term(contrary)) == [(contrary,)]
+
+
+def test_farther_than_is_not_within() -> None:
+    for far, near in (("", "NOT "), ("NOT ", "")):
+        assert filters(parse(f"{far}S_BEYOND(g, POINT(1 1), 2)")) == filters(
+            parse(f"{near}S_DWITHIN(g, POINT(1 1), 2)")
+        )

@@ -33,7 +33,7 @@ _SERVE = """
 import sys
 from pathlib import Path
 from fencepost.server.running import serve
-from fencepost.server.settings import Settings
+from fencepost.server import Settings
 
 serve(Settings(Path(sys.argv[1]), space="planar", open_access=True), "127.0.0.1",
       int(sys.argv[2]), lambda address: print(address, flush=True))

@@ -8,7 +8,6 @@ from fencepost.language import ast
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Column, Kind
-from fencepost.plan.normal import properties
 
 
 class Storage(IntEnum):
@@ -77,7 +76,9 @@ class Columns:
 
     def attributes(self, *storages: Storage) -> set[str]:
         """The attributes of events that the columns in some arrays are made from."""
-        return {p.name for s in storages for c in self.by_storage[s] for p in properties(c.source)}
+        return {
+            p.name for s in storages for c in self.by_storage[s] for p in ast.properties(c.source)
+        }
 
     def every_attribute(self) -> set[str]:
         """The attributes of events that any column is made from."""
@@ -89,7 +90,7 @@ class Columns:
             p.name
             for c in self.by_storage[Storage.TRUTH]
             if isinstance(c.source, (ast.SpatialCondition, ast.NearCondition))
-            for p in properties(c.source)
+            for p in ast.properties(c.source)
         }
         return self.attributes(Storage.GEOMETRY) | among_events
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.planner import TO_COMPARE, Path, Plan
+from fencepost.index.planner import TO_COMPARE, Plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.index.selectivity import Path
 from fencepost.kernels import checking, vocabulary
 from fencepost.kernels.combined import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
 from fencepost.kernels.distance import squares
-from fencepost.kernels.places import AREA, RECTANGLE, ROUND
+from fencepost.kernels.places import WITH_AREA
 from fencepost.kernels.posts_arrays import BOX, COMBINED, DISC, NOTHING, PostArrays
 from fencepost.kernels.shapes import ShapeArrays
 
@@ -71,12 +72,11 @@ def combine(
     placed = plan.place >= 0
     share = np.where(placed, np.append(plan.shares, 1.0)[plan.place], 1.0)
     np.multiply.at(share, owner[members], plan.shares[members])
-    kind = np.append(plan.places.kinds, 0)[plan.place]
+    kind = np.append(plan.places.kinds, BOX)[plan.place]  # where there is none, -1, everywhere
     alone = np.bincount(owner, minlength=len(plan.path)) == taken + placed
-    decides = np.where(~placed | (kind == RECTANGLE), BOX, np.where(kind == ROUND, DISC, NOTHING))
-    decides[~alone] = NOTHING
+    decides = np.where(alone & ((kind == BOX) | (kind == DISC)), kind, NOTHING).astype(np.int64)
     # A relation to an area would be decided by the walk; a box decides it for most events.
-    area = (kind == AREA) | (kind == RECTANGLE)
+    area = placed & np.isin(kind, WITH_AREA)
     dearer = np.where(area, np.where(decides == NOTHING, TO_COMPARE, _TO_MEET), 1.0)
     better = share.astype(np.float32) * dearer <= plan.costs()
     better &= (taken > 0) & (taken + placed > 1)

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns
 from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
-from fencepost.index.planner import Path
 from fencepost.index.segment import NEVER, NEVER_GONE, Segment, free_of, nothing
+from fencepost.index.selectivity import Path
 from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.checking import CHECK
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.places import NOWHERE
+from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vectors import WIDTH
@@ -230,7 +230,7 @@ class Delta:
             places = places_of(own.checks[low:high], own.shapes)
             boxes = places.joined()
             sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-            sizes[places.kinds == NOWHERE] = np.inf
+            sizes[places.kinds == NOTHING] = np.inf
             best = int(np.argmin(sizes)) if len(sizes) else -1
             placed = best >= 0 and np.isfinite(sizes[best])
             block, lane = divmod(number, WIDTH)

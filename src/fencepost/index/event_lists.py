@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.index.table import string_key
+from fencepost.index.check_kinds import string_key
 from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.handles import handle
 from fencepost.kernels.tokenise import (

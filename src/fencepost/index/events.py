@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.events.table import EventTable, Geometries
+from fencepost.index.check_kinds import string_key
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
-from fencepost.index.table import string_key
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.model.geometry import Shapes
@@ -26,7 +26,6 @@ from fencepost.model.tokens import Tokeniser
 from fencepost.plan import evaluate, values
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import properties
 
 _NO_TEXT = np.empty(0, np.uint8)
 _FIRST_TEXT = 256
@@ -139,7 +138,7 @@ def lay_out(columns: Columns, events: EventTable) -> EventArrays:
     for storage in Storage:
         for number, column in enumerate(columns.of(storage)):
             source: Any = column.source
-            if names is not None and not any(p.name in names for p in properties(source)):
+            if names is not None and not any(p.name in names for p in ast.properties(source)):
                 if storage == Storage.MISSING:
                     block.missing[number] = 1
                 continue

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from fencepost.kernels.checking import CHECK, LIST, MEMBER, NEAR, RELATE
+from fencepost.kernels.checking import CHECK, ITEM_OF, SET_ITEM, SHAPE_ITEM, TWO_SETS_ITEM
 from fencepost.language.ast import Array, Spatial
 from fencepost.model.outlines import Outline
 from fencepost.plan.checks import Filter, ListCheck, RelateCheck
@@ -51,12 +51,12 @@ class FormRows:
         self.count = len(rows)
         self._struct = Struct("=" + _ROW * self.count)
         self._fields: list[Any] = [field for row in rows for field in row]
-        kinds = [row[6] for row in rows]
-        self.shape_rows = [k for k, kind in enumerate(kinds) if kind in (RELATE, NEAR)]
+        items = [ITEM_OF[row[6]] for row in rows]
+        self.shape_rows = [k for k, item in enumerate(items) if item == SHAPE_ITEM]
         self._shape_items = [_FIELDS * k + _ITEM for k in self.shape_rows]
-        with_sets = [k for k, kind in enumerate(kinds) if kind in (MEMBER, LIST)]
+        with_sets = [k for k, item in enumerate(items) if item in (SET_ITEM, TWO_SETS_ITEM)]
         self._set_items = [_FIELDS * k + _ITEM for k in with_sets]
-        self.are_lists = [kinds[k] == LIST for k in with_sets]
+        self.are_lists = [items[k] == TWO_SETS_ITEM for k in with_sets]
         self.posted = _posted(terms, [row[4] for row in rows])
 
     def packed(self, bounds: Sequence[float], first_set: int = 0, first_shape: int = 0) -> bytes:

@@ -15,11 +15,6 @@ from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 
-# What the item of a check refers to: a shape, a string, a set; of others, nothing.
-GEOMETRIC = (checking.RELATE, checking.NEAR)
-TEXTUAL = (checking.ORDER, checking.LIKE)
-WITH_SETS = (checking.MEMBER, checking.LIST)
-
 
 def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
     """The filters of the given subscriptions of each segment, numbered on in order."""
@@ -86,24 +81,23 @@ class _Piece:
         self.filter_ends = np.cumsum(sizes)
         self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
         self.checks["flags"] &= 0xFF & ~checking.FOUND
-        kind = self.checks["kind"]
-        self.geometric = np.isin(kind, GEOMETRIC)
-        self.textual = np.isin(kind, TEXTUAL)
-        self.with_sets = np.isin(kind, WITH_SETS)
+        refers_to = checking.ITEM_OF[self.checks["kind"]]
+        self.geometric = refers_to == checking.SHAPE_ITEM
+        self.textual = refers_to == checking.STRING_ITEM
+        owned = np.where(refers_to == checking.TWO_SETS_ITEM, 2, refers_to == checking.SET_ITEM)
+        self.with_sets = owned > 0
         self.shape_rows = self.checks["item"][self.geometric].astype(np.int64)
         self.checks["item"][self.geometric] = np.arange(len(self.shape_rows))
         self._keep_posts(number)
-        self._keep_sets(kind)
+        self._keep_sets(owned[self.with_sets])
         self._keep_strings()
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
         words = len(self.arrays.posts.token_lists) - 2
         self.posts = posts.chosen(posts.rows_of(self.arrays.posts, words), number)
 
-    def _keep_sets(self, kind: NDArray[np.uint8]) -> None:
+    def _keep_sets(self, owned: NDArray[np.int64]) -> None:
         first = self.checks["item"][self.with_sets].astype(np.int64)
-        # A list check owns two sets, one after the other.
-        owned = np.where(kind[self.with_sets] == checking.LIST, 2, 1)
         self.checks["item"][self.with_sets] = np.cumsum(owned) - owned
         chosen = ranges(first, owned)
         start = self.arrays.set_start.astype(np.int64)

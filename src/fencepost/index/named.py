@@ -13,15 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index.places import bounded
 from fencepost.index.posts import ranges
 from fencepost.index.segment import Segment
-from fencepost.index.table import ITEMS, TEXT
 from fencepost.kernels import checking
-from fencepost.kernels.spatial import DISJOINT as S_DISJOINT
-from fencepost.language.ast import Spatial
-from fencepost.plan.relate import CODE
-
-_EH_DISJOINT = CODE[Spatial.EH_DISJOINT]
+from fencepost.kernels.checking import ITEMS, TEXT
 
 
 class Named(NamedTuple):
@@ -116,14 +112,8 @@ def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
-    negated = checks["flags"] & checking.NEGATED > 0
-    function = checks["function"]
-    apart = (function == S_DISJOINT) | (function == _EH_DISJOINT)
-    contact = (checks["kind"] == checking.RELATE) & (apart == negated)
-    near = (checks["kind"] == checking.NEAR) & (
-        (function % checking.ON_WGS84 == checking.BEYOND) == negated
-    )
-    chosen = np.flatnonzero(contact | near)
+    chosen = bounded(checks, arrays.shapes)
+    near = checks["kind"][chosen] == checking.NEAR
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)
     posts = arrays.posts
@@ -138,9 +128,7 @@ def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
                 posts.exact[entries[placed]],
             )
         ),
-        np.append(
-            np.where(near[chosen], checks["low"][chosen], 0.0), np.zeros(np.count_nonzero(placed))
-        ),
+        np.append(np.where(near, checks["low"][chosen], 0.0), np.zeros(np.count_nonzero(placed))),
     )
 
 

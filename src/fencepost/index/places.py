@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels import checking, places
 from fencepost.kernels.geodesic_box import reach
+from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.shapes import ShapeArrays
 
 Floats = NDArray[np.float64]
@@ -24,6 +25,13 @@ class Places(NamedTuple):
     boxes: Floats  # (n, 4); infinite where that is nearly everywhere
     split: Ints  # the checks, ascending, of which a box beyond the antimeridian does as well
     beyond: Floats  # (len(split), 4), those boxes
+
+    def to_meet(self) -> NDArray[np.bool_]:
+        """Whether the event's geometry itself must meet the box (or one of two) of each check.
+
+        Where its centroid must be somewhere, only its box must: it may be all round that.
+        """
+        return ~np.isin(self.kinds, (NOTHING, places.CENTRED, places.BEYOND_AREA))
 
     def beyond_of(self, checks: Ints) -> tuple[Ints, Floats]:
         """Which of some checks have a box beyond the antimeridian, and those boxes."""
@@ -41,6 +49,13 @@ class Places(NamedTuple):
         return boxes
 
 
+def bounded(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
+    """The checks that are true only where the event is in contact with, or near, a geometry."""
+    kinds = np.empty(len(checks), np.uint8)
+    places.places(checks, shapes, np.empty((len(checks), 4)), kinds)
+    return np.flatnonzero(~np.isin(kinds, places.WITHOUT_BOUNDS))
+
+
 def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     """Where events must be for checks to be true."""
     boxes = np.zeros((len(checks), 4))
@@ -48,8 +63,8 @@ def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     places.places(checks, shapes, boxes, kinds)
     geodesic = np.flatnonzero(
         (checks["kind"] == checking.NEAR)
-        & (checks["function"] >= checking.ON_WGS84)
-        & (kinds != places.NOWHERE)
+        & (checks["function"] & checking.ON_WGS84 > 0)
+        & (kinds != NOTHING)
     )
     if not len(geodesic):
         return Places(kinds, boxes, geodesic, np.empty((0, 4)))

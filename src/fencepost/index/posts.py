@@ -34,7 +34,7 @@ class Form(NamedTuple):
 
     list_column: int  # whose words they need; -1: they need none; or COMBINED
     geometry_column: int  # whose box they need; -1: they need none
-    accepts: int  # bit k: the attribute may be of kind k (see `fencepost.kernels.matching`)
+    accepts: int  # of which kinds the attribute may be: `checking.ITEMS`, TEXT or both
     direct: bool  # they ask for nothing else, and what they own are subscriptions
     decides: int = NOTHING  # of COMBINED: what decides a filter
     string_column: int = -1  # which must have the string of the row

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.index.posts import ranges
-from fencepost.index.table import place_of
-from fencepost.kernels.matching import EventArrays
+from fencepost.kernels.matching import PLACE_BYTES, EventArrays
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 
 Floats = NDArray[np.float64]
@@ -180,6 +179,12 @@ class Sample:
 
     def _strings(self, column: int) -> list[bytes | None]:
         return [e.string[column] for e in self._events if column < len(e.string)]
+
+
+def place_of(first: bytes, then: int = 0) -> float:
+    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
+    size = PLACE_BYTES
+    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
 
 
 NOTHING_SEEN = Sample()

@@ -28,11 +28,13 @@ from numpy.typing import NDArray
 from fencepost.index import posts, regions
 from fencepost.index.columns import Columns
 from fencepost.index.combined import combine
-from fencepost.index.planner import Path, Plan, plan
+from fencepost.index.planner import Plan, plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
 from fencepost.index.seen import NOTHING_SEEN, Sample
-from fencepost.index.table import ITEMS, TEXT, FilterTable, TableArrays
+from fencepost.index.selectivity import Path
+from fencepost.index.table import FilterTable, TableArrays
 from fencepost.kernels import checking, matching, rtree, vocabulary
+from fencepost.kernels.checking import ITEM_OF, ITEMS, SHAPE_ITEM, STRING_ITEM, TEXT
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.region_walk import RegionArrays
@@ -147,7 +149,7 @@ def build(
     """
     words, ids = vocabulary.build(table.text, table.string_start)
     checks = table.checks.copy()
-    in_vocabulary = np.isin(checks["kind"], (checking.ORDER, checking.LIKE))
+    in_vocabulary = ITEM_OF[checks["kind"]] == STRING_ITEM
     checks["item"][in_vocabulary] = ids[checks["item"][in_vocabulary]]
     set_items = _sorted_sets(ids[table.set_items], table.set_start)
     filters = len(table.filter_subscription)
@@ -226,9 +228,8 @@ def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
 
 def _order(checks: NDArray[np.void], owner: NDArray[np.int64]) -> NDArray[np.int64]:
     """The order of checks: those of a filter that find it last, before them the cheapest first."""
-    place = np.argsort(checking.CHEAPEST_FIRST)
     found = checks["flags"] & checking.FOUND > 0
-    key = (2 * owner + found) * len(place) + place[checks["kind"]]
+    key = (2 * owner + found) * len(ITEM_OF) + checks["kind"]
     return np.argsort(key, kind="stable")
 
 
@@ -502,7 +503,7 @@ def _walked(
     order = np.concatenate((used, np.flatnonzero(others)))
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order))
-    geometric = np.isin(checks["kind"], (checking.RELATE, checking.NEAR))
+    geometric = ITEM_OF[checks["kind"]] == SHAPE_ITEM
     checks["item"][geometric] = place[checks["item"][geometric]]
     shapes = Shapes.gather([(table.shapes.arrays, order)]).arrays
     regions.point_to(laid, place, shapes)

@@ -10,72 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError
+from fencepost.index.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.index.columns import Columns
 from fencepost.index.form_rows import ROW, FormRows, Row, rectangle
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
-from fencepost.kernels import checking, matching
-from fencepost.kernels.checking import CHECK
-from fencepost.kernels.like import compile_pattern
-from fencepost.language.ast import Array, Compare, Near, Spatial, String
+from fencepost.kernels import checking
+from fencepost.kernels.checking import CHECK, ITEMS, TEXT
+from fencepost.language.ast import Array, Spatial, String
 from fencepost.model.geometry import Shapes
 from fencepost.model.outlines import Outline, raw_shapes
-from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan import relate
 from fencepost.plan.checks import (
-    BooleanCheck,
     Check,
     Filter,
-    LikeCheck,
     ListCheck,
-    MemberCheck,
-    NearCheck,
-    NullCheck,
-    OrderCheck,
-    RangeCheck,
     RelateCheck,
     Term,
     cost,
 )
 from fencepost.plan.evaluate import literal_key
 from fencepost.plan.forms import Filled, TextForm
-
-_NEAR = (Near.S_DWITHIN, Near.S_BEYOND, Near.S_SAMEPLACE)
-_NEAR_FLAGS = {Near.S_CLOSER: checking.LESS, Near.S_ALLWITHIN: checking.ALL_OF_IT}
-_ARRAY = {function: code for code, function in enumerate(Array)}
-ITEMS, TEXT = 1 << checking.ITEMS, 1 << checking.TEXT  # kinds of list attributes, as bits
-
-
-def near_code(function: Near, space: Space) -> int:
-    """What stands for a bound on a distance in a check: which one, and how it is measured.
-
-    S_CLOSER is S_DWITHIN to the kernels, whose doubles are never sure of a distance that equals its
-    bound: it has the flag LESS for those who decide such distances exactly. S_ALLWITHIN is found
-    like S_DWITHIN, which it implies, and has a flag that kernels read: see `_NEAR_FLAGS`.
-    """
-    code = _NEAR.index(Near.S_DWITHIN if function in _NEAR_FLAGS else function)
-    return code + (checking.ON_WGS84 if space is Space.WGS84 else 0)
-
-
-def near_of_check(check: np.void) -> tuple[Near, Space]:
-    """The bound of a check again, and how it is measured."""
-    code = int(check["function"])
-    function = _NEAR[code % checking.ON_WGS84]
-    for flagged, flag in _NEAR_FLAGS.items():
-        if check["flags"] & flag:
-            function = flagged
-    return function, Space.WGS84 if code >= checking.ON_WGS84 else Space.PLANAR
-
-
-def string_key(text: str) -> bytes:
-    """How a string, a pattern or a word stands in a vocabulary."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def word_key(word: str) -> bytes:
-    """How a word of a text stands in a vocabulary: as the string in a list that equals it."""
-    return b"s" + word.encode("utf-8", "surrogatepass")
-
 
 Asked: TypeAlias = Sequence[Filter] | Filled
 """What a subscription asks: filters of which one must hold, or a text of a form."""
@@ -112,7 +66,7 @@ class FilterTable:
             if self.compact and self._post(subscription, terms):
                 continue
             for term in sorted(terms, key=cost):
-                self.checks += ROW.pack(*self._row(term))
+                self.checks += ROW.pack(*self.row(term))
             self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)
 
@@ -133,7 +87,7 @@ class FilterTable:
         first = self.filter_check[-1]
         self.checks += rows.packed(asked.bounds, len(self.set_start) - 1, len(self.outlines))
         for keys in keys_of(rows, asked, self.columns.tokeniser):
-            self._set(keys)
+            self.add_set(keys)
         self.outlines += asked.shapes
         self.outline_checks += [first + k for k in rows.shape_rows]
         self.filter_check.append(first + rows.count)
@@ -162,72 +116,32 @@ class FilterTable:
     def _add_posts(self, form: Form, subscription: int, place: Box, keys: Accepted) -> None:
         """Add a post for each way in which an attribute may have words."""
         for accepts, own in keys:
-            words = [self._string(key) for key in own]
+            words = [self.add_string(key) for key in own]
             self.posts.append((form._replace(accepts=accepts), subscription, place, words))
 
-    def _string(self, key: bytes) -> int:
+    def add_string(self, key: bytes) -> int:
+        """The number of a string."""
         return self.strings.setdefault(key, len(self.strings))
 
-    def _set(self, keys: Sequence[bytes]) -> int:
+    def add_set(self, keys: Sequence[bytes]) -> int:
+        """The number of a set of strings."""
         strings = self.strings
         self.set_items += [strings.setdefault(key, len(strings)) for key in keys]
         self.set_start.append(len(self.set_items))
         return len(self.set_start) - 2
 
-    def _geometry(self, geometry: object) -> int:
+    def add_geometry(self, geometry: object) -> int:
+        """The number of a geometry."""
         self.geometries.append(geometry)
         return len(self.geometries) - 1
 
-    def _row(self, term: Term) -> Row:
-        check: Check = term.check
-        column = self.columns.number(check.column)
-        low, high = (0.0, 0.0), (0.0, 0.0)
-        item = flags = function = 0
-        masks = (0, 0, 0)
-        match check:
-            case RangeCheck():
-                kind = checking.RANGE
-                low, high = check.low, check.high
-                flags = check.low_closed * checking.LOW_CLOSED
-                flags |= check.high_closed * checking.HIGH_CLOSED
-            case MemberCheck():
-                kind = checking.MEMBER
-                item = self._set([string_key(text) for text in check.strings])
-            case OrderCheck():
-                kind = checking.ORDER
-                item = self._string(string_key(check.bound))
-                flags = (check.op in (Compare.LT, Compare.LE)) * checking.LESS
-                flags |= (check.op in (Compare.LE, Compare.GE)) * checking.OR_EQUAL
-            case LikeCheck():
-                kind = checking.LIKE
-                item = self._string(compile_pattern(check.pattern))
-            case BooleanCheck():
-                kind = checking.BOOLEAN
-                flags = check.allows_false * checking.ALLOWS_FALSE
-                flags |= check.allows_true * checking.ALLOWS_TRUE
-            case NullCheck():
-                kind = checking.NULL
-            case RelateCheck():
-                kind = checking.RELATE
-                item = self._geometry(check.geometry.value)
-                function = relate.CODE[check.function]
-                masks = tuple(relate.mask(check.function, d) for d in range(3))  # type: ignore[assignment]
-            case NearCheck():
-                kind = checking.NEAR
-                item = self._geometry(check.geometry.value)
-                function = near_code(check.function, self.columns.space)
-                low = (check.distance, 0.0)
-                flags = _NEAR_FLAGS.get(check.function, 0)
-            case ListCheck():
-                kind = checking.LIST
-                item = self._set([literal_key(one) for one in check.items.items])
-                strings = [one.value for one in check.items.items if isinstance(one, String)]
-                words = self.columns.tokeniser.keywords(strings)
-                self._set([word_key(word) for word in words])
-                function = _ARRAY[check.function]
-                flags = (len(strings) == len(check.items.items)) * checking.TOKENS
+    def row(self, term: Term) -> Row:
+        """A term as a row of `CHECK`."""
+        kind = BY_TYPE[type(term.check)]
+        column = self.columns.number(term.check.column)
+        low, high, item, flags, function, masks = kind.encode(term.check, self)
         flags |= term.negated * checking.NEGATED
-        return (*low, *high, column, item, kind, flags, function, *masks)
+        return (*low, *high, column, item, kind.code, flags, function, *masks)  # type: ignore[return-value]
 
     def arrays(self) -> TableArrays:
         """The table as arrays."""
@@ -277,7 +191,7 @@ def form_rows(form: TextForm, columns: Columns) -> FormRows:
     found: FormRows | None = form.kept.get(columns)
     if found is None:
         table = FilterTable(columns, compact=False)
-        found = form.kept[columns] = FormRows(form.terms, [table._row(t) for t in form.terms])
+        found = form.kept[columns] = FormRows(form.terms, [table.row(t) for t in form.terms])
     return found
 
 
@@ -337,9 +251,3 @@ class TableArrays:
     string_start: NDArray[np.int64]
     shapes: Shapes
     posts: PostRows  # filters besides, whose tokens are strings
-
-
-def place_of(first: bytes, then: int = 0) -> float:
-    """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
-    size = matching.PLACE_BYTES
-    return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.compiling import inlined, separate, uncounted
-from fencepost.kernels.distance import all_within, same_place, within
+from fencepost.kernels.distance import UNSURE, all_within, same_place, within
 from fencepost.kernels.geodesic_shapes import all_within_wgs84, same_place_wgs84, within_wgs84
 from fencepost.kernels.like import compare, like
 from fencepost.kernels.locate import is_place, point_in_area
@@ -20,8 +20,16 @@ from fencepost.kernels.shapes import AREAS, POINTS
 from fencepost.kernels.spatial import FIRST_EH, spatial_holds
 from fencepost.kernels.trees import boxes_apart
 
-RANGE, MEMBER, ORDER, LIKE, BOOLEAN, NULL, RELATE, NEAR, LIST = range(9)
-CHEAPEST_FIRST = NULL, BOOLEAN, RANGE, MEMBER, LIST, ORDER, LIKE, RELATE, NEAR
+# Kinds of checks, the cheapest first: in this order the checks of a filter are evaluated.
+NULL, BOOLEAN, RANGE, MEMBER, LIST, ORDER, LIKE, RELATE, NEAR = range(9)
+
+# What the item of a check refers to, by its kind: a row of the shapes, a string of the vocabulary,
+# a set, or two sets in a row.
+NO_ITEM, SHAPE_ITEM, STRING_ITEM, SET_ITEM, TWO_SETS_ITEM = range(5)
+ITEM_OF = np.full(NEAR + 1, NO_ITEM, np.uint8)
+ITEM_OF[[MEMBER, LIST]] = SET_ITEM, TWO_SETS_ITEM
+ITEM_OF[[ORDER, LIKE]] = STRING_ITEM
+ITEM_OF[[RELATE, NEAR]] = SHAPE_ITEM
 
 # Bits of `flags`, besides what a kind keeps in the others.
 NEGATED = 1
@@ -29,7 +37,7 @@ FOUND = 128  # the filter is found by this check, which need not be asked again;
 LOW_CLOSED, HIGH_CLOSED = 2, 4  # RANGE
 ALLOWS_FALSE, ALLOWS_TRUE = 2, 4  # BOOLEAN
 LESS, OR_EQUAL = 2, 4  # ORDER: less or greater; with equality
-ALL_OF_IT = 4  # NEAR: of the farthest points, in place of the nearest
+STRICT = 2  # NEAR: less than the distance, not at most; above 0 for those who decide exactly
 TOKENS = 2  # LIST: the literal list holds strings only, so text can be compared with its words
 
 CHECK = np.dtype(
@@ -50,15 +58,17 @@ CHECK = np.dtype(
     align=True,
 )
 
-# Functions of NEAR, in the order of `fencepost.language.ast.Near`.
-DWITHIN, BEYOND, SAMEPLACE = range(3)
-ON_WGS84 = 3  # added to these: coordinates are lon/lat, and distances metres
+# Functions of NEAR, in the order of `fencepost.plan.checks.Measure`: what distance must be at most,
+# or less than, a bound. None is less than the distance of the two boxes, and of a point and a point
+# all are the same; only that of the centroids may be less than that of the geometries.
+NEAREST, CENTROIDS, FARTHEST = range(3)
+ON_WGS84 = 4  # a bit beside these: coordinates are lon/lat, and distances metres
 # Functions of LIST, in the order of `fencepost.language.ast.Array`.
 CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
 
-NO_LIST, ITEMS, TEXT = 0, 1, 2
+NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits where some are accepted
 
 
 @separate
@@ -232,23 +242,22 @@ def _near(segment, check, events, e, room):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
         return UNKNOWN
+    g, h = events.arrays.shapes, segment.arrays.shapes
     b = np.int64(check["item"])
     function = check["function"]
-    if function == SAMEPLACE:
-        answer = same_place(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-    elif check["flags"] & ALL_OF_IT:
-        if function < ON_WGS84:
-            answer = all_within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
-        else:
-            answer = all_within_wgs84(
-                events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room
-            )
-    elif function < ON_WGS84:
-        answer = within(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
-    elif function == ON_WGS84 + SAMEPLACE:
-        answer = same_place_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"])
+    distance = check["low"]
+    if distance == 0.0 and check["flags"] & STRICT:
+        return NO
+    if function == NEAREST:
+        answer = within(g, a, h, b, distance, room)
+    elif function == CENTROIDS:
+        answer = same_place(g, a, h, b, distance)
+    elif function == FARTHEST:
+        answer = all_within(g, a, h, b, distance)
+    elif function == ON_WGS84 | NEAREST:
+        answer = within_wgs84(g, a, h, b, distance, room)
+    elif function == ON_WGS84 | CENTROIDS:
+        answer = same_place_wgs84(g, a, h, b, distance)
     else:
-        answer = within_wgs84(events.arrays.shapes, a, segment.arrays.shapes, b, check["low"], room)
-    if answer == 2:
-        return CLOSE
-    return YES if (answer == 1) != (function % ON_WGS84 == BEYOND) else NO
+        answer = all_within_wgs84(g, a, h, b, distance, room)
+    return CLOSE if answer == UNSURE else YES if answer == 1 else NO

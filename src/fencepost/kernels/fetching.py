@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.checking import FOUND, NEAR, RELATE
+from fencepost.kernels.checking import FOUND, ITEM_OF, SHAPE_ITEM
 from fencepost.kernels.compiling import inlined, uncounted
 from fencepost.kernels.prefetch import prefetch
 
@@ -63,7 +63,7 @@ def _fetch_step(segment, f, step):
     last = first - 1
     while last + 1 < stop and not checks[last + 1]["flags"] & FOUND:
         last += 1
-    if last < first or (checks[last]["kind"] != RELATE and checks[last]["kind"] != NEAR):
+    if last < first or ITEM_OF[checks[last]["kind"]] != SHAPE_ITEM:
         return
     shapes = segment.arrays.shapes
     item = np.int64(checks[last]["item"])

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.checking import LIKE, LIST, MEMBER, NEAR, ORDER, RELATE
+from fencepost.kernels.checking import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
 from fencepost.kernels.compiling import kernel
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.places import NOWHERE, places
+from fencepost.kernels.places import places
+from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS
 from fencepost.kernels.shapes import Bytes, Floats, Ints
 from fencepost.kernels.vectors import WIDTH
@@ -109,13 +110,13 @@ def _append(own, one, given, expires, version):
     first = sizes[CHECKS]
     for k in range(checks.shape[0]):
         own.checks[first + k] = checks[k]
-        kind = checks[k]["kind"]
+        refers_to = ITEM_OF[checks[k]["kind"]]
         item = np.int64(checks[k]["item"])
-        if kind == RELATE or kind == NEAR:
+        if refers_to == SHAPE_ITEM:
             item += first_shape
-        elif kind == ORDER or kind == LIKE:
+        elif refers_to == STRING_ITEM:
             item = ids[item]
-        elif kind == MEMBER or kind == LIST:
+        elif refers_to != NO_ITEM:
             item += sizes[SETS]
         own.checks[first + k]["item"] = item
     sizes[CHECKS] += checks.shape[0]
@@ -184,7 +185,7 @@ def _add_filters(own, sizes, first, filter_check, subscription):
         least = np.inf
         for k in range(filter_check[f], filter_check[f + 1]):
             size = (boxes[k, 2] - boxes[k, 0]) * (boxes[k, 3] - boxes[k, 1])
-            if kinds[k] != NOWHERE and size < least:
+            if kinds[k] != NOTHING and size < least:
                 least, best = size, k
         if best >= 0:
             _place_filter(own, at, np.int64(checks[best]["column"]), boxes[best])

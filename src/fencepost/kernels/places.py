@@ -1,62 +1,73 @@
-"""Where an event must be for a check about its geometry to be true."""
+"""Where an event must be for a check about its geometry to be true: the bounding boxes of checks.
+
+Everything that finds events or subscriptions by place asks here, so a kind of check or a distance
+that is missing here is never found too seldom: it has no box, and then every event finds it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.checking import BEYOND, NEAR, NEGATED, ON_WGS84, RELATE, SAMEPLACE
+from fencepost.kernels.checking import CENTROIDS, NEAR, NEGATED, ON_WGS84, RELATE
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.contact import fills_its_box
+from fencepost.kernels.posts_arrays import BOX, DISC, NOTHING
 from fencepost.kernels.shapes import AREAS, POINTS
 from fencepost.kernels.spatial import DISJOINT, FIRST_EH, INTERSECTS
 
 _EH_DISJOINT = FIRST_EH  # the first of the eight
+_SQUARED = 1e154  # the square of a distance below this is finite
 
-# Whether a check has a box, and is about an area; or is decided by contact with that box, or by
-# the distance to a point.
-NOWHERE, SOMEWHERE, AREA, RECTANGLE, ROUND = range(5)
+# What is known of a check: NOTHING, and it has no box; or contact with its BOX, or the distance to
+# the point of a DISC, decides it; or, as far as one box is about the other:
+AREA = 3  # it asks for a relation to an area, which the event's geometry must meet
+BEYOND_AREA = 4  # it asks for one that holds nearly everywhere: its box is infinite
+NEARBY = 5  # the event's geometry must meet its box
+CENTRED = 6  # the box of the event's geometry must, but the geometry may be all round it
+WITH_AREA = BOX, AREA, BEYOND_AREA
+WITHOUT_BOUNDS = NOTHING, BEYOND_AREA
 
 
 @kernel
 def places(checks, shapes, boxes, kinds):
     """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
 
-    A box is infinite where that is nearly everywhere. Of a distance on the ellipsoid it is the
-    geometry's own: `geodesic_box` widens it. kinds : (n,) uint8.
+    Of a distance on the ellipsoid a box is the geometry's own: `geodesic_box` widens it.
+    kinds : (n,) uint8.
     """
     for k in range(checks.shape[0]):
-        kinds[k] = NOWHERE
+        kinds[k] = NOTHING
         kind = checks[k]["kind"]
-        if kind != RELATE and kind != NEAR:
-            continue
         negated = checks[k]["flags"] & NEGATED > 0
         function = checks[k]["function"]
-        shape = shapes.shapes[checks[k]["item"]]
         reach = 0.0
         if kind == NEAR:
-            if negated != (function % ON_WGS84 == BEYOND):
+            if negated:
                 continue
+            shape = shapes.shapes[checks[k]["item"]]
             reach = checks[k]["low"] if function < ON_WGS84 else 0.0
-            kinds[k] = SOMEWHERE
-            if (
-                function != SAMEPLACE
-                and function < ON_WGS84
-                and _is_point(shape)
-                and reach >= 0.0
-                and reach * reach < np.inf
-            ):
-                kinds[k] = ROUND
-        else:
+            if function == CENTROIDS or function == ON_WGS84 | CENTROIDS:
+                kinds[k] = CENTRED
+            elif function < ON_WGS84 and _is_point(shape) and 0.0 <= reach < _SQUARED:
+                kinds[k] = DISC
+            else:
+                kinds[k] = NEARBY
+        elif kind == RELATE:
+            shape = shapes.shapes[checks[k]["item"]]
             apart = (function == DISJOINT or function == _EH_DISJOINT) != negated
             area = shape["dimension"] == AREAS
             if apart and not area:
                 continue
             if apart:
                 reach = np.inf
-            kinds[k] = AREA if area else SOMEWHERE
+                kinds[k] = BEYOND_AREA
+            else:
+                kinds[k] = AREA if area else NEARBY
             if area and function == INTERSECTS and not negated:
                 if fills_its_box(shapes, np.int64(checks[k]["item"])):
-                    kinds[k] = RECTANGLE
+                    kinds[k] = BOX
+        else:
+            continue
         boxes[k, 0] = _outwards(shape["x0"], -reach)
         boxes[k, 1] = _outwards(shape["y0"], -reach)
         boxes[k, 2] = _outwards(shape["x1"], reach)

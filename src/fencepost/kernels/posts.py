@@ -159,7 +159,7 @@ def _images(posts, events, e, g, asked, at):
         x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
     column = posts.groups[g]["list_column"]
     if 0 <= column < COMBINED:
-        if not (posts.groups[g]["accepts"] >> events.list_kind[column, e]) & 1:
+        if not posts.groups[g]["accepts"] & events.list_kind[column, e]:
             return False
     a, b = image(posts.knots, g, 0, x0), image(posts.knots, g, 1, y0)
     asked[at]["a"] = a

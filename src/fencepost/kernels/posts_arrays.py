@@ -59,7 +59,7 @@ GROUP = np.dtype(
     [
         ("list_column", "i4"),  # whose words are asked for; -1 where none are; or COMBINED
         ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
-        ("accepts", "u4"),  # bit k: attributes of kind k count
+        ("accepts", "u4"),  # kinds of attributes that count: ITEMS, TEXT or both
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
         ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
         ("number_column", "i4"),  # whose number is compared with `bounds`, or -1

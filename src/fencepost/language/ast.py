@@ -1,4 +1,4 @@
-"""The tree of an expression: frozen values, no behaviour.
+"""The tree of an expression: frozen values without behaviour, and how to walk them.
 
 Two kinds of node. A *condition* is true, false or unknown of an event; a *value* is a number,
 string, boolean, time, geometry or list. The parser has resolved names to the enumerations here,
@@ -10,11 +10,14 @@ Times are whole nanoseconds since 1970-01-01T00:00:00Z; a date is its first inst
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from shapely.geometry.base import BaseGeometry
+
+T = TypeVar("T")
 
 
 class Compare(Enum):
@@ -336,3 +339,70 @@ Condition: TypeAlias = (
     | TemporalCondition
     | ArrayCondition
 )
+
+
+# Walking
+
+
+def walk(node: object, *leaves: type) -> Iterator[object]:
+    """A node and every node below it, in the order of the text.
+
+    leaves : types of nodes of which nothing below is wanted.
+    """
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tuple):
+            waiting += reversed(node)
+            continue
+        yield node
+        if not isinstance(node, leaves):
+            waiting += [getattr(node, name) for name in reversed(getattr(node, "__slots__", ()))]
+
+
+def properties(node: object) -> Iterator[Property]:
+    """Every property in a tree."""
+    return (one for one in walk(node, Items) if isinstance(one, Property))
+
+
+def fold(
+    condition: Condition,
+    atom: Callable[[Condition, bool], T],
+    all_of: Callable[[list[T]], T],
+    any_of: Callable[[list[T]], T],
+    negated: bool = False,
+) -> T:
+    """What AND and OR make of the conditions that they join, with NOT pushed down to those.
+
+    Parameters
+    ----------
+    condition : Condition
+    atom : callable
+        From a condition that is not AND, OR or NOT, and whether it is negated.
+    all_of, any_of : callable
+        From what the parts came to, where all must be true, or one.
+    negated : bool
+        Whether the contrary of the condition is meant.
+    """
+    if isinstance(condition, (And, Or)):
+        folded = [fold(part, atom, all_of, any_of, negated) for part in condition.parts]
+        return (all_of if isinstance(condition, And) != negated else any_of)(folded)
+    if isinstance(condition, Not):
+        return fold(condition.part, atom, all_of, any_of, not negated)
+    return atom(condition, negated)
+
+
+def replaced(condition: Condition, atom: Callable[[Condition], Condition]) -> Condition:
+    """The condition with others in place of those that AND, OR and NOT join.
+
+    It is the same object where `atom` returns each as it was.
+    """
+    match condition:
+        case And(parts) | Or(parts):
+            changed = tuple(replaced(part, atom) for part in parts)
+            same = all(a is b for a, b in zip(changed, parts, strict=True))
+            return condition if same else replace(condition, parts=changed)
+        case Not(part):
+            inner = replaced(part, atom)
+            return condition if inner is part else Not(inner)
+    return atom(condition)

@@ -14,22 +14,15 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, ModelError
 from fencepost.index import posts
+from fencepost.index.check_kinds import near_code, string_key, word_key
 from fencepost.index.columns import Columns
 from fencepost.index.posts import EVERYWHERE, Form, PostRows, Tell
 from fencepost.index.seen import Sample
 from fencepost.index.segment import NEVER, build
-from fencepost.index.table import (
-    ITEMS,
-    TEXT,
-    TableArrays,
-    encode_keys,
-    near_code,
-    string_key,
-    word_key,
-)
+from fencepost.index.table import TableArrays, encode_keys
 from fencepost.kernels import checking
-from fencepost.kernels.checking import CHECK
-from fencepost.language.ast import Near, Property, Spatial
+from fencepost.kernels.checking import CHECK, ITEMS, TEXT
+from fencepost.language.ast import Property, Spatial
 from fencepost.match.catalogue import FiledShelf, Shelf
 from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
 from fencepost.match.keyword_columns import Ragged, joined, read_lists
@@ -37,7 +30,7 @@ from fencepost.match.value_columns import read_values
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan import relate
-from fencepost.plan.checks import Column, Kind
+from fencepost.plan.checks import Column, Kind, Measure
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _KNOWN = {function.name: function for function in Spatial}
@@ -184,7 +177,7 @@ class ColumnSubscriptions:
         )
         checks["item"] = rows
         checks["low"] = reach
-        checks["function"] = near_code(Near.S_DWITHIN, self._columns.space)
+        checks["function"] = near_code(Measure.NEAREST, self._columns.space)
 
     def _add_equals(self, attribute: str, given: Sequence[object]) -> None:
         what = f"equals[{attribute!r}]"

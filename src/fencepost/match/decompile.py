@@ -10,104 +10,81 @@ from numpy.typing import NDArray
 from shapely.geometry import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.index.check_kinds import KINDS
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
 from fencepost.index.segment import Segment
-from fencepost.index.table import near_of_check
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
-from fencepost.language.ast import Compare
-from fencepost.plan.conditions import number_of_pair
-from fencepost.plan.relate import FUNCTIONS
-
-_ARRAY = tuple(ast.Array)
+from fencepost.plan.checks import Filter, ListCheck, RelateCheck, Term
+from fencepost.plan.conditions import condition_of_filter
 
 
 def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
-    arrays = segment.arrays
     entries, _ = segment.entries_of(np.array([row]))
     if len(entries):
-        return _all_of(_posted(arrays, entries, columns))
+        return condition_of_filter(_posted(segment.arrays, entries, columns))
+    arrays = segment.arrays
     number = int(np.searchsorted(arrays.filter_subscription, np.uint32(row)))
     low, high = int(arrays.filter_check[number]), int(arrays.filter_check[number + 1])
-    return _all_of([_part(segment, check, columns) for check in arrays.checks[low:high]])
+    stored = _Stored(arrays)
+    return condition_of_filter(
+        tuple(_term(check, columns, stored) for check in arrays.checks[low:high])
+    )
 
 
-def _all_of(parts: list[ast.Condition]) -> ast.Condition:
-    if not parts:
-        return ast.Boolean(True)
-    return parts[0] if len(parts) == 1 else ast.And(tuple(parts))
-
-
-def _posted(
-    arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns
-) -> list[ast.Condition]:
+def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns) -> Filter:
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
         group, word = entry_of(arrays.posts, entry)
-        if group["list_column"] < 0 or group["accepts"] >> checking.ITEMS & 1:
+        if group["list_column"] < 0 or group["accepts"] & checking.ITEMS:
             break
-    parts: list[ast.Condition] = []
+    terms = []
     if group["geometry_column"] >= 0:
-        own = _property(columns, Storage.GEOMETRY, int(group["geometry_column"]))
+        column = columns.of(Storage.GEOMETRY)[group["geometry_column"]]
         place = ast.Geometry(shapely.box(*arrays.posts.exact[entry]))
-        parts.append(ast.SpatialCondition(ast.Spatial.S_INTERSECTS, own, place))
+        terms.append(Term(RelateCheck(column, ast.Spatial.S_INTERSECTS, place), False))
     if group["list_column"] >= 0:
-        own = _property(columns, Storage.LIST, int(group["list_column"]))
+        column = columns.of(Storage.LIST)[group["list_column"]]
         low, high = arrays.posts.rest_start[entry], arrays.posts.rest_start[entry + 1]
         rest = arrays.posts.rest[low:high].tolist()
-        keys = sorted(_bytes(arrays, k) for k in ([word, *rest] if word is not None else []))
+        stored = _Stored(arrays)
+        keys = sorted(map(stored.string_at, [word, *rest] if word is not None else []))
         words = tuple(ast.String(key[1:].decode()) for key in keys)
-        parts.append(ast.ArrayCondition(ast.Array.A_CONTAINS, own, ast.Items(words)))
-    return parts
+        terms.append(Term(ListCheck(column, ast.Array.A_CONTAINS, ast.Items(words)), False))
+    return tuple(terms)
 
 
-def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
-    arrays, item = segment.arrays, int(check["item"])
-    kind, column = int(check["kind"]), int(check["column"])
-    if kind == checking.RELATE:
-        own = _property(columns, Storage.GEOMETRY, column)
-        geometry = ast.Geometry(geometry_of(arrays.shapes, item))
-        return ast.SpatialCondition(FUNCTIONS[check["function"]], own, geometry)
-    if kind == checking.NEAR:
-        own = _property(columns, Storage.GEOMETRY, column)
-        geometry = ast.Geometry(geometry_of(arrays.shapes, item))
-        function, _ = near_of_check(check)
-        return ast.NearCondition(function, own, geometry, float(check["low"]))
-    if kind == checking.MEMBER:
-        own = _property(columns, Storage.STRING, column)
-        return ast.Comparison(Compare.EQ, own, ast.String(_strings(segment, item)[0].decode()))
-    if kind == checking.RANGE:
-        own = _property(columns, Storage.NUMBER, column)
-        number = number_of_pair((float(check["low"]), float(check["low_rest"])))
-        return ast.Comparison(Compare.EQ, own, number)
-    if kind == checking.BOOLEAN:
-        own = _property(columns, Storage.TRUTH, column)
-        value = bool(check["flags"] & checking.ALLOWS_TRUE)
-        return ast.Comparison(Compare.EQ, own, ast.Boolean(value))
-    own = _property(columns, Storage.LIST, column)
-    words = tuple(ast.String(word[1:].decode()) for word in sorted(_strings(segment, item)))
-    return ast.ArrayCondition(_ARRAY[check["function"]], own, ast.Items(words))
+def _term(check: Any, columns: Columns, stored: _Stored) -> Term:
+    kind = KINDS[check["kind"]]
+    assert kind.decode is not None
+    column = columns.of(kind.storage)[check["column"]]
+    return Term(kind.decode(check, column, stored), bool(check["flags"] & checking.NEGATED))
 
 
-def _property(columns: Columns, storage: Storage, number: int) -> ast.Property:
-    source = columns.of(storage)[number].source
-    assert isinstance(source, ast.Property)
-    return source
+class _Stored:
+    """What checks of a segment refer to."""
 
+    def __init__(self, arrays: SegmentArrays) -> None:
+        self._arrays = arrays
 
-def _strings(segment: Segment, number: int) -> list[bytes]:
-    arrays = segment.arrays
-    items = arrays.set_items[arrays.set_start[number] : arrays.set_start[number + 1]]
-    return [_bytes(arrays, k) for k in items.tolist()]
+    def string_at(self, number: int) -> bytes:
+        """A string of the vocabulary."""
+        start = self._arrays.vocabulary.start
+        return bytes(self._arrays.vocabulary.bytes[start[number] : start[number + 1]])
 
+    def set_at(self, number: int) -> list[bytes]:
+        """The strings of a set."""
+        start = self._arrays.set_start
+        items = self._arrays.set_items[start[number] : start[number + 1]]
+        return [self.string_at(item) for item in items.tolist()]
 
-def _bytes(arrays: SegmentArrays, number: int) -> bytes:
-    start = arrays.vocabulary.start
-    return bytes(arrays.vocabulary.bytes[start[number] : start[number + 1]])
+    def geometry_at(self, number: int) -> BaseGeometry:
+        """A geometry."""
+        return geometry_of(self._arrays.shapes, number)
 
 
 def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:

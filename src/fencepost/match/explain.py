@@ -12,7 +12,6 @@ from fencepost.language.render import render_json, render_text
 from fencepost.match.findings import NOTHING, Finding, finding
 from fencepost.plan import evaluate
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import properties
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 _LONG = 72
@@ -97,7 +96,7 @@ def shortened(text: str) -> str:
 
 
 def _compared(condition: ast.Condition, event: EventValues) -> str:
-    names = dict.fromkeys(one.name for one in properties(condition))
+    names = dict.fromkeys(one.name for one in ast.properties(condition))
     return "; ".join(f"{name} is {_shown(event.get(name))}" for name in names)
 
 

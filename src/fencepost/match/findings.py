@@ -18,6 +18,7 @@ from fencepost.model.times import SECOND, format_instant
 from fencepost.plan import evaluate, values
 from fencepost.plan.distances import distance_in
 from fencepost.plan.evaluate import EventValues
+from fencepost.plan.normal import ARRAY_CONVERSE
 from fencepost.plan.relate import relation_between
 from fencepost.plan.values import Pair
 
@@ -28,10 +29,6 @@ _CLOSE = 0.7
 _LARGE = 2**63  # integers beyond are told as doubles or in words
 _LISTED = 5
 _LONG_AGO = 1e13  # seconds; a timedelta holds somewhat more
-_ARRAY_CONVERSE = {
-    Array.A_CONTAINS: Array.A_CONTAINEDBY,
-    Array.A_CONTAINEDBY: Array.A_CONTAINS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +253,7 @@ def _array(
     event: EventValues,
 ) -> Finding:
     if isinstance(left, ast.Items):
-        function, left, right = _ARRAY_CONVERSE.get(function, function), right, left
+        function, left, right = ARRAY_CONVERSE.get(function, function), right, left
     own, asked = evaluate.items_of(left, right, event), evaluate.items_of(right, left, event)
     assert own is not None
     assert asked is not None

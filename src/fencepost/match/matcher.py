@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns
-from fencepost.index.planner import Path as AccessPath
+from fencepost.index.selectivity import Path as AccessPath
 from fencepost.language.ast import Condition
 from fencepost.language.parser import parse
 from fencepost.language.render import render_json

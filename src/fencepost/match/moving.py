@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from fencepost.errors import ModelError
@@ -20,7 +21,7 @@ def moved(condition: ast.Condition, attribute: str, geometry: object) -> ast.Con
     """
     place = ast.Geometry(geometry_of(Shapes.read_one(geometry).arrays, 0))
     for kind in (ast.NearCondition, ast.SpatialCondition):
-        found = _replaced(condition, kind, attribute, place)
+        found = ast.replaced(condition, partial(_replaced, kind, ast.Property(attribute), place))
         if found is not condition:
             return found
     raise ModelError(
@@ -30,21 +31,11 @@ def moved(condition: ast.Condition, attribute: str, geometry: object) -> ast.Con
 
 
 def _replaced(
-    condition: ast.Condition, kind: type[_Spatial], attribute: str, place: ast.Geometry
+    kind: type[_Spatial], own: ast.Property, place: ast.Geometry, atom: ast.Condition
 ) -> ast.Condition:
-    match condition:
-        case ast.And(parts) | ast.Or(parts):
-            changed = tuple(_replaced(part, kind, attribute, place) for part in parts)
-            same = all(a is b for a, b in zip(changed, parts, strict=True))
-            return condition if same else replace(condition, parts=changed)
-        case ast.Not(part):
-            inner = _replaced(part, kind, attribute, place)
-            return condition if inner is part else ast.Not(inner)
-        case ast.NearCondition(_, left, right) | ast.SpatialCondition(_, left, right):
-            if isinstance(condition, kind):
-                own = ast.Property(attribute)
-                if left == own and isinstance(right, ast.Geometry):
-                    return replace(condition, right=place)
-                if right == own and isinstance(left, ast.Geometry):
-                    return replace(condition, left=place)
-    return condition
+    if isinstance(atom, kind):
+        if atom.left == own and isinstance(atom.right, ast.Geometry):
+            return replace(atom, right=place)
+        if atom.right == own and isinstance(atom.left, ast.Geometry):
+            return replace(atom, left=place)
+    return atom

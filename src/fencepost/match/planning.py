@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from fencepost.index.columns import Columns
-from fencepost.index.planner import Path
 from fencepost.index.segment import Segment
+from fencepost.index.selectivity import Path
 from fencepost.index.table import FilterTable
 from fencepost.language import ast
 from fencepost.match.explain import shortened, written

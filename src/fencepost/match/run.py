@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.index.check_kinds import near_of_check
 from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.index.segment import Segment
-from fencepost.index.table import near_of_check
 from fencepost.kernels import checking
 from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle

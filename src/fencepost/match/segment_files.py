@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.atomic import sync_folder
+from fencepost.index.check_kinds import STORAGES
 from fencepost.index.columns import Storage
 from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays, nothing
-from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED
@@ -104,19 +104,6 @@ def sync(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-_STORAGES = {
-    checking.RANGE: Storage.NUMBER,
-    checking.MEMBER: Storage.STRING,
-    checking.ORDER: Storage.STRING,
-    checking.LIKE: Storage.STRING,
-    checking.BOOLEAN: Storage.TRUTH,
-    checking.NULL: Storage.MISSING,
-    checking.RELATE: Storage.GEOMETRY,
-    checking.NEAR: Storage.GEOMETRY,
-    checking.LIST: Storage.LIST,
-}
-
-
 def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
     """By storage the last column that a segment asks for, or -1."""
     found = {storage.name: -1 for storage in Storage}
@@ -126,7 +113,7 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
         (arrays.posts.groups["geometry_column"], Storage.GEOMETRY),
         (arrays.combined.columns, Storage.STRING),
     ]
-    for kind, storage in _STORAGES.items():
+    for kind, storage in enumerate(STORAGES):
         asked.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
     for columns, storage in asked:
         found[storage.name] = max(

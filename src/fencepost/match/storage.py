@@ -37,7 +37,7 @@ from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 9
+FORMAT = 10
 MANIFEST = "manifest.json"
 Manifest = dict[str, Any]
 Opened = tuple[tuple[Shelf, ...], Columns]

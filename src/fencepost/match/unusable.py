@@ -13,7 +13,6 @@ from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan import values
 from fencepost.plan.evaluate import EventValues, read_shape
-from fencepost.plan.normal import properties
 
 Kinds: TypeAlias = tuple[str, ...]
 
@@ -149,7 +148,7 @@ def _compared(sides: tuple[ast.Value, ...]) -> Iterator[tuple[str, Kinds]]:
 
 
 def _all_as(node: object, *kinds: str) -> Iterator[tuple[str, Kinds]]:
-    return ((one.name, kinds) for one in properties(node))
+    return ((one.name, kinds) for one in ast.properties(node))
 
 
 def _are_words(other: ast.Value) -> bool:

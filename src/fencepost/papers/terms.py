@@ -82,7 +82,7 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
     assert literal is not None
     if isinstance(check, RelateCheck):
         return holds(check.function, value, literal)
-    return near(check.function, value, literal, check.distance)
+    return near(check.measure, check.strict, value, literal, check.distance)
 
 
 class Verified:

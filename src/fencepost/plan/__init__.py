@@ -8,8 +8,8 @@ from fencepost.lazy import offering
 
 if TYPE_CHECKING:
     from fencepost.plan.checks import Column, Filter, Kind, Term
+    from fencepost.plan.distances import distance_in, near_in
     from fencepost.plan.evaluate import EventValues, truth
-    from fencepost.plan.near import distance_between
     from fencepost.plan.normal import filters
     from fencepost.plan.values import pair_of
 
@@ -19,8 +19,9 @@ __all__ = [
     "Filter",
     "Kind",
     "Term",
-    "distance_between",
+    "distance_in",
     "filters",
+    "near_in",
     "pair_of",
     "truth",
 ]
@@ -30,8 +31,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "checks": ["Column", "Filter", "Kind", "Term"],
+            "distances": ["distance_in", "near_in"],
             "evaluate": ["EventValues", "truth"],
-            "near": ["distance_between"],
             "normal": ["filters"],
             "values": ["pair_of"],
         },

@@ -9,8 +9,8 @@ unknown, except `NullCheck`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import TypeAlias
+from enum import Enum, IntEnum
+from typing import NamedTuple, TypeAlias, get_args
 
 from fencepost.language.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
@@ -102,14 +102,57 @@ class RelateCheck:
     geometry: Geometry
 
 
+class Measure(Enum):
+    """What distance of two geometries is bounded: of their nearest points, of their centroids, of
+    their farthest points.
+    """
+
+    NEAREST = 0
+    CENTROIDS = 1
+    FARTHEST = 2
+
+
+class Bound(NamedTuple):
+    """What a function of the language asks of a distance: at most so much; or, if `strict`, less.
+
+    Where it is the contrary that is asked for, the function is `away`. In filters that is a
+    negated term, so nothing behind them need know of it.
+    """
+
+    measure: Measure
+    strict: bool = False
+    away: bool = False
+
+
+BOUNDS = {
+    Near.S_DWITHIN: Bound(Measure.NEAREST),
+    Near.S_BEYOND: Bound(Measure.NEAREST, away=True),
+    Near.S_CLOSER: Bound(Measure.NEAREST, strict=True),
+    Near.S_SAMEPLACE: Bound(Measure.CENTROIDS, strict=True),
+    Near.S_ALLWITHIN: Bound(Measure.FARTHEST),
+}
+_FUNCTIONS = {bound: function for function, bound in BOUNDS.items()}
+
+
+def function_of(bound: Bound) -> Near | None:
+    """The function of the language that asks for this, if there is one."""
+    return _FUNCTIONS.get(bound)
+
+
 @dataclass(frozen=True, slots=True)
 class NearCheck:
-    """Whether the event's geometry is within, or beyond, a distance of a geometry."""
+    """Whether a distance to the event's geometry is at most, or if `strict` less than, a bound."""
 
     column: Column
-    function: Near
+    measure: Measure
+    strict: bool
     geometry: Geometry
     distance: float
+
+    @property
+    def function(self) -> Near:
+        """The function of the language that asks for this."""
+        return _FUNCTIONS[Bound(self.measure, self.strict)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +165,17 @@ class ListCheck:
     tokeniser: Tokeniser = EVERY_WORD  # what makes words of the items, where they are compared
 
 
+# The cheapest first, in the order of the kinds of `fencepost.kernels.checking`.
 Check: TypeAlias = (
-    RangeCheck
+    NullCheck
+    | BooleanCheck
+    | RangeCheck
     | MemberCheck
+    | ListCheck
     | OrderCheck
     | LikeCheck
-    | BooleanCheck
-    | NullCheck
     | RelateCheck
     | NearCheck
-    | ListCheck
 )
 
 
@@ -145,24 +189,9 @@ class Term:
 
 Filter: TypeAlias = tuple[Term, ...]
 
-_ORDER = {
-    kind: place
-    for place, kind in enumerate(
-        (
-            NullCheck,
-            BooleanCheck,
-            RangeCheck,
-            MemberCheck,
-            ListCheck,
-            OrderCheck,
-            LikeCheck,
-            RelateCheck,
-            NearCheck,
-        )
-    )
-}
+_COST: dict[type, int] = {kind: cost for cost, kind in enumerate(get_args(Check))}
 
 
 def cost(term: Term) -> int:
     """By which the terms of a filter are sorted: cheap checks are evaluated first."""
-    return _ORDER[type(term.check)]
+    return _COST[type(term.check)]

@@ -16,6 +16,7 @@ from fencepost.language.ast import Compare, Temporal
 from fencepost.model.times import DAY
 from fencepost.plan.checks import (
     BooleanCheck,
+    Bound,
     Filter,
     Kind,
     LikeCheck,
@@ -27,6 +28,7 @@ from fencepost.plan.checks import (
     RangeCheck,
     RelateCheck,
     Term,
+    function_of,
 )
 from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START, Pair
 
@@ -115,8 +117,11 @@ def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Cond
             condition = ast.IsNull(_attribute(source))
         case RelateCheck(_, function, geometry):
             condition = ast.SpatialCondition(function, _attribute(source), geometry)
-        case NearCheck(_, near, geometry, distance):
-            condition = ast.NearCondition(near, _attribute(source), geometry, distance)
+        case NearCheck(_, measure, strict, geometry, distance):
+            away = function_of(Bound(measure, strict, term.negated))
+            if away is not None:
+                return ast.NearCondition(away, _attribute(source), geometry, distance)
+            condition = ast.NearCondition(check.function, _attribute(source), geometry, distance)
         case ListCheck(_, array, items):
             condition = ast.ArrayCondition(array, _attribute(source), items)
     return ast.Not(condition) if term.negated else condition

@@ -361,8 +361,6 @@ class _Reading:
             case (Kind.PROPERTY, Kind.GEOMETRY | Kind.CALL) if name in SPATIAL:
                 yield _Said(terms[0], shape=self._shape(args[1]))
             case (Kind.PROPERTY, Kind.GEOMETRY | Kind.CALL, Kind.NUMBER) if name in NEAR:
-                if name == "s_closer":  # of which 0 says something else
-                    raise _NoForm
                 shape = self._shape(args[1])
                 yield _Said(terms[0], self._number(args[2]), shape=shape)
             case _:

@@ -2,14 +2,14 @@
 
 In three-valued logic De Morgan's laws and distribution hold as usual, and a disjunction is true
 exactly if one of its parts is, a conjunction if all are. So NOT is pushed down to the checks,
-AND is multiplied out over OR, and what remains of NOT is a check that must be false. Where both
+AND is multiplied out over OR, and what remains of NOT is a check that must be false; so is what
+a function asks by its contrary, such as S_BEYOND. Where both
 sides of a condition come from the event, its truth is a column of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from fencepost.errors import LanguageError
@@ -18,6 +18,7 @@ from fencepost.language.ast import Array, Compare, Temporal
 from fencepost.model.space import Space
 from fencepost.plan import evaluate, relate, values
 from fencepost.plan.checks import (
+    BOUNDS,
     BooleanCheck,
     Check,
     Column,
@@ -55,7 +56,7 @@ _TEMPORAL_CONVERSE = {
     Temporal.T_OVERLAPS: Temporal.T_OVERLAPPEDBY,
 }
 _TEMPORAL_CONVERSE |= {other: function for function, other in _TEMPORAL_CONVERSE.items()}
-_ARRAY_CONVERSE = {
+ARRAY_CONVERSE = {
     Array.A_CONTAINS: Array.A_CONTAINEDBY,
     Array.A_CONTAINEDBY: Array.A_CONTAINS,
 }
@@ -73,46 +74,23 @@ def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filte
     LanguageError
         If there are more than `MOST_FILTERS`.
     """
-    if space is not Space.PLANAR:
-        condition = _with_constant_distances(condition, evaluate.EventValues({}, space=space))
-    return _normal(condition, negated=False)
+
+    def in_space(part: ast.Condition, negated: bool) -> list[Filter]:
+        match part:
+            case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
+                nothing = evaluate.EventValues({}, space=space)
+                return _constant(evaluate.truth(part, nothing), negated)
+        return _atom(part, negated)
+
+    return ast.fold(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
 
 
-def _with_constant_distances(
-    condition: ast.Condition, nothing: evaluate.EventValues
-) -> ast.Condition:
-    """The condition with distances of two constants decided, as only their space can tell."""
-    match condition:
-        case ast.And(parts) | ast.Or(parts):
-            decided = tuple(_with_constant_distances(part, nothing) for part in parts)
-            return replace(condition, parts=decided)
-        case ast.Not(part):
-            return ast.Not(_with_constant_distances(part, nothing))
-        case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
-            return ast.Boolean(evaluate.truth(condition, nothing) is True)
-    return condition
-
-
-def _normal(condition: ast.Condition, negated: bool) -> list[Filter]:
+def _atom(condition: ast.Condition, negated: bool) -> list[Filter]:
     return _RULES[type(condition)](condition, negated)
 
 
 def _boolean(condition: ast.Boolean, negated: bool) -> list[Filter]:
     return _constant(condition.value, negated)
-
-
-def _not(condition: ast.Not, negated: bool) -> list[Filter]:
-    return _normal(condition.part, not negated)
-
-
-def _and(condition: ast.And, negated: bool) -> list[Filter]:
-    normal = [_normal(part, negated) for part in condition.parts]
-    return _any(normal) if negated else _all(normal)
-
-
-def _or(condition: ast.Or, negated: bool) -> list[Filter]:
-    normal = [_normal(part, negated) for part in condition.parts]
-    return _all(normal) if negated else _any(normal)
 
 
 def _truth(condition: ast.Truth, negated: bool) -> list[Filter]:
@@ -153,12 +131,9 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
         case _:
             return _of_event_alone(condition, negated)
     column = Column(Kind.GEOMETRY, place)
-    if condition.function is ast.Near.S_CLOSER and condition.distance == 0.0:
-        # False of any place, and the kernels take 0 for at most 0.
-        within = NearCheck(column, ast.Near.S_DWITHIN, geometry, 0.0)
-        both = _term(within, False), _term(within, True)
-        return _any(both) if negated else _all(both)
-    return _term(NearCheck(column, condition.function, geometry, condition.distance), negated)
+    measure, strict, away = BOUNDS[condition.function]
+    check = NearCheck(column, measure, strict, geometry, condition.distance)
+    return _term(check, negated != away)
 
 
 def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
@@ -166,7 +141,7 @@ def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
         case ast.ArrayCondition(function, ast.Property() as own, ast.Items() as items):
             pass
         case ast.ArrayCondition(function, ast.Items() as items, ast.Property() as own):
-            function = _ARRAY_CONVERSE.get(function, function)
+            function = ARRAY_CONVERSE.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
     return _term(ListCheck(Column(Kind.LIST, own), function, items), negated)
@@ -183,7 +158,7 @@ def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
 
 def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
     """A condition without a constant to compare with, or with nothing but constants."""
-    if not any(True for _ in properties(condition)):
+    if not any(True for _ in ast.properties(condition)):
         return _constant(evaluate.truth(condition, _NOTHING), negated)
     return _term(BooleanCheck(Column(Kind.TRUTH, condition), False, True), negated)
 
@@ -346,26 +321,11 @@ def _span_ends(
 def _is_constant(value: ast.Value) -> bool:
     if isinstance(value, _LITERALS):
         return True
-    return not isinstance(value, ast.Property) and not any(True for _ in properties(value))
-
-
-def properties(node: object) -> Iterable[ast.Property]:
-    """Every property in a tree."""
-    if isinstance(node, ast.Property):
-        yield node
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from properties(part)
-    elif not isinstance(node, (ast.Geometry, ast.Items)):
-        for name in getattr(node, "__slots__", ()):
-            yield from properties(getattr(node, name))
+    return not isinstance(value, ast.Property) and not any(True for _ in ast.properties(value))
 
 
 _RULES: dict[type, Callable[[Any, bool], list[Filter]]] = {
     ast.Boolean: _boolean,
-    ast.And: _and,
-    ast.Or: _or,
-    ast.Not: _not,
     ast.Truth: _truth,
     ast.IsNull: _is_null,
     ast.Comparison: _comparison,

@@ -68,18 +68,13 @@ def _timed(terms: Filter) -> frozenset[object]:
     return frozenset(term.check.column.source for term in terms if _is_clock(term))
 
 
-def _texts(node: object) -> Iterator[str]:
+def _texts(condition: ast.Condition) -> Iterator[str]:
     """Every string in a condition, folded as it says."""
-    if isinstance(node, ast.String | ast.Folded):
-        text = evaluate.string(node, evaluate.EventValues({}))
-        if text is not None:
-            yield text
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _texts(part)
-    elif not isinstance(node, ast.Geometry):
-        for name in getattr(node, "__slots__", ()):
-            yield from _texts(getattr(node, name))
+    for node in ast.walk(condition, ast.Folded):
+        if isinstance(node, ast.String | ast.Folded):
+            text = evaluate.string(node, evaluate.EventValues({}))
+            if text is not None:
+                yield text
 
 
 def _is_clock(term: Term) -> bool:

@@ -75,7 +75,8 @@ def _usual(
     filters = len(arrays.filter_subscription)
     start = arrays.filter_check.astype(np.int64)
     owner = np.repeat(np.arange(filters), start[1:] - start[:-1])
-    placed = _wants_a_place(checks, column)
+    places = places_of(checks, arrays.shapes)
+    placed = _wants_a_place(checks, column) & places.to_meet()
     worded = _wants_a_string(arrays, np.array([name is not None for name in names], bool))
     good = np.bincount(owner[placed], minlength=filters) == 1
     good &= np.bincount(owner[~(placed | worded)], minlength=filters) == 0
@@ -84,9 +85,8 @@ def _usual(
     good &= _is_whole(shelf, rows, arrays)[arrays.filter_subscription]
     # There is one of each filter that is left, in the order of the filters.
     own = np.flatnonzero(placed & good[owner])
-    places = places_of(checks[own], arrays.shapes)
-    finite: Mask = np.logical_and.reduce(np.isfinite(places.boxes), axis=1)
-    finite[places.split] = False  # two boxes
+    finite: Mask = np.logical_and.reduce(np.isfinite(places.boxes[own]), axis=1)
+    finite[places.beyond_of(own)[0]] = False  # two boxes
     own = own[finite]
     chosen = owner[own]
     number = np.full(filters, -1)
@@ -99,7 +99,7 @@ def _usual(
             asked = asked[number[owner[asked]] >= 0]
             equals[name] = _strings(arrays, asked, number[owner[asked]], len(chosen))
     found = arrays.filter_subscription[chosen].astype(np.int64)
-    return found, places.boxes[finite], equals
+    return found, places.boxes[own], equals
 
 
 def _plain_strings(columns: Columns, position: str) -> list[str | None]:
@@ -113,12 +113,13 @@ def _plain_strings(columns: Columns, position: str) -> list[str | None]:
 
 
 def _wants_a_place(checks: NDArray[np.void], column: int | None) -> Mask:
+    """Checks of the position for contact, for being in a geometry, or for a distance."""
     if column is None:
         return np.zeros(len(checks), bool)
-    kind, function = checks["kind"], checks["function"]
-    found: Mask = (kind == checking.RELATE) & np.isin(function, _CONTACT)
-    found |= (kind == checking.NEAR) & (function % checking.ON_WGS84 == checking.DWITHIN)
-    found &= (checks["column"] == column) & (checks["flags"] & checking.NEGATED == 0)
+    kind = checks["kind"]
+    found: Mask = (kind == checking.RELATE) & np.isin(checks["function"], _CONTACT)
+    found |= kind == checking.NEAR
+    found &= checks["column"] == column
     return found
 
 

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.kernels.shapes import POINTS
-from fencepost.language.ast import Near, Property
+from fencepost.language.ast import Property, properties
 from fencepost.model.relation import Relation
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
-from fencepost.plan.normal import properties
 from fencepost.plan.relate import mask
 from fencepost.saferegion.client import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
@@ -158,8 +157,7 @@ def _where(
     """
     geometry: Any = check.geometry.value
     if isinstance(check, NearCheck):
-        within = (check.function is not Near.S_BEYOND) != negated
-        return within, near_zone(check.function, geometry, check.distance, space)
+        return not negated, near_zone(check.function, geometry, check.distance, space)
     relations = mask(check.function, POINTS) ^ (0xFF if negated else 0)
     beyond = bool(relations & Relation.DISJOINT.bit)
     if geometry.geom_type not in _AREAS:

@@ -20,7 +20,6 @@ from fencepost.index.posts import PostRows, ranges, rows_of
 from fencepost.index.segment import Segment
 from fencepost.index.table import TableArrays
 from fencepost.kernels import checking
-from fencepost.kernels.places import NOWHERE
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.language.ast import Array, Geometry, Items, Spatial, String
 from fencepost.plan.checks import Filter, ListCheck, MemberCheck, RelateCheck, Term
@@ -135,7 +134,7 @@ def _of_checks(asked: Asked) -> Needs:
     boxes = places.joined()
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    own = np.flatnonzero((places.kinds != NOWHERE) & np.isfinite(extent) & ~_of_centroids(checks))
+    own = np.flatnonzero(places.to_meet() & np.isfinite(extent))
     own = own[np.argsort(-extent[own], kind="stable")]
     kind[owner[own]], found[owner[own]] = PLACE, own
 
@@ -153,13 +152,6 @@ def _of_checks(asked: Asked) -> Needs:
         np.concatenate(rows),
         np.concatenate(keys),
     )
-
-
-def _of_centroids(checks: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Whether checks ask where a centroid is; the geometry itself may be all round about it."""
-    same = checks["function"] % checking.ON_WGS84 == checking.SAMEPLACE
-    result: NDArray[np.bool_] = (checks["kind"] == checking.NEAR) & same
-    return result
 
 
 def _needs_words(asked: Asked, own: Ints) -> NDArray[np.bool_]:

@@ -34,11 +34,11 @@ from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.language import ast
 from fencepost.language.ast import Near, Spatial
 from fencepost.model.relation import Relation
+from fencepost.plan.checks import BOUNDS, Measure
 from fencepost.plan.relate import CONVERSE, mask
 
 FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4
-_AS_THEY_ARE = (Near.S_SAMEPLACE, Near.S_ALLWITHIN)  # with another bound
 Point: TypeAlias = tuple[float, float]
 _Atom: TypeAlias = ast.SpatialCondition | ast.NearCondition
 _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
@@ -46,7 +46,7 @@ _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
 
 def passing(condition: ast.Condition, position: str) -> ast.Condition:
     """What to ask of a line, which has its ends as the attributes FROM and TO."""
-    return _rewritten(condition, position, _passing, False)
+    return _rewritten(condition, position, _passing)
 
 
 def relaxed(condition: ast.Condition, position: str, distance: float) -> ast.Condition:
@@ -55,28 +55,24 @@ def relaxed(condition: ast.Condition, position: str, distance: float) -> ast.Con
     def rule(atom: _Atom, negated: bool) -> ast.Condition:
         return _relaxed(atom, negated, distance)
 
-    return _rewritten(condition, position, rule, False)
+    return _rewritten(condition, position, rule)
 
 
-def _rewritten(
-    condition: ast.Condition, position: str, rule: _Rule, negated: bool
-) -> ast.Condition:
-    """The condition, or its negation, with a rule applied to what it asks of the position."""
-    match condition:
-        case ast.And(parts) | ast.Or(parts):
-            changed = tuple(_rewritten(part, position, rule, negated) for part in parts)
-            either = isinstance(condition, ast.Or) != negated
-            return ast.Or(changed) if either else ast.And(changed)
-        case ast.Not(part):
-            return _rewritten(part, position, rule, not negated)
-        case ast.SpatialCondition(_, left, right) | ast.NearCondition(_, left, right):
-            own = ast.Property(position)
-            if right == own and left != own:
-                condition = _turned(condition)
-                left = own
-            if left == own:
-                return rule(condition, negated)
-    return ast.Not(condition) if negated else condition
+def _rewritten(condition: ast.Condition, position: str, rule: _Rule) -> ast.Condition:
+    """The condition with a rule applied to what it asks of the position."""
+    own = ast.Property(position)
+
+    def atom(part: ast.Condition, negated: bool) -> ast.Condition:
+        if isinstance(part, ast.SpatialCondition | ast.NearCondition):
+            if part.right == own and part.left != own:
+                part = _turned(part)
+            if part.left == own:
+                return rule(part, negated)
+        return ast.Not(part) if negated else part
+
+    return ast.fold(
+        condition, atom, lambda parts: ast.And(tuple(parts)), lambda parts: ast.Or(tuple(parts))
+    )
 
 
 def _turned(atom: _Atom) -> _Atom:
@@ -117,15 +113,16 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
 
 
 def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
-    if atom.function is Near.S_ALLWITHIN:
+    measure, _, away = BOUNDS[atom.function]
+    if measure is Measure.FARTHEST:
         if negated:
             return ast.Not(atom)
         if geometry.geom_type != "Point":
             return _at_the_ends(atom, negated)
         return replace(atom, function=Near.S_DWITHIN)
-    if negated != (atom.function is Near.S_BEYOND):
+    if negated != away:
         return _at_the_ends(atom, negated)
-    if atom.function is Near.S_SAMEPLACE:
+    if measure is Measure.CENTROIDS:
         centre = ast.Geometry(geometry.centroid)
         return replace(atom, function=Near.S_CLOSER, right=centre)
     return ast.Not(atom) if negated else atom
@@ -157,15 +154,16 @@ def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
 
 def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> ast.Condition:
     function, bound = atom.function, atom.distance
-    if negated == (function is Near.S_BEYOND):  # at most, or less than
-        if function is Near.S_CLOSER and bound == 0.0:
+    measure, strict, away = BOUNDS[function]
+    if negated == away:  # at most, or less than
+        if measure is Measure.NEAREST and strict and bound == 0.0:
             return ast.Boolean(False)
-        if function not in _AS_THEY_ARE:
+        if measure is Measure.NEAREST:
             function = Near.S_DWITHIN
         return replace(atom, function=function, distance=bound + distance)
     if bound <= distance:
         return _known(atom)
-    if function not in _AS_THEY_ARE:
+    if measure is Measure.NEAREST:
         function = Near.S_CLOSER
     return ast.Not(replace(atom, function=function, distance=bound - distance))
 

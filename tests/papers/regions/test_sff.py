@@ -17,13 +17,12 @@ from fencepost.errors import IndexingError, LanguageError
 from fencepost.language import parse
 from fencepost.language.ast import Property
 from fencepost.match.reference import matches
-from fencepost.model import attributes
+from fencepost.model import Space, attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.terms import read_column
-from fencepost.plan import Column, EventValues, Filter, Kind, Term, normal, pair_of
+from fencepost.plan import Column, EventValues, Filter, Kind, Term, near_in, normal, pair_of
 from fencepost.plan.checks import NearCheck, RangeCheck
-from fencepost.plan.near import near
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
@@ -190,7 +189,10 @@ class _Recording:
             assert isinstance(check, NearCheck)
             place = EventValues({"g": check.geometry.value}).shapes("g")
             assert place is not None
-            if near(check.function, value, place, check.distance) is not term.negated:
+            if (
+                near_in(Space.PLANAR, check.function, value, place, check.distance)
+                is not term.negated
+            ):
                 found.append(number)
         return np.array(found, np.int64)
 

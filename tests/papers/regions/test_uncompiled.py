@@ -13,14 +13,14 @@ UNCOMPILED = """
 import random
 import numba
 import numpy as np
-from fencepost.language.parser import parse
-from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
-from fencepost.papers.regions.algorithm1 import relations_sampled
+from fencepost.language import parse
+from fencepost.match import relations
+from fencepost.model import Shapes
+from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
+from fencepost.plan import EventValues
+from fencepost.plan import filters
 from fencepost.testing import mixed_pairs
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 

@@ -19,7 +19,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
-from fencepost.language.ast import Geometry, Near, Property, Spatial
+from fencepost.language.ast import Geometry, Property, Spatial
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.geometry import Shapes
 from fencepost.papers.events.layout import (
@@ -49,6 +49,7 @@ from fencepost.plan.checks import (
     Column,
     Filter,
     Kind,
+    Measure,
     MemberCheck,
     NearCheck,
     RangeCheck,
@@ -233,7 +234,7 @@ def _circle(places: tuple[Term, ...]) -> str | None:
     """The attribute of which an operator asks for more than its nearest point."""
     for term in places:
         check = term.check
-        if isinstance(check, NearCheck) and check.function is Near.S_ALLWITHIN:
+        if isinstance(check, NearCheck) and check.measure is Measure.FARTHEST:
             assert isinstance(check.column.source, Property)
             return check.column.source.name
     return None
@@ -252,17 +253,13 @@ def _rank(term: Term) -> int | None:
     if not isinstance(check, NearCheck):
         return None
     convex = _corners(check.geometry.value)[1]
-    if check.function is Near.S_SAMEPLACE:
+    if check.measure is Measure.CENTROIDS:
         return 0 if convex and not term.negated else None
-    if _asks_for_near(check, term.negated):
+    if not term.negated:
         return 0
-    if check.function is Near.S_ALLWITHIN:
+    if check.measure is Measure.FARTHEST:
         return None
-    return 2 if convex and (check.function is not Near.S_CLOSER or check.distance > 0) else None
-
-
-def _asks_for_near(check: NearCheck, negated: bool) -> bool:
-    return (check.function is Near.S_BEYOND) == negated
+    return 2 if convex and (not check.strict or check.distance > 0) else None
 
 
 def _operator(term: Term, slots: _Slots) -> Region:
@@ -275,13 +272,13 @@ def _operator(term: Term, slots: _Slots) -> Region:
         in_point = check.function is Spatial.S_WITHIN and len(corners) == 1
         exact = convex and not term.negated and (in_point or check.function is Spatial.S_INTERSECTS)
         return Region(IN if in_point else OVERLAP, slot, corners, 0.0, exact)
-    if check.function is Near.S_SAMEPLACE:
+    if check.measure is Measure.CENTROIDS:
         return Region(SAME_PLACE, slot, corners, check.distance)
-    if not _asks_for_near(check, term.negated):
+    if term.negated:
         return Region(FARTHER, slot, corners, check.distance)
     # What is in contact is not less than 0 apart, which `NEARER` does not tell from at most 0.
-    exact = convex and (check.function is not Near.S_CLOSER or check.distance > 0)
-    exact = exact and (check.function is not Near.S_ALLWITHIN or len(corners) == 1)
+    exact = convex and (not check.strict or check.distance > 0)
+    exact = exact and (check.measure is not Measure.FARTHEST or len(corners) == 1)
     return Region(NEARER, slot, corners, check.distance, exact)
 
 

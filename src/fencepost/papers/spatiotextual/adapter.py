@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.table import word_key
-from fencepost.language.ast import Array, Near, Property, Spatial, String
+from fencepost.index.check_kinds import word_key
+from fencepost.language.ast import Array, Property, Spatial, String
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.parts import Kind
@@ -255,7 +255,7 @@ def _box_needed(term: Term) -> Box | None:
         if (check.function in _APART) != term.negated:
             return None
     elif isinstance(check, NearCheck):
-        if (check.function is Near.S_BEYOND) != term.negated:
+        if term.negated:
             return None
         reach = check.distance
     else:

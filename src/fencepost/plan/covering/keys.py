@@ -91,7 +91,7 @@ def _filed_under(term: Term, column: int, owner: int) -> Iterator[Hashable]:
     match term.check:
         case NullCheck() if term.negated:
             yield "there", owner
-        case NearCheck(_, _, place, _) | RelateCheck(_, _, place):
+        case NearCheck(geometry=place) | RelateCheck(geometry=place):
             yield column, place
             return
         case MemberCheck() | LikeCheck() | OrderCheck() if not term.negated:
@@ -113,7 +113,7 @@ def _looked_up(term: Term, column: int, owner: int) -> Iterator[Hashable]:
     if owner >= 0:
         yield "there", owner
     match term.check:
-        case NearCheck(_, _, place, _) | RelateCheck(_, _, place):
+        case NearCheck(geometry=place) | RelateCheck(geometry=place):
             yield column, place
         case MemberCheck() | LikeCheck() | OrderCheck() if not term.negated:
             strings = strings_of(term.check)

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from fencepost.kernels.shapes import AREAS
-from fencepost.language.ast import Array, Near, Spatial, String
+from fencepost.language.ast import Array, Spatial, String
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,
@@ -43,18 +43,16 @@ _ANY_DIMENSION = {one for one in Spatial if one.name.startswith("EH_")} | {
 
 def covers_singly(first: Term, second: Term) -> bool:
     """Whether the second term of a column certainly implies the first."""
-    a, not_a = _positive(first)
-    b, not_b = _positive(second)
+    a, b = first.check, second.check
     if isinstance(a, ListCheck) and isinstance(b, ListCheck) and _of_words(b) and not _of_words(a):
         return False  # of a text, the first is unknown
-    return all(_covers(one, not_a, not_b) for one in _facts(a, b))
+    return all(_covers(one, first.negated, second.negated) for one in _facts(a, b))
 
 
 def conflicts_singly(first: Term, second: Term) -> bool:
     """Whether two terms of a column certainly cannot both be true."""
-    a, not_a = _positive(first)
-    b, not_b = _positive(second)
-    return all(_conflicts(one, not_a, not_b) for one in _facts(a, b))
+    facts = _facts(first.check, second.check)
+    return all(_conflicts(one, first.negated, second.negated) for one in facts)
 
 
 def _covers(facts: Facts, not_a: bool, not_b: bool) -> bool:
@@ -69,15 +67,6 @@ def _conflicts(facts: Facts, not_a: bool, not_b: bool) -> bool:
     return facts.a_in_b if not_b else facts.apart
 
 
-def _positive(term: Term) -> tuple[Check, bool]:
-    """A term's check and whether it is negated; S_BEYOND is the negation of S_DWITHIN."""
-    check = term.check
-    if isinstance(check, NearCheck) and check.function is Near.S_BEYOND:
-        within = NearCheck(check.column, Near.S_DWITHIN, check.geometry, check.distance)
-        return within, not term.negated
-    return check, term.negated
-
-
 def _facts(a: Check, b: Check) -> list[Facts]:
     """What is certain about two checks of one column, in each world that both know."""
     match a, b:
@@ -86,7 +75,8 @@ def _facts(a: Check, b: Check) -> list[Facts]:
         case BooleanCheck(), BooleanCheck():
             return [_compare_masks(_bits(a), _bits(b), 0b11)]
         case NearCheck(), NearCheck() if (a.function, a.geometry) == (b.function, b.geometry):
-            return [Facts(a.distance <= b.distance, b.distance <= a.distance, False, False)]
+            never = a.strict and 0.0 in (a.distance, b.distance)  # nothing is less than 0
+            return [Facts(a.distance <= b.distance, b.distance <= a.distance, never, False)]
         case RelateCheck(), RelateCheck() if a.geometry == b.geometry:
             if {a.function, b.function} <= _ANY_DIMENSION:
                 return [_compare_masks(mask(a.function, AREAS), mask(b.function, AREAS), EVERY)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import shapely
@@ -16,6 +17,7 @@ from fencepost.language import ast
 from fencepost.language.parser import parse
 from fencepost.match.explain import written
 from fencepost.model.space import Space
+from fencepost.plan.checks import BOUNDS
 
 AWAY = 0x80  # set in the kind of a shape that an event must stay away from
 _MOST_SHAPES = 32
@@ -49,12 +51,15 @@ class Shape(NamedTuple):
     coordinates: bytes
 
 
+_Boxed: TypeAlias = tuple[Shape, tuple[float, float, float, float]]
+
+
 def shapes_of(asked: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
     """The shapes of a definition; none where it names no place."""
     found: list[Shape] = []
     bounds: list[tuple[float, float, float, float]] = []
     for condition in _conditions(asked, space):
-        for shape, box in _walk(condition, False, space):
+        for shape, box in ast.fold(condition, _shapes_of, _joined, _joined):
             bounds.append(box)
             if len(found) < _MOST_SHAPES:
                 found.append(shape)
@@ -96,23 +101,20 @@ def _members(composite: object, space: Space, depth: int) -> Iterator[ast.Condit
             continue
 
 
-def _walk(
-    condition: ast.Condition, away: bool, space: Space
-) -> Iterator[tuple[Shape, tuple[float, float, float, float]]]:
-    """Every shape of a condition, and its box."""
+def _joined(parts: list[Iterable[_Boxed]]) -> Iterable[_Boxed]:
+    return chain.from_iterable(parts)
+
+
+def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_Boxed]:
+    """Every shape of a condition without AND, OR and NOT, and its box."""
     match condition:
-        case ast.And(parts) | ast.Or(parts):
-            for part in parts:
-                yield from _walk(part, away, space)
-        case ast.Not(part):
-            yield from _walk(part, not away, space)
         case ast.SpatialCondition(function, left, right):
             flipped = away != (function in _AWAY_FROM)
             for side in (left, right):
                 if isinstance(side, ast.Geometry):
                     yield from _geometry(side.value, flipped)
         case ast.NearCondition(function, left, right, distance):
-            flipped = away != (function is ast.Near.S_BEYOND)
+            flipped = away != BOUNDS[function].away
             for side in (left, right):
                 if isinstance(side, ast.Geometry):
                     yield from _around(side.value, distance, flipped, function)
@@ -120,7 +122,7 @@ def _walk(
 
 def _around(
     geometry: BaseGeometry, distance: float, away: bool, function: ast.Near
-) -> Iterator[tuple[Shape, tuple[float, float, float, float]]]:
+) -> Iterator[_Boxed]:
     if function is ast.Near.S_SAMEPLACE:
         geometry = geometry.centroid
     if geometry.geom_type != "Point" or not np.isfinite(distance):
@@ -129,9 +131,7 @@ def _around(
     yield _shape(Kind.CIRCLE, away, [geometry.x, geometry.y, distance]), geometry.bounds
 
 
-def _geometry(
-    geometry: BaseGeometry, away: bool
-) -> Iterator[tuple[Shape, tuple[float, float, float, float]]]:
+def _geometry(geometry: BaseGeometry, away: bool) -> Iterator[_Boxed]:
     several = geometry.geom_type.startswith(("Multi", "Geometry"))
     for part in shapely.get_parts(geometry) if several else (geometry,):
         bounds = part.bounds

@@ -1,0 +1,253 @@
+"""The kinds of checks, one entry each: what a check is in a filter, and what in arrays.
+
+`KINDS` says of each kind where its column is stored, how a check becomes a row of `CHECK` and how
+a row is a check again, and what tells how many events pass it. Which box it has is known where all
+boxes are derived, in `kernels/places`; what its item refers to, and how it is decided, is in
+`kernels/checking`. So a new kind is a class in `plan/checks`, a rule in `plan/normal` that makes
+it, a code and a branch in `kernels/checking`, and an entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, get_args
+
+import numpy as np
+from shapely.geometry.base import BaseGeometry
+
+from fencepost.index import selectivity
+from fencepost.index.columns import Columns, Storage
+from fencepost.index.selectivity import Estimates
+from fencepost.kernels import checking
+from fencepost.kernels.like import compile_pattern
+from fencepost.language.ast import Array, Compare, Geometry, Items, Near, Spatial, String
+from fencepost.model.space import Space
+from fencepost.plan import relate
+from fencepost.plan.checks import (
+    BooleanCheck,
+    Bound,
+    Check,
+    Column,
+    LikeCheck,
+    ListCheck,
+    Measure,
+    MemberCheck,
+    NearCheck,
+    NullCheck,
+    OrderCheck,
+    RangeCheck,
+    RelateCheck,
+    function_of,
+)
+from fencepost.plan.evaluate import literal_key
+from fencepost.plan.values import Pair
+
+_ARRAYS = tuple(Array)
+_MASKS = {function: tuple(relate.mask(function, d) for d in range(3)) for function in Spatial}
+_NO_PAIR: Pair = (0.0, 0.0)
+_ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
+
+
+class Fields(NamedTuple):
+    """A row of `CHECK`, but for its kind, its column, and whether it is negated."""
+
+    low: Pair = _NO_PAIR
+    high: Pair = _NO_PAIR
+    item: int = 0
+    flags: int = 0
+    function: int = 0
+    masks: tuple[int, ...] = (0, 0, 0)
+
+
+class Into(Protocol):
+    """Where checks are written to: sets, strings and geometries get numbers there."""
+
+    columns: Columns
+
+    def add_set(self, keys: Sequence[bytes]) -> int: ...
+    def add_string(self, key: bytes) -> int: ...
+    def add_geometry(self, geometry: object) -> int: ...
+
+
+class From(Protocol):
+    """Where checks are read from."""
+
+    def set_at(self, number: int) -> list[bytes]: ...
+    def geometry_at(self, number: int) -> BaseGeometry: ...
+
+
+class CheckKind(NamedTuple):
+    """A kind of check.
+
+    `decode` is None of a kind that subscriptions in columns cannot have: others are known by their
+    expressions. `estimate` is None where a check finds no filter, or words do.
+    """
+
+    check: type
+    code: int
+    storage: Storage
+    encode: Callable[[Any, Into], Fields]
+    decode: Callable[[Any, Column, From], Check] | None = None
+    estimate: Callable[[Estimates], None] | None = None
+
+
+def string_key(text: str) -> bytes:
+    """How a string, a pattern or a word stands in a vocabulary."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def word_key(word: str) -> bytes:
+    """How a word of a text stands in a vocabulary: as the string in a list that equals it."""
+    return b"s" + word.encode("utf-8", "surrogatepass")
+
+
+# ------------------------------------------------------------------------------- strings and values
+
+
+def _null(check: NullCheck, into: Into) -> Fields:
+    return Fields()
+
+
+def _boolean(check: BooleanCheck, into: Into) -> Fields:
+    flags = check.allows_false * checking.ALLOWS_FALSE
+    return Fields(flags=flags | check.allows_true * checking.ALLOWS_TRUE)
+
+
+def _boolean_again(row: np.void, column: Column, stored: From) -> Check:
+    flags = int(row["flags"])
+    return BooleanCheck(
+        column, bool(flags & checking.ALLOWS_FALSE), bool(flags & checking.ALLOWS_TRUE)
+    )
+
+
+def _range(check: RangeCheck, into: Into) -> Fields:
+    flags = check.low_closed * checking.LOW_CLOSED | check.high_closed * checking.HIGH_CLOSED
+    return Fields(check.low, check.high, 0, flags)
+
+
+def _range_again(row: np.void, column: Column, stored: From) -> Check:
+    low, low_rest, high, high_rest = (
+        float(row[name]) for name in ("low", "low_rest", "high", "high_rest")
+    )
+    closed = (bool(row["flags"] & bit) for bit in (checking.LOW_CLOSED, checking.HIGH_CLOSED))
+    return RangeCheck(column, (low, low_rest), (high, high_rest), *closed)
+
+
+def _member(check: MemberCheck, into: Into) -> Fields:
+    return Fields(item=into.add_set([string_key(text) for text in check.strings]))
+
+
+def _member_again(row: np.void, column: Column, stored: From) -> Check:
+    keys = stored.set_at(int(row["item"]))
+    return MemberCheck(column, tuple(key.decode("utf-8", "surrogatepass") for key in keys))
+
+
+def _order(check: OrderCheck, into: Into) -> Fields:
+    flags = (check.op in (Compare.LT, Compare.LE)) * checking.LESS
+    flags |= (check.op in (Compare.LE, Compare.GE)) * checking.OR_EQUAL
+    return Fields(item=into.add_string(string_key(check.bound)), flags=flags)
+
+
+def _like(check: LikeCheck, into: Into) -> Fields:
+    return Fields(item=into.add_string(compile_pattern(check.pattern)))
+
+
+# ------------------------------------------------------------------------------------------- lists
+
+
+def _list(check: ListCheck, into: Into) -> Fields:
+    """A check owns two sets: the items as they are, and after it their words."""
+    item = into.add_set([literal_key(one) for one in check.items.items])
+    strings = [one.value for one in check.items.items if isinstance(one, String)]
+    into.add_set([word_key(word) for word in into.columns.tokeniser.keywords(strings)])
+    flags = (len(strings) == len(check.items.items)) * checking.TOKENS
+    return Fields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
+
+
+def _list_again(row: np.void, column: Column, stored: From) -> Check:
+    """Of a list of strings, which is all that columns can have."""
+    keys = sorted(stored.set_at(int(row["item"])))
+    items = Items(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
+    return ListCheck(column, _ARRAYS[row["function"]], items)
+
+
+# -------------------------------------------------------------------------------------- geometries
+
+
+def _relate(check: RelateCheck, into: Into) -> Fields:
+    masks = _MASKS[check.function]
+    item = into.add_geometry(check.geometry.value)
+    return Fields(_NO_PAIR, _NO_PAIR, item, 0, relate.CODE[check.function], masks)
+
+
+def _relate_again(row: np.void, column: Column, stored: From) -> Check:
+    geometry = Geometry(stored.geometry_at(int(row["item"])))
+    return RelateCheck(column, relate.FUNCTIONS[row["function"]], geometry)
+
+
+def near_code(measure: Measure, space: Space) -> int:
+    """What stands for a distance in a check: which one, and how it is measured."""
+    return measure.value | (checking.ON_WGS84 if space is Space.WGS84 else 0)
+
+
+def near_of_check(row: np.void) -> tuple[Near, Space]:
+    """The bound of a check again, as a function of the language, and how it is measured."""
+    function = function_of(_bound_of(row))
+    assert function is not None
+    return function, Space.WGS84 if row["function"] & checking.ON_WGS84 else Space.PLANAR
+
+
+def _bound_of(row: np.void) -> Bound:
+    measure = Measure(int(row["function"]) & ~checking.ON_WGS84)
+    return Bound(measure, bool(row["flags"] & checking.STRICT))
+
+
+def _near(check: NearCheck, into: Into) -> Fields:
+    """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
+    item, flags = into.add_geometry(check.geometry.value), check.strict * checking.STRICT
+    function = near_code(check.measure, into.columns.space)
+    return Fields((check.distance, 0.0), _NO_PAIR, item, flags, function)
+
+
+def _near_again(row: np.void, column: Column, stored: From) -> Check:
+    bound, geometry = _bound_of(row), Geometry(stored.geometry_at(int(row["item"])))
+    return NearCheck(column, bound.measure, bound.strict, geometry, float(row["low"]))
+
+
+# ----------------------------------------------------------------------------------------- entries
+
+KINDS = (
+    CheckKind(NullCheck, checking.NULL, Storage.MISSING, _null, None, selectivity.of_truths),
+    CheckKind(
+        BooleanCheck,
+        checking.BOOLEAN,
+        Storage.TRUTH,
+        _boolean,
+        _boolean_again,
+        selectivity.of_truths,
+    ),
+    CheckKind(
+        RangeCheck, checking.RANGE, Storage.NUMBER, _range, _range_again, selectivity.of_intervals
+    ),
+    CheckKind(
+        MemberCheck, checking.MEMBER, Storage.STRING, _member, _member_again, selectivity.of_strings
+    ),
+    CheckKind(ListCheck, checking.LIST, Storage.LIST, _list, _list_again),
+    CheckKind(OrderCheck, checking.ORDER, Storage.STRING, _order, None, selectivity.of_intervals),
+    CheckKind(LikeCheck, checking.LIKE, Storage.STRING, _like, None, selectivity.of_intervals),
+    CheckKind(
+        RelateCheck,
+        checking.RELATE,
+        Storage.GEOMETRY,
+        _relate,
+        _relate_again,
+        selectivity.of_places,
+    ),
+    CheckKind(
+        NearCheck, checking.NEAR, Storage.GEOMETRY, _near, _near_again, selectivity.of_places
+    ),
+)
+BY_TYPE = {kind.check: kind for kind in KINDS}
+STORAGES = tuple(kind.storage for kind in KINDS)  # by code
+assert [kind.code for kind in KINDS] == list(range(len(checking.ITEM_OF)))
+assert tuple(kind.check for kind in KINDS) == get_args(Check)

@@ -95,19 +95,19 @@ class _Block:
         item_start = self._all_items()
         text = self.texts[0] if len(self.texts) == 1 else np.concatenate(self.texts or [_NO_TEXT])
         return EventArrays(
-            self.number,
-            self.number_rest,
-            self.truth,
-            self.missing,
-            self.string_start,
-            self.string_stop,
-            self.geometry,
-            self.list_kind,
-            self.list_start,
-            self.list_stop,
-            item_start,
-            text,
-            self._all_shapes().arrays,
+            number=self.number,
+            number_rest=self.number_rest,
+            truth=self.truth,
+            missing=self.missing,
+            string_start=self.string_start,
+            string_stop=self.string_stop,
+            geometry=self.geometry,
+            list_kind=self.list_kind,
+            list_start=self.list_start,
+            list_stop=self.list_stop,
+            item_start=item_start,
+            text=text,
+            shapes=self._all_shapes().arrays,
         )
 
     def _all_shapes(self) -> Shapes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
@@ -60,34 +61,28 @@ class EventLayout:
             [column.source.name for column in columns.of(storage)]  # type: ignore[union-attr]
             for storage in (Storage.MISSING, Storage.GEOMETRY, Storage.LIST)
         )
-        values = (
-            np.full((len(numbers), 1), np.nan),
-            np.zeros((len(numbers), 1)),
-            np.full((len(truths), 1), -1, np.int8),
-            np.zeros((len(self._missing), 1), np.uint8),
-            np.full((len(strings), 1), -1),
-            np.full((len(strings), 1), -1),
-            np.full((len(self._geometries), 1), -1),
+        self.events = events = EventArrays(
+            number=np.full((len(numbers), 1), np.nan),
+            number_rest=np.zeros((len(numbers), 1)),
+            truth=np.full((len(truths), 1), -1, np.int8),
+            missing=np.zeros((len(self._missing), 1), np.uint8),
+            string_start=np.full((len(strings), 1), -1),
+            string_stop=np.full((len(strings), 1), -1),
+            geometry=np.full((len(self._geometries), 1), -1),
+            list_kind=np.zeros((len(self._lists), 1), np.uint8),
+            list_start=np.zeros((len(self._lists), 1), np.int64),
+            list_stop=np.zeros((len(self._lists), 1), np.int64),
+            item_start=np.zeros(_FIRST_ITEMS, np.int64),
+            text=np.zeros(_FIRST_TEXT, np.uint8),
+            shapes=Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
         )
         # An item of a view is written in half the time that one of an array takes.
-        views: list[Any] = [array.reshape(-1).data for array in values]
-        self._number, self._rest, self._truth, self._gone, self._start, self._stop, self._place = (
-            views
-        )
-        self.events = EventArrays(
-            *values,
-            np.zeros((len(self._lists), 1), np.uint8),
-            np.zeros((len(self._lists), 1), np.int64),
-            np.zeros((len(self._lists), 1), np.int64),
-            np.zeros(_FIRST_ITEMS, np.int64),
-            np.zeros(_FIRST_TEXT, np.uint8),
-            Shapes.read_one({"type": "Point", "coordinates": [0.0, 0.0]}).arrays,
-        )
-        self._text = self.events.text.data
-        self._list_kind, self._list_start, self._list_stop = (
-            array.reshape(-1).data
-            for array in (self.events.list_kind, self.events.list_start, self.events.list_stop)
-        )
+        self._number, self._rest = _view(events.number), _view(events.number_rest)
+        self._truth, self._gone = _view(events.truth), _view(events.missing)
+        self._start, self._stop = _view(events.string_start), _view(events.string_stop)
+        self._place, self._list_kind = _view(events.geometry), _view(events.list_kind)
+        self._list_start, self._list_stop = _view(events.list_start), _view(events.list_stop)
+        self._text = events.text.data
         self.joined = np.zeros(2, np.int64)
         self._joined = self.joined.data
         self.limits = columns.space.limits
@@ -208,6 +203,11 @@ class EventLayout:
             self._place[k] = len(found)
             found.append(one)
         return joined(found) if found else _NOWHERE
+
+
+def _view(array: NDArray[Any]) -> Any:
+    """The memory of an array of one dimension, or of a row or column."""
+    return array.reshape(-1).data
 
 
 def _plain_name(column: Column, kind: Kind) -> str | None:

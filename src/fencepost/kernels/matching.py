@@ -195,10 +195,18 @@ def _give_room(room_handle, most, found, unsure):
     put(
         room_handle,
         Room(
-            own.pairs, own.posts, own.ahead, own.points, own.numbers, own.candidates, own.seen,
-            results, uncertain, own.counts,
+            pairs=own.pairs,
+            posts=own.posts,
+            ahead=own.ahead,
+            points=own.points,
+            numbers=own.numbers,
+            candidates=own.candidates,
+            seen=own.seen,
+            results=results,
+            uncertain=uncertain,
+            counts=own.counts,
         ),
-    )  # fmt: skip
+    )
 
 
 @separate
@@ -341,7 +349,9 @@ def _words_of(segment, events, room_handle, one_of_many):
         words_with_strings(
             segment.arrays.posts, events.arrays, string_id, item_id, with_string, numbers
         )
-    return EventWords(string_id, item_id, combined, with_string)
+    return EventWords(
+        string_id=string_id, item_id=item_id, combined=combined, with_string=with_string
+    )
 
 
 @uncounted

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.index import posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
+from fencepost.index.segment import nothing
 from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.kernels.contact import rectangle
 from fencepost.kernels.handles import arrays_of, handle
@@ -23,7 +24,6 @@ from fencepost.kernels.posts_arrays import PIECES, image
 from fencepost.kernels.rooms import grow, needs, no_room
 from fencepost.kernels.trees import scratch
 from fencepost.kernels.vectors import WIDTH
-from fencepost.kernels.warmup import _segment
 from fencepost.model.geometry import Shapes
 
 BOTH = 1 << ITEMS | 1 << TEXT
@@ -65,19 +65,19 @@ def events_of(
     shapes = Shapes.read_all(geometries)
     nothing = np.empty((0, count))
     return EventArrays(
-        nothing,
-        nothing,
-        np.empty((0, count), np.int8),
-        np.empty((0, count), np.uint8),
-        np.empty((0, count), np.int64),
-        np.empty((0, count), np.int64),
-        np.tile(np.arange(count), (2, 1)),
-        kinds,
-        starts.astype(np.int64),
-        stops.astype(np.int64),
-        np.zeros(len(flat) + 1, np.int64),
-        np.empty(0, np.uint8),
-        shapes.arrays,
+        number=nothing,
+        number_rest=nothing,
+        truth=np.empty((0, count), np.int8),
+        missing=np.empty((0, count), np.uint8),
+        string_start=np.empty((0, count), np.int64),
+        string_stop=np.empty((0, count), np.int64),
+        geometry=np.tile(np.arange(count), (2, 1)),
+        list_kind=kinds,
+        list_start=starts.astype(np.int64),
+        list_stop=stops.astype(np.int64),
+        item_start=np.zeros(len(flat) + 1, np.int64),
+        text=np.empty(0, np.uint8),
+        shapes=shapes.arrays,
     ), np.array(flat, np.int64)
 
 
@@ -93,7 +93,7 @@ def found_by(
 
     alone : one looks after the other. tight : there is room for one of them only.
     """
-    segment, given = handle(_segment()._replace(posts=built)), handle(events)
+    segment, given = handle(nothing()._replace(posts=built)), handle(events)
     held = handle(no_room())
     grow(held, needs(segment, given))
     room = arrays_of(held)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @separate
 @uncounted
-def first_of(array):
+def first_of(array: Any) -> Any:
     return array[0]
 
 
@@ -92,7 +92,7 @@ def test_attributes_that_are_read_exist(
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_handle_is_where_compiled_code_looks_for_it() -> None:
     """The third field of what Numba keeps about memory has its address."""
-    read = kernel(lambda held: held.arrays[0])
+    read: Any = kernel(lambda held: held.arrays[0])
     assert read(handle((np.full(1, 7.0),)))[0] == 7.0
 
 

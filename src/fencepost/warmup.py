@@ -108,6 +108,7 @@ def _expressions() -> dict[str, str]:
         "s = 'a' AND kind = 'x' AND S_INTERSECTS(place, BBOX(0, 0, 4, 4))",
         "s = 'a' AND kind = 'x' AND S_DWITHIN(place, POINT(1 1), 1)",
         "S_TOUCHES(place, other) OR n = 1",
+        "S_DWITHIN(place, POINT(2 1), 1) AND r > 1",  # too close to call, beside (1 1)
     ]
     for relation in ("S_INTERSECTS", "EH_INSIDE", "EH_DISJOINT", "EH_CONTAINS", "S_TOUCHES"):
         asked += [f"{relation}(place, {shape})" for shape in _SHAPES.values()]
@@ -172,6 +173,8 @@ def _segments() -> None:
         matcher.rank(_events()[0])
         matcher.match_batch(_events() * _MANY)
         matcher.plan_anew()
+        matcher.subscribe("one beside a segment", "n = 1")
+        matcher.match(_events()[0])
         with tempfile.TemporaryDirectory() as folder:
             matcher.save(Path(folder) / "index")
             _match(Matcher.open(Path(folder) / "index"))
@@ -189,6 +192,9 @@ def _columns() -> None:
     ids = [f"many {k}" for k in range(_SO_MANY)]
     matcher.subscribe_columns(ids, equals={"n": [2] * _SO_MANY})
     matcher.unsubscribe(ids[0])
+    with tempfile.TemporaryDirectory() as folder:
+        matcher.save(Path(folder) / "index")
+        Matcher.open(Path(folder) / "index").unsubscribe(ids[1])
 
 
 def _composites() -> None:
@@ -207,9 +213,9 @@ def _composites() -> None:
         Composite("near", parts, ["DIST(pair, c) < 9", "SPL(pair, c) < 9"], 60),
         Composite("in pair", parts, ["IN(c, pair)", "OVLP(c, pair)"], 60),
     ]
-    brief = [Composite("brief", parts, [], 1)]  # its pairs are too old for it when found
+    alone = [Composite("alone", {"pair": pair}, [], 60)]  # for which nothing is kept
     for space in _SPACES:
-        for composites in (pairs, nested, brief):
+        for composites in (pairs, nested, alone):
             detector = Detector(composites, geometry="place", space=space, most_members=500)
             for k in range(3 * _MANY):
                 at = f"2024-05-01T12:{k // 6:02}:{k % 6 * 10:02}Z"

@@ -42,6 +42,7 @@ _SHAPES = {
     "triangle": "POLYGON ((0 0, 4 0, 0 4, 0 0))",
     "ring": "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1))",
 }
+_CUT_IN_FOUR = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 2, 2 0, 4 2, 2 4, 0 2))"  # not valid
 _PARTS = {"a": "n = 1", "b": "n = 2"}
 _MANY = 70  # of one kind: more than a list without a tree holds, or the first room for new ones
 _SO_MANY = 2**17 + 1  # ids, of which no Python objects are kept
@@ -183,7 +184,7 @@ def _segments() -> None:
 def _columns() -> None:
     matcher = Matcher()
     words = {"text": [["storm", "hail"]] * _MANY}
-    values = {"s": ["a"] * _MANY, "n": [2] * _MANY}
+    values: dict[str, list[object]] = {"s": ["a"] * _MANY, "n": [2] * _MANY}
     places = {"place": (np.tile([0.0, 0.0, 2.0, 2.0], (_MANY, 1)), "S_INTERSECTS")}
     matcher.subscribe_columns(
         [str(k) for k in range(_MANY)], regions=places, keywords=words, equals=values
@@ -206,6 +207,7 @@ def _composites() -> None:
         Composite("centres", _PARTS, ["SPL(a, b) < 5"], 60),
         # Too close to call: decided once more, exactly.
         Composite("same", _PARTS, ["IN(a, b)", "OVLP(a, b)", "DIST(a, b) <= 0"], 60),
+        Composite("around", _PARTS, ["IN(CIRCLE(1, 1, 0.5), b)"], 60),
         Composite("any", _PARTS, [], 3_600),
     ]
     parts = {"pair": pair, "c": "n = 3"}
@@ -256,8 +258,10 @@ def _relations() -> None:
     relate_pairs(np.array([[0.0, 0.0, 2.0, 2.0]]), np.array([[1.0, 1.0, 3.0, 3.0]]))
     table = pa.table({"id": ["a"], "place": [_wkb_point()]})
     matcher = Matcher()
-    matcher.subscribe("a", "S_INTERSECTS(place, BBOX(0, 0, 4, 4))")
+    matcher.subscribe("a", "EH_INSIDE(place, BBOX(0, 0, 4, 4))")
     matcher.match_batch(table)
+    matcher.match({"place": _CUT_IN_FOUR})
+    matcher.explain(_events()[0], "a")
 
 
 def _wkb_point() -> bytes:
@@ -297,3 +301,4 @@ def _orders() -> None:
     build("keyword-first", boxes, start, tokens).match_many(boxes, start, tokens)
     for order in ("random", "df"):
         build("rt+", boxes, start, tokens, order=order)
+    build("rt", boxes, start, tokens).candidate_nodes(boxes, tokens)

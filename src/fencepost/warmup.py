@@ -30,7 +30,7 @@ from fencepost.papers.spatiotextual.trees import build
 from fencepost.saferegion.regions import SafeRegions
 from fencepost.tracking.tracker import Tracker
 
-Step = tuple[str, Callable[[], object]]
+Step = tuple[str, Callable[[], None]]
 
 _SPACES = ("planar", "wgs84")
 _NOON = "2024-05-01T12:00:00Z"

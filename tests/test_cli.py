@@ -39,8 +39,13 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         ("orient", lambda: compiled.append("orient")),
         ("boxes", lambda: compiled.append("boxes")),
     ]
-    stand_in(monkeypatch, "fencepost.kernels.warmup", steps=lambda: todo[:1])
-    stand_in(monkeypatch, "fencepost.papers.warmup", steps=lambda: todo[1:], begin=lambda: None)
+    stand_in(
+        monkeypatch,
+        "fencepost.warmup",
+        steps=lambda: todo[:1],
+        steps_beside=lambda: todo[1:],
+        begin=lambda: None,
+    )
     stand_in(
         monkeypatch,
         "fencepost.kernels.compiling",
@@ -181,7 +186,7 @@ class TestWarmup:
         self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         beside = SimpleNamespace(join=lambda: kernels.append("joined"))
-        monkeypatch.setattr(sys.modules["fencepost.papers.warmup"], "begin", lambda: beside)
+        monkeypatch.setattr(sys.modules["fencepost.warmup"], "begin", lambda: beside)
         assert runner.invoke(cli.app, ["warmup"]).exit_code == 0
         assert kernels == ["orient", "joined", "boxes"]
 

@@ -56,6 +56,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"kernels.geodesic_edges", "kernels.geodesic_shapes"},
     ),
     "kernels/test_hulls.py": ("hulls, and two of them", {"kernels.calipers"}),
+    "kernels/test_numba_internals.py": ("kernels of all sorts", {"kernels.compiling"}),
     "kernels/test_pairs.py": ("numbers and pairs in order", {"kernels.sorting"}),
     "kernels/test_region_points.py": ("blocks of boxes", {"kernels.vectors"}),
     "kernels/test_region_walk.py": ("the walk, and what it walks", {"index.regions"}),
@@ -64,7 +65,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "every limit and every name is documented",
         {"language.limits", "language.names"},
     ),
-    "match/test_all_within.py": ("farthest points", {"plan.distances"}),
     "match/test_matcher_threads.py": (
         "changes at every step of reading and merging",
         {
@@ -75,7 +75,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "model.geometry_plain",
         },
     ),
-    "match/test_matcher_wgs84.py": ("the value that decides", {"plan.near_wgs84"}),
     "match/test_recent.py": ("what fails between two changes", {"index.delta"}),
     "match/test_simplify_many.py": (
         "many beside one by one",
@@ -109,7 +108,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "papers.regions.constraint_indexes",
             "papers.terms",
             "plan.checks",
-            "plan.near",
             "plan.normal",
         },
     ),
@@ -134,10 +132,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "plan/test_forms.py": ("the checks of a form", {"index.table"}),
     "plan/test_normal.py": ("terms as conditions", {"plan.conditions"}),
     "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
-    "plan/test_simplify.py": (
-        "which filters cover which",
-        {"plan.covering.coverers", "plan.covering.filters"},
-    ),
+    "plan/test_simplify.py": ("which filters cover which", {"plan.covering.coverers"}),
     "saferegion/test_safe_regions.py": (
         "zones about places",
         {"saferegion.clearing", "saferegion.zones"},

@@ -208,14 +208,14 @@ def warmup(as_json: AsJson = False) -> None:
       FENCEPOST_CACHE_DIR=/var/cache/fencepost fencepost warmup --json
     """
     started = time.perf_counter()
-    from fencepost.kernels import warmup as kernels
+    from fencepost import warmup as operations
     from fencepost.kernels.compiling import cache_folder, fewer_collections
-    from fencepost.papers import warmup as papers
 
-    beside = papers.begin()
-    todo = [*kernels.steps(), *papers.steps()]
+    beside = operations.begin()
+    todo = operations.steps()
     if beside is not None:  # what is compiled there is found by the steps after this, or they fail
-        todo.insert(len(kernels.steps()), ("the rest, begun beside", beside.join))
+        todo.append(("the rest, begun beside", beside.join))
+    todo += operations.steps_beside()
     with fewer_collections():
         _run_steps("Compiling", todo)
     seconds = time.perf_counter() - started

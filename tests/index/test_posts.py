@@ -61,19 +61,19 @@ def events_of(
     shapes = Shapes.read_all(geometries)
     nothing = np.empty((0, count))
     return EventArrays(
-        nothing,
-        nothing,
-        np.empty((0, count), np.int8),
-        np.empty((0, count), np.uint8),
-        np.empty((0, count), np.int64),
-        np.empty((0, count), np.int64),
-        np.tile(np.arange(count), (2, 1)),
-        kinds,
-        starts.astype(np.int64),
-        stops.astype(np.int64),
-        np.zeros(len(flat) + 1, np.int64),
-        np.empty(0, np.uint8),
-        shapes.arrays,
+        number=nothing,
+        number_rest=nothing,
+        truth=np.empty((0, count), np.int8),
+        missing=np.empty((0, count), np.uint8),
+        string_start=np.empty((0, count), np.int64),
+        string_stop=np.empty((0, count), np.int64),
+        geometry=np.tile(np.arange(count), (2, 1)),
+        list_kind=kinds,
+        list_start=starts.astype(np.int64),
+        list_stop=stops.astype(np.int64),
+        item_start=np.zeros(len(flat) + 1, np.int64),
+        text=np.empty(0, np.uint8),
+        shapes=shapes.arrays,
     ), np.array(flat, np.int64)
 
 

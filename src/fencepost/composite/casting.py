@@ -111,10 +111,10 @@ def cast_of(
         names = tuple(join.composite.members)
         playing.append(Playing(join, part == 0, names, step.tests))
     arrays = CastArrays(
-        np.array(plans, PLAN),
-        np.array(tests, TEST),
-        np.array([pool for pool, _ in kept], np.int64),
-        np.array([span for _, span in kept], np.int64),
+        plans=np.array(plans, PLAN),
+        tests=np.array(tests, TEST),
+        pools=np.array([pool for pool, _ in kept], np.int64),
+        spans=np.array([span for _, span in kept], np.int64),
     )
     return Cast(tuple(playing), handle(arrays), len(kept), space)
 

@@ -56,16 +56,16 @@ class LiveMembers:
         counts[FREE_ROW] = counts[FREE_ITEM] = -1
         self._use(
             MemberArrays(
-                np.zeros(_LEAST, ITEM),
-                np.zeros(_LEAST, ROW),
-                np.zeros(_SPARE_NODES, NODE),
-                np.zeros(0, POOL),
-                np.full(_LEAST, -1, np.int32),
-                np.zeros(_LEAST, EXPIRY),
-                np.empty(_LEAST),
-                np.empty(_LEAST),
-                np.zeros(2 * _LEAST, np.int64),
-                counts,
+                items=np.zeros(_LEAST, ITEM),
+                rows=np.zeros(_LEAST, ROW),
+                nodes=np.zeros(_SPARE_NODES, NODE),
+                pools=np.zeros(0, POOL),
+                slots=np.full(_LEAST, -1, np.int32),
+                heap=np.zeros(_LEAST, EXPIRY),
+                x=np.empty(_LEAST),
+                y=np.empty(_LEAST),
+                bounds=np.zeros(2 * _LEAST, np.int64),
+                counts=counts,
             )
         )
         self.keys: list[Key] = []

@@ -161,7 +161,9 @@ def _signed(
     asked = (distinct[most, None] >> shifts & 2**_COLUMN_BITS - 1) - 1
     start = np.append(0, np.cumsum((asked >= 0).sum(axis=1)))
     arrays = CombinedArrays(
-        start.astype(np.uint32), asked[asked >= 0].astype(np.uint32), vocabulary.Vocabulary(*_NONE)
+        start=start.astype(np.uint32),
+        columns=asked[asked >= 0].astype(np.uint32),
+        words=vocabulary.Vocabulary(*_NONE),
     )
     chosen = _Chosen(filters[kept], columns[kept], sets[kept])
     return members[kept[number]], chosen, rank[signature[kept]], arrays

@@ -61,18 +61,18 @@ def _empty(room: int) -> SegmentArrays:
         share=np.ones(room, np.float32),
         state=np.array([0, NEVER, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(
-            np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
-            np.zeros(4 * room, np.int64),
-            np.zeros(32 * room, np.uint8),
+            slots=np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
+            start=np.zeros(4 * room, np.int64),
+            bytes=np.zeros(32 * room, np.uint8),
         ),
         shapes=ShapeArrays(
-            np.zeros(8 * room),
-            np.zeros(8 * room),
-            np.zeros(8 * room, np.uint8),
-            np.zeros(2 * room, CHAIN),
-            np.zeros(2 * room, SHAPE),
-            np.zeros(4 * room, NODE),
-            np.zeros(room, TOUCHING),
+            x=np.zeros(8 * room),
+            y=np.zeros(8 * room),
+            mark=np.zeros(8 * room, np.uint8),
+            chains=np.zeros(2 * room, CHAIN),
+            shapes=np.zeros(2 * room, SHAPE),
+            nodes=np.zeros(4 * room, NODE),
+            touches=np.zeros(room, TOUCHING),
         ),
     )
 
@@ -82,18 +82,28 @@ class _Given:
 
     def __init__(self, sizes: NDArray[np.int64]) -> None:
         self._sizes = sizes
-        self._take(16)
+        self._take(128)
 
     def _take(self, room: int) -> None:
-        checks, numbers = np.empty(room, CHECK), np.empty(8 * room, np.int64)
+        checks, numbers = np.empty(room, CHECK), np.empty(room, np.int64)
         text, points = np.empty(room, np.uint8), np.empty((room, 2))
-        counts = np.zeros(11, np.int64)
+        counts = np.zeros(growing.GIVEN_COUNTS + growing.PARTS + 1, np.int64)
         self._room = room
         # Views of the arrays, which are written to sooner than these.
         self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
         self._checks, self._text = checks.view(np.uint8).data, text.data
         self._points = points.reshape(-1).data
-        self.handle = handle(growing.Given(self._sizes, counts, checks, numbers, text, points))
+        self.handle = handle(
+            growing.Given(
+                sizes=self._sizes,
+                counts=counts[: growing.GIVEN_COUNTS],
+                part_start=counts[growing.GIVEN_COUNTS :],
+                checks=checks,
+                numbers=numbers,
+                text=text,
+                points=points,
+            )
+        )
 
     def write(
         self,
@@ -111,7 +121,7 @@ class _Given:
         text = b"".join(strings)
         points = [number for xy, _, _ in shapes for number in xy]
         chains = len(shapes)
-        parts = (
+        parts = (  # in the order of `growing`
             filter_check,
             set_start,
             set_items,
@@ -121,14 +131,14 @@ class _Given:
             range(chains + 1),
             [dimension for *_, dimension in shapes],
         )
-        sizes = [*map(len, parts)]
-        counts = [len(checks) // ROW.size, *sizes, len(text), len(points) // 2]
+        part_start = [*accumulate(map(len, parts), initial=0)]
+        counts = [len(checks) // ROW.size, len(text), len(points) // 2, *part_start]
         if max(counts) > self._room:
             self._take(2 * max(counts))
         self._counts[:] = array("q", counts)
         self._checks[: len(checks)] = checks
         self._text[: len(text)] = text
-        self._numbers[: sum(sizes)] = array("q", chain.from_iterable(parts))
+        self._numbers[: part_start[-1]] = array("q", chain.from_iterable(parts))
         self._points[: len(points)] = array("d", points)
 
 
@@ -266,8 +276,7 @@ class Delta:
         filters = int(np.searchsorted(own.filter_subscription, count))
         checks = int(own.filter_check[filters])
         blocks = -(-filters // WIDTH)
-        _, _, _, sets, items, words, shapes, chains, points, nodes, touches = self._sizes.tolist()
-        g = own.shapes
+        sizes, g = self._sizes, own.shapes
         return Segment(
             own._replace(
                 checks=own.checks[:checks],
@@ -276,23 +285,25 @@ class Delta:
                 gone=own.gone[:count],
                 born=nothing().born,
                 expires=own.expires[:count],
-                set_start=own.set_start[: sets + 1],
-                set_items=own.set_items[:items],
+                set_start=own.set_start[: sizes[growing.SETS] + 1],
+                set_items=own.set_items[: sizes[growing.SET_ITEMS]],
                 scan=own.scan[:filters],
                 scan_column=own.scan_column[:filters],
                 scan_box=own.scan_box[:blocks],
                 scan_free=free_of(own.scan_column[:filters]),
                 path=own.path[:filters],
                 share=own.share[:filters],
-                vocabulary=own.vocabulary._replace(start=own.vocabulary.start[: words + 1]),
+                vocabulary=own.vocabulary._replace(
+                    start=own.vocabulary.start[: sizes[growing.WORDS] + 1]
+                ),
                 shapes=ShapeArrays(
-                    g.x[:points],
-                    g.y[:points],
-                    g.mark[:points],
-                    g.chains[: chains + 1],
-                    g.shapes[: shapes + 1],
-                    g.nodes[:nodes],
-                    g.touches[:touches],
+                    x=g.x[: sizes[growing.POINTS]],
+                    y=g.y[: sizes[growing.POINTS]],
+                    mark=g.mark[: sizes[growing.POINTS]],
+                    chains=g.chains[: sizes[growing.CHAINS] + 1],
+                    shapes=g.shapes[: sizes[growing.SHAPES] + 1],
+                    nodes=g.nodes[: sizes[growing.NODES]],
+                    touches=g.touches[: sizes[growing.TOUCHES]],
                 ),
             )
         )

@@ -51,19 +51,19 @@ def build(regions: Regions, shapes: ShapeArrays, trees: int) -> RegionArrays:
     apart = entries["areas_mask"] >> DISJOINT & 1 > 0
     within = entries["areas_mask"] >> CONTAINS & 1 > 0
     return RegionArrays(
-        forest._replace(values=owner),
-        extent,
-        entries,
-        _counted(apart),
-        owner[apart],
-        _counted(within),
-        owner[within],
-        _counted_by(regions.tree[listed], trees),
-        _entries(regions, listed),
-        regions.owner[listed],
-        boxes[listed],
-        coarse,
-        fine,
+        trees=forest._replace(values=owner),
+        extent=extent,
+        entries=entries,
+        apart_before=_counted(apart),
+        apart_owner=owner[apart],
+        within_before=_counted(within),
+        within_owner=owner[within],
+        large_start=_counted_by(regions.tree[listed], trees),
+        large=_entries(regions, listed),
+        large_owner=regions.owner[listed],
+        large_box=boxes[listed],
+        coarse=coarse,
+        fine=fine,
     )
 
 

@@ -30,15 +30,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import llvmlite.binding
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from numba.core.serialize import dumps
-from numba.core.types import unliteral  # type: ignore[attr-defined]
+
+from fencepost.kernels.numba_internals import (
+    CacheLocator,
+    CompileResultCacheImpl,
+    FunctionCache,
+    dumps,
+    llvm,
+    types,
+    unliteral,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NO_CODE = llvmlite.binding.parse_assembly("").as_bitcode()
+_NO_CODE = llvm.parse_assembly("").as_bitcode()
 
 _PACKAGE = Path(__file__).parent.parent
 _KERNEL_FOLDERS = ("kernels", "papers")
@@ -80,16 +86,16 @@ def _add_uncounted(dispatcher: Any, result: Any) -> None:
         if getattr(expression, "op", None) != "call" or not _is_counted(signature.return_type):
             continue
         called = known[expression.func.name]
-        if isinstance(called, numba.types.Dispatcher):
+        if isinstance(called, types.Dispatcher):
             name = dispatcher.py_func.__qualname__
             raise TypeError(f"{name} is uncounted, and gets arrays from {called}: make it a kernel")
     type(dispatcher).add_overload(dispatcher, result)
 
 
 def _is_counted(kind: Any) -> bool:
-    if isinstance(kind, numba.types.BaseTuple):
+    if isinstance(kind, types.BaseTuple):
         return any(map(_is_counted, kind))
-    return isinstance(kind, numba.types.Array | numba.types.StructRef | numba.types.ListType)
+    return isinstance(kind, types.Array | types.StructRef | types.ListType)
 
 
 def _call_template(dispatcher: Any, args: Any, kws: Any) -> Any:
@@ -121,11 +127,11 @@ def _add_separate(dispatcher: Any, add: Callable[[Any], None], result: Any) -> N
     """Take up what was compiled or loaded, and let kernels call it by its symbol."""
     add(result)
     module, name = dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
-    types = result.signature.args
-    symbol = f"{_SYMBOL}{module}.{name}.{hashlib.sha256(repr(types).encode()).hexdigest()[:24]}"
+    kinds = result.signature.args
+    symbol = f"{_SYMBOL}{module}.{name}.{hashlib.sha256(repr(kinds).encode()).hexdigest()[:24]}"
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-    llvmlite.binding.add_symbol(symbol, address)
-    _separate[symbol] = module, name, types
+    llvm.add_symbol(symbol, address)
+    _separate[symbol] = module, name, kinds
     described = copy.copy(result.fndesc)
     described.mangled_name = symbol
     context = dispatcher.targetctx
@@ -154,9 +160,9 @@ def entry(dispatcher: Any, *arguments: Any) -> Callable[..., Any]:
     """
     if numba.config.DISABLE_JIT:
         return dispatcher  # type: ignore[no-any-return]
-    types = tuple(map(numba.typeof, arguments))
-    dispatcher.compile(types)
-    return dispatcher.overloads[types].entry_point  # type: ignore[no-any-return]
+    kinds = tuple(map(numba.typeof, arguments))
+    dispatcher.compile(kinds)
+    return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -234,7 +240,7 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-class _KernelLocator(_CacheLocator):  # type: ignore[misc]
+class _KernelLocator(CacheLocator):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]) -> None:
         self._line = function.__code__.co_firstlineno
         self._py_file = function.__code__.co_filename
@@ -268,12 +274,12 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
         Reading that takes longer than all else.
         """
         called, defined, ((library, kind, (machine_code, code)), *others) = payload
-        for module, name, types in called:
-            getattr(importlib.import_module(module), name).compile(types)
+        for module, name, kinds in called:
+            getattr(importlib.import_module(module), name).compile(kinds)
         context.codegen()._engine._defined_symbols.update(defined)
         result = super().rebuild(context, ((library, kind, (machine_code, _NO_CODE)), *others))
         result.library._get_module_for_linking = functools.cache(
-            functools.partial(llvmlite.binding.parse_bitcode, code)
+            functools.partial(llvm.parse_bitcode, code)
         )
         return result
 
@@ -310,14 +316,14 @@ class _SignatureFiles:
 
 def _fields_in(key: Any) -> list[tuple[str, ...]]:
     """The names of the fields of all named tuples in a signature: Numba's key lacks their order."""
-    if isinstance(key, numba.types.NamedTuple | numba.types.NamedUniTuple):
-        inner = key.types if isinstance(key, numba.types.NamedTuple) else (key.dtype,)
+    if isinstance(key, types.NamedTuple | types.NamedUniTuple):
+        inner = key.types if isinstance(key, types.NamedTuple) else (key.dtype,)
         return [tuple(key.fields), *(names for kind in inner for names in _fields_in(kind))]
-    if isinstance(key, numba.types.StructRef):
+    if isinstance(key, types.StructRef):
         return [names for _, kind in key._fields for names in _fields_in(kind)]
-    if isinstance(key, tuple | list | numba.types.BaseTuple):
+    if isinstance(key, tuple | list | types.BaseTuple):
         return [names for kind in key for names in _fields_in(kind)]
-    if isinstance(key, numba.types.ListType):
+    if isinstance(key, types.ListType):
         return _fields_in(key.dtype)
     return []
 

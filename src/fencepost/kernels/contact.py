@@ -62,13 +62,13 @@ def rectangle(box):
     shapes[1]["dimension"] = -1
     shapes[1]["chain"] = 1
     g = ShapeArrays(
-        np.array([box[0], box[2], box[2], box[0], box[0]]),
-        np.array([box[1], box[1], box[3], box[3], box[1]]),
-        np.zeros(5, np.uint8),
-        chains,
-        shapes,
-        np.empty(count_nodes(chains, shapes), NODE),
-        np.empty(0, TOUCHING),
+        x=np.array([box[0], box[2], box[2], box[0], box[0]]),
+        y=np.array([box[1], box[1], box[3], box[3], box[1]]),
+        mark=np.zeros(5, np.uint8),
+        chains=chains,
+        shapes=shapes,
+        nodes=np.empty(count_nodes(chains, shapes), NODE),
+        touches=np.empty(0, TOUCHING),
     )
     build_trees(g)
     return g

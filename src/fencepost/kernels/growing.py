@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.checking import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
-from fencepost.kernels.compiling import kernel
+from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.handles import handle
 from fencepost.kernels.layout import lay_out_plain
@@ -23,9 +23,14 @@ from fencepost.kernels.shapes import Bytes, Floats, Ints
 from fencepost.kernels.vectors import WIDTH
 from fencepost.kernels.vocabulary import add
 
-# What is counted in `sizes`; from FIRST_SHAPE_SIZE on as `copy_shapes` counts.
-SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS, FIRST_SHAPE_SIZE = range(7)
-SIZES = FIRST_SHAPE_SIZE + 5
+# What is counted in `sizes`; from SHAPES on as `copy_shapes` counts.
+SUBSCRIPTIONS, FILTERS, CHECKS, SETS, SET_ITEMS, WORDS = range(6)
+SHAPES, CHAINS, POINTS, NODES, TOUCHES = range(6, 11)
+SIZES = 11
+# What is counted of a subscription that is given, and the parts of its `numbers`.
+GIVEN_CHECKS, GIVEN_BYTES, GIVEN_POINTS, GIVEN_COUNTS = range(4)
+FILTER_CHECK, SET_START, SET_NUMBERS, KEY_START = range(4)
+CHAIN_START, CHAIN_PART, SHAPE_CHAIN, DIMENSION, PARTS = range(4, 9)
 _MOST = float(np.finfo(np.float64).max)
 _NO_BOX = np.full(4, np.nan)
 
@@ -42,13 +47,15 @@ def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
 class Given(NamedTuple):
     """A subscription to be added, in arrays that are used again for the next.
 
-    `numbers` holds, one after another: filter_check; set_start; set_items, which are numbers of
-    keys; key_start, key k being text[key_start[k]:key_start[k + 1]]; and for `append_plain`
-    chain_start, chain_part, shape_chain and dimension of the shapes, as in `lay_out_plain`.
+    Part p of `numbers` is numbers[part_start[p]:part_start[p + 1]]: FILTER_CHECK and SET_START as
+    in the segment; SET_NUMBERS, the items of sets as numbers of keys; KEY_START, key k being
+    text[key_start[k]:key_start[k + 1]]; and for `append_plain` CHAIN_START, CHAIN_PART, SHAPE_CHAIN
+    and DIMENSION of the shapes, as in `lay_out_plain`.
     """
 
     sizes: Ints  # (SIZES,): how much the segment has so far
-    counts: Ints  # how many checks, numbers of each kind, bytes of text, and points are this one's
+    counts: Ints  # (GIVEN_COUNTS,): how many checks, bytes and points are this one's
+    part_start: Ints  # (PARTS + 1,)
     checks: NDArray[np.void]  # CHECK; about rows of shapes, sets, or keys
     numbers: Ints
     text: Bytes
@@ -69,39 +76,36 @@ def append(segment, given_handle, shapes, expires, version):
 def append_plain(segment, given_handle, expires, version):
     """The same with shapes that are given as points, and known to be good."""
     one = given_handle.arrays
-    counts, numbers = one.counts, one.numbers
-    at = counts[1] + counts[2] + counts[3] + counts[4]
-    chain_start = numbers[at : at + counts[5]]
-    at += counts[5]
-    chain_part = numbers[at : at + counts[6]]
-    at += counts[6]
-    shape_chain = numbers[at : at + counts[7]]
-    at += counts[7]
-    dimension = numbers[at : at + counts[8]].astype(np.int8)
     shapes, _ = lay_out_plain(
-        one.points[: counts[10]], chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
+        one.points[: one.counts[GIVEN_POINTS]],
+        _part(one, CHAIN_START),
+        _part(one, CHAIN_PART),
+        _part(one, SHAPE_CHAIN),
+        _part(one, DIMENSION).astype(np.int8),
+        _MOST,
+        _MOST,
     )
     return _append(segment.arrays, one, shapes, expires, version)
 
 
+@inlined
+def _part(given, part):
+    return given.numbers[given.part_start[part] : given.part_start[part + 1]]
+
+
 @kernel
 def _append(own, one, given, expires, version):
-    sizes, counts, numbers = one.sizes, one.counts, one.numbers
-    checks = one.checks[: counts[0]]
-    at = counts[1]
-    filter_check = numbers[:at]
-    set_start = numbers[at : at + counts[2]]
-    at += counts[2]
-    set_items = numbers[at : at + counts[3]]
-    at += counts[3]
-    key_start = numbers[at : at + counts[4]]
-    text = one.text[: counts[9]]
+    sizes = one.sizes
+    checks = one.checks[: one.counts[GIVEN_CHECKS]]
+    filter_check, set_start = _part(one, FILTER_CHECK), _part(one, SET_START)
+    set_items, key_start = _part(one, SET_NUMBERS), _part(one, KEY_START)
+    text = one.text[: one.counts[GIVEN_BYTES]]
     keys = key_start.shape[0] - 1
     if not _has_room(own, given, sizes, checks, filter_check, set_start, set_items, text, keys):
         return False
-    first_shape = sizes[FIRST_SHAPE_SIZE]
+    first_shape = sizes[SHAPES]
     rows = np.arange(given.shapes.shape[0] - 1)
-    copy_shapes(given, rows, own.shapes, sizes[FIRST_SHAPE_SIZE:])
+    copy_shapes(given, rows, own.shapes, sizes[SHAPES:])
     for s in rows:
         chains = np.int64(given.shapes[s + 1]["chain"]) - np.int64(given.shapes[s]["chain"])
         own.state[MOST_CHAINS] = max(own.state[MOST_CHAINS], chains)
@@ -135,7 +139,6 @@ def _has_room(own, given, sizes, checks, filter_check, set_start, set_items, tex
     """Whether everything fits, with a sentinel behind; of the subscriptions one is kept free."""
     filters = filter_check.shape[0] - 1
     words = sizes[WORDS] + keys
-    at = sizes[FIRST_SHAPE_SIZE:]
     return (
         sizes[SUBSCRIPTIONS] + 2 <= own.gone.shape[0]
         and sizes[FILTERS] + filters < own.filter_check.shape[0]
@@ -145,11 +148,11 @@ def _has_room(own, given, sizes, checks, filter_check, set_start, set_items, tex
         and words < own.vocabulary.start.shape[0]
         and 2 * words <= own.vocabulary.slots.shape[0]
         and own.vocabulary.start[sizes[WORDS]] + text.shape[0] <= own.vocabulary.bytes.shape[0]
-        and at[0] + given.shapes.shape[0] <= own.shapes.shapes.shape[0]
-        and at[1] + given.chains.shape[0] <= own.shapes.chains.shape[0]
-        and at[2] + given.x.shape[0] <= own.shapes.x.shape[0]
-        and at[3] + given.nodes.shape[0] <= own.shapes.nodes.shape[0]
-        and at[4] + given.touches.shape[0] <= own.shapes.touches.shape[0]
+        and sizes[SHAPES] + given.shapes.shape[0] <= own.shapes.shapes.shape[0]
+        and sizes[CHAINS] + given.chains.shape[0] <= own.shapes.chains.shape[0]
+        and sizes[POINTS] + given.x.shape[0] <= own.shapes.x.shape[0]
+        and sizes[NODES] + given.nodes.shape[0] <= own.shapes.nodes.shape[0]
+        and sizes[TOUCHES] + given.touches.shape[0] <= own.shapes.touches.shape[0]
     )
 
 

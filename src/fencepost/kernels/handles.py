@@ -14,15 +14,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
-from numba.core import cgutils, types
-from numba.core.extending import lower_getattr
-from numba.core.imputils import impl_ret_borrowed
-from numba.core.runtime.nrtdynmod import _meminfo_struct_type
-from numba.experimental import structref
-from numba.extending import intrinsic
 from numba.typed import List
 
 from fencepost.kernels.compiling import kernel
+from fencepost.kernels.numba_internals import (
+    cgutils,
+    impl_ret_borrowed,
+    intrinsic,
+    lower_getattr,
+    meminfo_struct_type,
+    structref,
+    types,
+)
 
 
 @structref.register
@@ -44,7 +47,7 @@ _DATA = 3  # where what Numba keeps about memory has its address
 def _read(context: Any, builder: Any, type: Any, value: Any) -> Any:
     """What `.arrays` is, where nothing is counted too."""
     handle = cgutils.create_struct_proxy(type)(context, builder, value=value)
-    about = builder.bitcast(handle.meminfo, _meminfo_struct_type.as_pointer())
+    about = builder.bitcast(handle.meminfo, meminfo_struct_type.as_pointer())
     data = builder.load(cgutils.gep_inbounds(builder, about, 0, _DATA))
     held = type.get_data_type()
     pointer = context.data_model_manager[held].get_value_type().as_pointer()

@@ -57,19 +57,19 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     shapes[count_of_shapes]["dimension"] = -1
     nodes = np.empty(count_nodes(chains, shapes), NODE)
     g = ShapeArrays(
-        out_x[:points],
-        out_y[:points],
-        np.zeros(points, np.uint8),
-        chains,
-        shapes,
-        nodes,
-        np.empty(0, TOUCHING),
+        x=out_x[:points],
+        y=out_y[:points],
+        mark=np.zeros(points, np.uint8),
+        chains=chains,
+        shapes=shapes,
+        nodes=nodes,
+        touches=np.empty(0, TOUCHING),
     )
     build_trees(g)
     room = Scratch(
-        np.empty(STACK, np.uint32),
-        np.empty(2 * STACK, np.uint32),
-        np.zeros(2 * most_chains, np.uint8),
+        stack=np.empty(STACK, np.uint32),
+        pairs=np.empty(2 * STACK, np.uint32),
+        touched=np.zeros(2 * most_chains, np.uint8),
     )
     contacts = np.empty((contact_room, 2), np.int64)
     count = check_areas(g, defect, place, contacts, room)
@@ -95,7 +95,13 @@ def lay_out_points(x, y):
         shapes[s]["y0"] = shapes[s]["y1"] = y[s]
     shapes[count]["dimension"] = -1
     return ShapeArrays(
-        x, y, np.zeros(count, np.uint8), chains, shapes, np.empty(0, NODE), np.empty(0, TOUCHING)
+        x=x,
+        y=y,
+        mark=np.zeros(count, np.uint8),
+        chains=chains,
+        shapes=shapes,
+        nodes=np.empty(0, NODE),
+        touches=np.empty(0, TOUCHING),
     )
 
 

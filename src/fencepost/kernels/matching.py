@@ -55,6 +55,7 @@ _A_NEAR_ITEM = 4  # and for an item alone
 STRINGS, TRUTHS, ABSENCES = range(3)
 NUMBERS, BEGINNINGS, ENDS = range(3)
 PLACE_BYTES = 6  # so many bytes of a string are a whole number that a double holds
+_NO_ROOM = -1
 _SPACE, _COLUMN = np.uint64(62), np.uint64(32)
 
 
@@ -195,110 +196,171 @@ def _give_room(room_handle, most, found, unsure):
     put(
         room_handle,
         Room(
-            own.pairs, own.posts, own.ahead, own.points, own.numbers, own.candidates, own.seen,
-            results, uncertain, own.counts,
+            pairs=own.pairs,
+            posts=own.posts,
+            ahead=own.ahead,
+            points=own.points,
+            numbers=own.numbers,
+            candidates=own.candidates,
+            seen=own.seen,
+            results=results,
+            uncertain=uncertain,
+            counts=own.counts,
         ),
-    )  # fmt: skip
+    )
 
 
 @separate
 @uncounted
-def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):  # noqa: C901
+def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
     """Append what the events from `first` on find, as long as there is room.
 
     Returns the first event that there is none for, and how many results and uncertain ones those
     before it have.
     """
     room = room_handle.arrays
+    results, candidates = room.results, room.candidates
     state = segment.arrays.state
     once = state[ONCE] > 0
     some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
-    gone = segment.arrays.gone
-    expires = segment.arrays.expires
-    owner = segment.arrays.filter_subscription
+    gone, expires = segment.arrays.gone, segment.arrays.expires
     seen = room.seen[: (gone.shape[0] + 63) >> 6]
-    string_id, item_id = words.string_id, words.item_id
-    results = room.results
-    uncertain = room.uncertain
-    candidates = room.candidates
     most = most_candidates(segment)
-    posted = segment.arrays.posts.owner.shape[0] > 0
-    begin = ahead = first  # what is posted has been looked for from the first of them to the second
-    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
-    with_others = _has_others(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
-    points_begin = points_end = first  # points have been looked for, as above
+    with_posts = segment.arrays.posts.owner.shape[0] > 0
+    with_others = _has_others(segment)
+    points_from = points_to = first  # points of these events have been looked for in the regions,
+    posts_from = posts_to = first  # and the words of these in the posts
     for e in range(first, stops.shape[0]):
         start, sure = found, unsure
         if results.shape[0] - found < most:  # every filter may match
             return e, start, sure
         total = np.int64(0)
         if with_regions:
-            if e >= points_end:
-                points_begin = e
-                points_end = find_points(segment, events, e, room.pairs.stack, room.points)
-                if points_end > e:
-                    fetch_first(segment, room.points.found[0], room.points.stops[0, points_end - e])
-            if e < points_end:
-                k = e - points_begin
-                for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
-                    results[found] = room.points.found[1, j]
-                    found += 1
-                last = room.points.stops[0, points_end - points_begin]
-                for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
-                    candidates[total] = room.points.found[0, j]
-                    total += 1
-                    fetch_later(segment, room.points.found[0], j, last)
-            else:
-                found = _walked(segment, events, e, True, room.pairs, results, found)
-                total = _walked(segment, events, e, False, room.pairs, candidates, total)
-                fetch_checks(segment, candidates[:total])
-        if posted:
-            if e == ahead:
-                begin = e
-                ahead = find_posted(
-                    segment, events, item_id, words.with_string, words.combined, e, room.pairs,
-                    room.posts, room.ahead,
-                )  # fmt: skip
-                fetch_first(segment, filters, ends[ahead - begin, 1])
-            for k in range(ends[e - begin, 0], ends[e - begin + 1, 0]):
-                results[found] = matches[k]
-                found += 1
-            for k in range(ends[e - begin, 1], ends[e - begin + 1, 1]):
-                candidates[total] = filters[k]
-                total += 1
-                fetch_later(segment, filters, k, ends[ahead - begin, 1])
+            if e >= points_to:
+                points_from, points_to = e, _find_points(segment, events, e, room)
+            found, total = _take_regions(
+                segment, events, e, room, points_from, points_to, results, candidates, found
+            )
+        if with_posts:
+            if e >= posts_to:
+                posts_from, posts_to = e, _find_posted(segment, events, words, e, room)
+            found, total = _take_posted(
+                segment, room, e - posts_from, posts_to - posts_from, results, candidates, found,
+                total,
+            )  # fmt: skip
         if some_gone:
             found = _drop_gone(gone, expires, now, version, results, start, found)
         if with_others:
             fetched = total
             total = _candidates(
-                segment, events, string_id, e, version, room.pairs, candidates, total
+                segment, events, words.string_id, e, version, room.pairs, candidates, total
             )
             fetch_checks(segment, candidates[fetched:total])
-        for k in range(total):
-            f = candidates[k]
-            subscription = owner[f]
-            if some_gone and _is_gone(gone, expires, subscription, now, version):
-                continue
-            answer = check_all(segment, events, string_id, item_id, e, f, room.pairs)
-            if answer == NO:
-                continue
-            if answer == YES:
-                results[found] = subscription
-                found += 1
-                continue
-            if unsure == uncertain.shape[0]:
-                return e, start, sure
-            uncertain[unsure, 0] = s
-            uncertain[unsure, 1] = e
-            uncertain[unsure, 2] = f
-            unsure += 1
+        found, unsure = _check_candidates(
+            segment, s, events, words, e, room, candidates[:total], some_gone, now, version,
+            results, found, unsure,
+        )  # fmt: skip
+        if unsure < 0:
+            return e, start, sure
         if not once:
             found = sort_distinct(results, start, found, seen)
         room.counts[CANDIDATES] += total
         stops[e] = found
     return stops.shape[0], found, unsure
+
+
+# What finds something ahead of its turn leaves it in the room; what takes it appends to `results`
+# the subscriptions that match, and to `candidates` the filters that are still to be checked.
+
+
+@inlined
+def _find_points(segment, events, e, room):
+    """Look for points of events from e on in the regions; up to which event that was done."""
+    stop = find_points(segment, events, e, room.pairs.stack, room.points)
+    if stop > e:
+        fetch_first(segment, room.points.found[0], room.points.stops[0, stop - e])
+    return stop
+
+
+@inlined
+def _take_regions(segment, events, e, room, begin, end, results, candidates, found):
+    """Append what event e finds among the regions: points begin:end were looked for already."""
+    total = np.int64(0)
+    if e < end:
+        k = e - begin
+        for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
+            results[found] = room.points.found[1, j]
+            found += 1
+        last = room.points.stops[0, end - begin]
+        for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
+            candidates[total] = room.points.found[0, j]
+            total += 1
+            fetch_later(segment, room.points.found[0], j, last)
+    else:
+        found = _walked(segment, events, e, True, room.pairs, results, found)
+        total = _walked(segment, events, e, False, room.pairs, candidates, total)
+        fetch_checks(segment, candidates[:total])
+    return found, total
+
+
+@inlined
+def _find_posted(segment, events, words, e, room):
+    """Look for what is posted under words of events from e on; up to which event that was done."""
+    stop = find_posted(
+        segment, events, words.item_id, words.with_string, words.combined, e, room.pairs,
+        room.posts, room.ahead,
+    )  # fmt: skip
+    fetch_first(segment, room.ahead.candidates, room.ahead.stops[stop - e, 1])
+    return stop
+
+
+@inlined
+def _take_posted(segment, room, k, count, results, candidates, found, total):
+    """Append what the k-th of `count` events found in the posts."""
+    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
+    for j in range(ends[k, 0], ends[k + 1, 0]):
+        results[found] = matches[j]
+        found += 1
+    last = ends[count, 1]
+    for j in range(ends[k, 1], ends[k + 1, 1]):
+        candidates[total] = filters[j]
+        total += 1
+        fetch_later(segment, filters, j, last)
+    return found, total
+
+
+@inlined
+def _check_candidates(
+    segment, s, events, words, e, room, candidates, some_gone, now, version, results, found, unsure
+):
+    """Append the candidates whose checks are true, and to `uncertain` those too close to call.
+
+    Returns how many there are of both; `_NO_ROOM` for the latter where there is none.
+    """
+    gone, expires = segment.arrays.gone, segment.arrays.expires
+    owner = segment.arrays.filter_subscription
+    uncertain = room.uncertain
+    for k in range(candidates.shape[0]):
+        f = candidates[k]
+        subscription = owner[f]
+        if some_gone and _is_gone(gone, expires, subscription, now, version):
+            continue
+        answer = check_all(segment, events, words.string_id, words.item_id, e, f, room.pairs)
+        if answer == NO:
+            continue
+        if answer == YES:
+            results[found] = subscription
+            found += 1
+            continue
+        if unsure == uncertain.shape[0]:
+            unsure = np.int64(_NO_ROOM)
+            break
+        uncertain[unsure, 0] = s
+        uncertain[unsure, 1] = e
+        uncertain[unsure, 2] = f
+        unsure += 1
+    return found, unsure
 
 
 @kernel
@@ -341,7 +403,9 @@ def _words_of(segment, events, room_handle, one_of_many):
         words_with_strings(
             segment.arrays.posts, events.arrays, string_id, item_id, with_string, numbers
         )
-    return EventWords(string_id, item_id, combined, with_string)
+    return EventWords(
+        string_id=string_id, item_id=item_id, combined=combined, with_string=with_string
+    )
 
 
 @uncounted

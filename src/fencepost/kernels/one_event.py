@@ -112,11 +112,21 @@ def _write(shapes, x, y):
 def _with_shapes(event, shapes):
     return handle(
         EventArrays(
-            event.number, event.number_rest, event.truth, event.missing, event.string_start,
-            event.string_stop, event.geometry, event.list_kind, event.list_start, event.list_stop,
-            event.item_start, event.text, shapes,
+            number=event.number,
+            number_rest=event.number_rest,
+            truth=event.truth,
+            missing=event.missing,
+            string_start=event.string_start,
+            string_stop=event.string_stop,
+            geometry=event.geometry,
+            list_kind=event.list_kind,
+            list_start=event.list_start,
+            list_stop=event.list_stop,
+            item_start=event.item_start,
+            text=event.text,
+            shapes=shapes,
         )
-    )  # fmt: skip
+    )
 
 
 @uncounted

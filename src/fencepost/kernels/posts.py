@@ -48,15 +48,14 @@ _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
 _NO_ROOM = -1
 _NOT, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
-_A_WORD, _A_LIST = 255, 254  # in place of a level: the item is no block
 _OF_NONE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
 
 QUEUED = np.dtype(
     [
-        ("item", "u4"),  # a word, or a list
-        ("block", "u4"),  # of the list's tree; of words, and lists before that, the source
+        ("item", "u4"),  # a word, then a list
+        ("block", "u4"),  # of the list's tree; where the item stands for all of it, the source
         ("event", "u2"),  # counted from the first that looks
-        ("level", "u2"),
+        ("level", "u2"),  # of the block
     ]
 )
 NEAR = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
@@ -132,7 +131,7 @@ def look(posts, events, item_id, with_string, combined, first_word, begin, stop,
         if some_need_none:
             if tail == own.queue.shape[0]:
                 return _NO_ROOM
-            tail = _put(own.queue, tail, none, _OF_NONE, event, _A_WORD)
+            tail = _put(own.queue, tail, none, _OF_NONE, event, 0)
         if alone or e + 1 == stop:
             near = _walk(posts, own, tail, near)
             if near < 0:
@@ -291,7 +290,7 @@ def _queue_words(
         for s in range(combined.shape[0]):
             if combined[s, e] >= 0:
                 prefetch(posts.token_lists, first_word + combined[s, e])
-                tail = _put(queue, tail, first_word + combined[s, e], g, event, _A_WORD)
+                tail = _put(queue, tail, first_word + combined[s, e], g, event, 0)
     elif column >= 0:
         words = _words_in(events, e, column)
         if tail + words > queue.shape[0]:
@@ -300,81 +299,114 @@ def _queue_words(
             token = _word(events, item_id, with_string, e, column, strings, k)
             if token >= 0:
                 prefetch(posts.token_lists, token)
-                tail = _put(queue, tail, token, g, event, _A_WORD)
+                tail = _put(queue, tail, token, g, event, 0)
     return tail
 
 
 @inlined
-def _walk(posts, own, tail, near):  # noqa: C901
-    """Go from words to lists and down their trees, for all in the queue; how many are near."""
-    groups = posts.groups.shape[0]
+def _walk(posts, own, words, near):
+    """Go from the words in the queue to their lists, and down the trees of those.
+
+    Each stage appends to the queue what the next one reads. Returns how many entries are near.
+    """
+    lists = _queue_lists(posts, own.queue, words)
+    if lists < 0:
+        return _NO_ROOM
+    blocks = _queue_roots(posts, own, words, lists)
+    if blocks < 0:
+        return _NO_ROOM
+    return _walk_blocks(posts, own, lists, blocks, near)
+
+
+@inlined
+def _queue_lists(posts, queue, words):
+    """Append the lists of the first `words` in the queue; the new end."""
+    tail = words
+    for head in range(words):
+        word = np.int64(queue[head]["item"])
+        first, stop = posts.token_lists[word], posts.token_lists[word + 1]
+        if tail + np.int64(stop - first) > queue.shape[0]:
+            return _NO_ROOM
+        for k in range(first, stop):
+            prefetch(posts.lists, k)
+            tail = _put(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
+    return tail
+
+
+@inlined
+def _queue_roots(posts, own, first, stop):
+    """Append the roots of lists first:stop of the queue that their events look into; the new end.
+
+    A list without a tree has each of its blocks for a root.
+    """
     queue = own.queue
-    head = 0
+    groups = posts.groups.shape[0]
+    tail = stop
+    for head in range(first, stop):
+        if tail + WIDTH > queue.shape[0]:
+            return _NO_ROOM
+        n = np.int64(queue[head]["item"])
+        source = np.int64(queue[head]["block"])
+        event = np.int64(queue[head]["event"])
+        g = np.int64(posts.lists[n]["group"])
+        box = own.asked[event * groups + g]
+        if box["way"] == _NOT:
+            continue
+        if source != _OF_NONE and (
+            box["way"] == _BY_PLACE or source != np.int64(posts.groups[g]["source"])
+        ):
+            continue
+        low, high = cells_of(
+            np.int64(box["a"]), np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"])
+        )
+        if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+            continue
+        count = np.int64(posts.lists[n]["count"])
+        if count <= PLAIN:
+            entries = np.int64(posts.lists[n]["first"])
+            for k in range((count + WIDTH - 1) // WIDTH):
+                _prefetch_entries(posts, g, entries + WIDTH * k)
+                tail = _put(queue, tail, n, k, event, 0)
+        else:
+            level = height(count)
+            start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
+            _prefetch_block(posts.nodes, start)
+            tail = _put(queue, tail, n, 0, event, level)
+    return tail
+
+
+@inlined
+def _walk_blocks(posts, own, head, tail, near):
+    """Go down from the blocks head:tail of the queue; how many entries are near."""
+    queue = own.queue
     while head < tail:
-        if tail + max(groups, WIDTH) > queue.shape[0] or near + WIDTH > own.near.shape[0]:
-            near = _NO_ROOM
-            break
+        if tail + WIDTH > queue.shape[0] or near + WIDTH > own.near.shape[0]:
+            return _NO_ROOM
         n = np.int64(queue[head]["item"])
         block = np.int64(queue[head]["block"])
         event = np.int64(queue[head]["event"])
         level = np.int64(queue[head]["level"])
         head += 1
-        if level == _A_WORD:
-            for k in range(posts.token_lists[n], posts.token_lists[n + 1]):
-                prefetch(posts.lists, k)
-                tail = _put(queue, tail, k, block, event, _A_LIST)
-            continue
         first = np.int64(posts.lists[n]["first"])
         count = np.int64(posts.lists[n]["count"])
-        node = np.int64(posts.lists[n]["node"])
-        g = np.int64(posts.lists[n]["group"])
-        box = own.asked[event * groups + g]
+        box = own.asked[event * posts.groups.shape[0] + np.int64(posts.lists[n]["group"])]
         a, b = np.int64(box["a"]), np.int64(box["b"])
         c, d = np.int64(box["c"]), np.int64(box["d"])
-        if level == _A_LIST:
-            if box["way"] == _NOT:
-                continue
-            if block != _OF_NONE and (
-                box["way"] == _BY_PLACE or block != np.int64(posts.groups[g]["source"])
-            ):
-                continue
-            low, high = cells_of(a, b, c, d)
-            if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
-                continue
-            if count <= PLAIN:
-                for k in range((count + WIDTH - 1) // WIDTH):
-                    _prefetch_entries(posts, g, first + WIDTH * k)
-                    tail = _put(queue, tail, n, k, event, 0)
-            else:
-                level = height(count)
-                start, _ = level_range(node, count, level)
-                _prefetch_block(posts.nodes, start)
-                tail = _put(queue, tail, n, 0, event, level)
-            continue
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
             near = _keep(posts, own, n, block, bits, event, near)
             continue
-        start, on_level = level_range(node, count, level)
+        start, on_level = level_range(np.int64(posts.lists[n]["node"]), count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
         bits = meeting(posts.nodes, at, width, a, b, c, d)
-        whole = 0
         if bits and c > a and d > b:
             whole = inside(posts.nodes, at, width, a, b, c, d)
-        bits &= ~whole
-        while whole:
-            low_entry = (WIDTH * block + lowest(whole)) << (4 * level)
-            whole &= whole - 1
-            high_entry = min(low_entry + (1 << (4 * level)), count)
-            if near + high_entry - low_entry > own.near.shape[0]:
-                near = _NO_ROOM
-                break
-            for part in range(low_entry // WIDTH, (high_entry + WIDTH - 1) // WIDTH):
-                near = _keep(posts, own, n, part, _every(high_entry - WIDTH * part), event, near)
-        if near < 0:
-            break
+            near = _keep_whole(posts, own, n, block, level, whole, event, near)
+            if near < 0:
+                return _NO_ROOM
+            bits &= ~whole
         if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(posts, own):
             while bits:
                 below = WIDTH * block + lowest(bits)
@@ -382,17 +414,45 @@ def _walk(posts, own, tail, near):  # noqa: C901
                 width = min(WIDTH, count - WIDTH * below)
                 met = meeting(posts.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
                 near = _keep(posts, own, n, below, met, event, near)
-            continue
-        start, _ = level_range(node, count, max(level - 1, 1))
-        while bits:
-            below = WIDTH * block + lowest(bits)
-            bits &= bits - 1
-            if level == 1:
-                _prefetch_entries(posts, g, first + WIDTH * below)
-            else:
-                _prefetch_block(posts.nodes, start + WIDTH * below)
-            tail = _put(queue, tail, n, below, event, level - 1)
+        else:
+            tail = _queue_below(posts, queue, n, block, level, bits, event, tail)
     return near
+
+
+@inlined
+def _keep_whole(posts, own, n, block, level, whole, event, near):
+    """Append all entries below the boxes of a block of list n whose bits are set; `_NO_ROOM` where
+    they do not fit.
+    """
+    count = np.int64(posts.lists[n]["count"])
+    while whole:
+        low = (WIDTH * block + lowest(whole)) << (4 * level)
+        whole &= whole - 1
+        high = min(low + (1 << (4 * level)), count)
+        if near + high - low > own.near.shape[0]:
+            return _NO_ROOM
+        for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
+            near = _keep(posts, own, n, part, _every(high - WIDTH * part), event, near)
+    return near
+
+
+@inlined
+def _queue_below(posts, queue, n, block, level, bits, event, tail):
+    """Append what is below the boxes of a block of list n whose bits are set; the new end."""
+    first = np.int64(posts.lists[n]["first"])
+    g = np.int64(posts.lists[n]["group"])
+    start, _ = level_range(
+        np.int64(posts.lists[n]["node"]), np.int64(posts.lists[n]["count"]), max(level - 1, 1)
+    )
+    while bits:
+        below = WIDTH * block + lowest(bits)
+        bits &= bits - 1
+        if level == 1:
+            _prefetch_entries(posts, g, first + WIDTH * below)
+        else:
+            _prefetch_block(posts.nodes, start + WIDTH * below)
+        tail = _put(queue, tail, n, below, event, level - 1)
+    return tail
 
 
 @inlined

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+from fencepost.kernels.numba_internals import cgutils, intrinsic, ir, types
 
 _TO_READ, _TO_KEEP, _DATA = 0, 3, 1  # what LLVM calls rw, locality and cache type
 
@@ -24,7 +24,7 @@ def _prefetch(typing, array, index):  # type: ignore[no-untyped-def]
         item = builder.gep(view.data, [arguments[1]])
         pointer = builder.bitcast(item, cgutils.voidptr_t)
         flag = cgutils.int32_t
-        form = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
+        form = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
         ask = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], form)
         builder.call(ask, [pointer, flag(_TO_READ), flag(_TO_KEEP), flag(_DATA)])
         return context.get_dummy_value()

@@ -40,10 +40,10 @@ class PointRoom(NamedTuple):
 def point_room() -> PointRoom:
     """Room that is enough."""
     return PointRoom(
-        np.empty((2, _QUEUE), np.uint64),
-        np.empty((2, _QUEUE), np.uint64),
-        np.empty((2, _QUEUE), np.uint32),
-        np.zeros((2, CHUNK + 1), np.int64),
+        queue=np.empty((2, _QUEUE), np.uint64),
+        hits=np.empty((2, _QUEUE), np.uint64),
+        found=np.empty((2, _QUEUE), np.uint32),
+        stops=np.zeros((2, CHUNK + 1), np.int64),
     )
 
 

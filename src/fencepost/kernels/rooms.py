@@ -44,25 +44,29 @@ def no_room() -> Room:
     none = np.empty(0, np.uint32)
     bits = np.zeros(0, np.uint64)
     return Room(
-        Scratch(np.empty(STACK, np.uint32), np.empty(2 * STACK, np.uint32), np.zeros(2, np.uint8)),
-        PostScratch(
-            bits,
-            np.zeros(FILTER_WORDS, np.uint64),
-            np.empty(0, ASKED),
-            np.empty(0, QUEUED),
-            none,
-            np.empty(0, NEAR),
-            np.empty(0, NEAR),
-            np.array([AHEAD, FEW]),
+        pairs=Scratch(
+            stack=np.empty(STACK, np.uint32),
+            pairs=np.empty(2 * STACK, np.uint32),
+            touched=np.zeros(2, np.uint8),
         ),
-        Ahead(none, none, np.zeros((AHEAD + 1, 2), np.int64)),
-        point_room(),
-        np.empty(_NUMBERS, np.int64),
-        none,
-        bits,
-        none,
-        np.empty((0, 3), np.uint32),
-        np.zeros(4, np.int64),
+        posts=PostScratch(
+            bits=bits,
+            filter=np.zeros(FILTER_WORDS, np.uint64),
+            asked=np.empty(0, ASKED),
+            queue=np.empty(0, QUEUED),
+            found=none,
+            near=np.empty(0, NEAR),
+            by_event=np.empty(0, NEAR),
+            limits=np.array([AHEAD, FEW]),
+        ),
+        ahead=Ahead(matches=none, candidates=none, stops=np.zeros((AHEAD + 1, 2), np.int64)),
+        points=point_room(),
+        numbers=np.empty(_NUMBERS, np.int64),
+        candidates=none,
+        seen=bits,
+        results=none,
+        uncertain=np.empty((0, 3), np.uint32),
+        counts=np.zeros(4, np.int64),
     )
 
 
@@ -92,13 +96,13 @@ def needs(segment, events):
     words = (items + 2) * events.arrays.list_start.shape[0] * (1 + posts.string_columns.shape[0])
     words += segment.arrays.combined.start.shape[0]
     return Needs(
-        max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes)),
-        most_candidates(segment),
-        (segment.arrays.gone.shape[0] + 63) >> 6,
-        posts.token_lists.shape[0] // 64 + 1,
-        AHEAD * groups,
-        words * (4 * groups + 1) + entries // 8 + WIDTH,
-        entries + WIDTH,
+        chains=max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes)),
+        candidates=most_candidates(segment),
+        bits=(segment.arrays.gone.shape[0] + 63) >> 6,
+        words=posts.token_lists.shape[0] // 64 + 1,
+        asked=AHEAD * groups,
+        queued=words * (4 * groups + 1) + entries // 8 + WIDTH,
+        near=entries + WIDTH,
     )
 
 
@@ -127,29 +131,35 @@ def grow(room_handle, needed):
     put(
         room_handle,
         Room(
-            Scratch(
-                own.pairs.stack,
-                own.pairs.pairs,
-                np.zeros(max(2 * needed.chains, own.pairs.touched.shape[0]), np.uint8),
+            pairs=Scratch(
+                stack=own.pairs.stack,
+                pairs=own.pairs.pairs,
+                touched=np.zeros(max(2 * needed.chains, own.pairs.touched.shape[0]), np.uint8),
             ),
-            PostScratch(
-                np.zeros(max(needed.words, own.posts.bits.shape[0]), np.uint64),
-                own.posts.filter,
-                np.empty(max(needed.asked, own.posts.asked.shape[0]), ASKED),
-                np.empty(max(needed.queued, own.posts.queue.shape[0], _LEAST * AHEAD), QUEUED),
-                np.empty(near, np.uint32),
-                np.empty(near, NEAR),
-                np.empty(near, NEAR),
-                own.posts.limits,
+            posts=PostScratch(
+                bits=np.zeros(max(needed.words, own.posts.bits.shape[0]), np.uint64),
+                filter=own.posts.filter,
+                asked=np.empty(max(needed.asked, own.posts.asked.shape[0]), ASKED),
+                queue=np.empty(
+                    max(needed.queued, own.posts.queue.shape[0], _LEAST * AHEAD), QUEUED
+                ),
+                found=np.empty(near, np.uint32),
+                near=np.empty(near, NEAR),
+                by_event=np.empty(near, NEAR),
+                limits=own.posts.limits,
             ),
-            Ahead(np.empty(near, np.uint32), np.empty(near, np.uint32), own.ahead.stops),
-            own.points,
-            own.numbers,
-            np.empty(max(needed.candidates, own.candidates.shape[0]), np.uint32),
-            np.zeros(max(needed.bits, own.seen.shape[0]), np.uint64),
-            own.results,
-            own.uncertain,
-            own.counts,
+            ahead=Ahead(
+                matches=np.empty(near, np.uint32),
+                candidates=np.empty(near, np.uint32),
+                stops=own.ahead.stops,
+            ),
+            points=own.points,
+            numbers=own.numbers,
+            candidates=np.empty(max(needed.candidates, own.candidates.shape[0]), np.uint32),
+            seen=np.zeros(max(needed.bits, own.seen.shape[0]), np.uint64),
+            results=own.results,
+            uncertain=own.uncertain,
+            counts=own.counts,
         ),
     )
 

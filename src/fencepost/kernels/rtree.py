@@ -259,7 +259,9 @@ def _pack(boxes, tree_of, values, order, trees):
                 packed[levels[lowest] + k // WIDTH, side, k % WIDTH] = boxes[row, side]
         for above in range(lowest + 1, np.int64(forest[t + 1]["level"])):
             _pack_level(packed, np.int64(levels[above - 1]), np.int64(levels[above]))
-    return RTreeArrays(forest, levels[:level].copy(), packed, packed_values)
+    return RTreeArrays(
+        trees=forest, levels=levels[:level].copy(), boxes=packed, values=packed_values
+    )
 
 
 @uncounted

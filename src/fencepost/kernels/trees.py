@@ -21,9 +21,9 @@ class Scratch(NamedTuple):
 def scratch(most_chains: int) -> Scratch:
     """Room for relating shapes of at most so many chains each."""
     return Scratch(
-        np.empty(STACK, np.uint32),
-        np.empty(2 * STACK, np.uint32),
-        np.zeros(2 * max(most_chains, 1), np.uint8),
+        stack=np.empty(STACK, np.uint32),
+        pairs=np.empty(2 * STACK, np.uint32),
+        touched=np.zeros(2 * max(most_chains, 1), np.uint8),
     )
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+from fencepost.kernels.numba_internals import cgutils, intrinsic, ir, types
 
 WIDTH = 16
-ir = cgutils.ir
 _LANES = ir.VectorType(ir.IntType(16), WIDTH)
 _WORDS = ir.VectorType(ir.IntType(32), WIDTH)
 _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)

@@ -114,7 +114,7 @@ def build(text, start):
             word_bytes[write] = text[k]
             write += 1
     word_start[words] = write
-    return Vocabulary(slots, word_start, word_bytes), ids
+    return Vocabulary(slots=slots, start=word_start, bytes=word_bytes), ids
 
 
 @kernel

@@ -86,16 +86,17 @@ class _Desk:
 
     def _make(self) -> None:
         stops = np.empty((len(self._segments), 1), np.int64)
-        events, limits = handle(self._events), self.layout.limits
+        events, (most_x, most_y) = handle(self._events), self.layout.limits
         self._handle = handle(
             Desk(
-                self._segments,
-                self._room.handle,
-                events,
-                self.layout.joined,
-                stops,
-                self.answer,
-                *limits,
+                segments=self._segments,
+                room=self._room.handle,
+                events=events,
+                joined=self.layout.joined,
+                stops=stops,
+                answer=self.answer,
+                most_x=most_x,
+                most_y=most_y,
             )
         )
 

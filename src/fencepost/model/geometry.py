@@ -124,13 +124,13 @@ class Shapes:
                 sizes[k] += (ends[following] - ends[rows]).sum()
         shapes, chains_room, points, nodes, touches = sizes
         out = ShapeArrays(
-            np.empty(points - 1),
-            np.empty(points - 1),
-            np.empty(points - 1, np.uint8),
-            np.zeros(chains_room, CHAIN),
-            np.zeros(shapes, SHAPE),
-            np.empty(nodes - 1, NODE),
-            np.empty(touches - 1, TOUCHING),
+            x=np.empty(points - 1),
+            y=np.empty(points - 1),
+            mark=np.empty(points - 1, np.uint8),
+            chains=np.zeros(chains_room, CHAIN),
+            shapes=np.zeros(shapes, SHAPE),
+            nodes=np.empty(nodes - 1, NODE),
+            touches=np.empty(touches - 1, TOUCHING),
         )
         at = np.zeros(5, np.int64)
         for g, rows in sources:

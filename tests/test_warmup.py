@@ -1,0 +1,76 @@
+"""The warm-up calls every kernel that Python calls, so that none compiles later."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+import fencepost
+from fencepost import warmup
+from fencepost.kernels import cache_folder
+
+PACKAGE = Path(fencepost.__file__).parent
+DECORATORS = {
+    f"fencepost.kernels.compiling.{name}" for name in ("kernel", "uncounted", "separate", "inlined")
+}
+
+
+def dispatchers_imported() -> dict[str, Any]:
+    """The kernels that modules without kernels of their own import, by name."""
+    found: dict[str, Any] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        names = {f"{node.module}.{own.name}": own.name for node in imports for own in node.names}
+        if "kernels" in path.relative_to(PACKAGE).parts or DECORATORS & names.keys():
+            continue  # what kernels call is compiled with them
+        attributes = {
+            (node.value.id, node.attr)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        for whole, name in names.items():
+            module, _, _ = whole.rpartition(".")
+            if not module.startswith(("fencepost.kernels", "fencepost.papers")):
+                continue
+            value = getattr(importlib.import_module(module), name)
+            parts = [(whole, value)]
+            parts += [
+                (f"{whole}.{part}", getattr(value, part, None))
+                for owner, part in attributes
+                if owner == name
+            ]
+            found.update((key, one) for key, one in parts if is_kernel(one))
+    return found
+
+
+def is_kernel(value: object) -> bool:
+    return hasattr(value, "py_func") and hasattr(value, "overloads")
+
+
+def code_files() -> set[str]:
+    return {path.name for path in cache_folder().glob("*.nbc")}
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_every_kernel_called_from_python_is_compiled_and_none_twice() -> None:
+    for _, step in [*warmup.steps_beside(), *warmup.steps()]:
+        step()
+    kernels = dispatchers_imported()
+    assert len(kernels) > 50
+    missing = sorted(name for name, own in kernels.items() if not own.overloads)
+    assert not missing, f"the warm-up does not call {', '.join(missing)}"
+    before = code_files()
+    for _, step in [*warmup.steps(), *warmup.steps_beside()]:
+        step()
+    assert code_files() - before == set()
+
+
+def test_steps_have_names_of_their_own() -> None:
+    names = [name for name, _ in [*warmup.steps(), *warmup.steps_beside()]]
+    assert len(set(names)) == len(names)

@@ -209,6 +209,7 @@ DEBTS: dict[str, set[str]] = {
     "index/test_seen.py": {"_events", "_meeting", "_shelves"},
     "kernels/test_distance.py": {"_to_segment"},
     "kernels/test_geodesic.py": {"_cell"},
+    "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl", "_version"},
     "kernels/test_orient.py": {"_orient_accumulated"},
     "kernels/test_region_points.py": {"_plain_block_inside", "_plain_block_meeting"},
     "kernels/test_vectors.py": {"_plain_admitting", "_plain_below", "_plain_lowest"},

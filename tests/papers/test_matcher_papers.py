@@ -30,7 +30,9 @@ EXCLUSIVE = ("EH_DISJOINT", "EH_MEET", "EH_OVERLAP", "EH_EQUALS", "EH_INSIDE", "
 
 
 @pytest.mark.parametrize(
-    "index", ["sff", "cr-tree", sff(), cr_tree(), cr_tree(density=10.0)], ids=str
+    "index",
+    ["sff", "cr-tree", sff(), cr_tree(), cr_tree(density=10.0)],
+    ids=["sff", "cr-tree", "sff()", "cr_tree()", "cr_tree(density)"],
 )
 def test_the_message_of_figure_1_goes_to_interface_2_through_filter_2_2(
     index: str | MatcherIndex,
@@ -179,7 +181,7 @@ def test_a_density_is_given_anew_when_a_folder_is_opened(tmp_path: Path) -> None
     assert again.match({"g": near}) == ["touched"]
 
 
-@pytest.mark.parametrize("index", ["best", None, cr_tree])
+@pytest.mark.parametrize("index", ["best", None, cr_tree], ids=["best", "None", "cr_tree"])
 def test_what_is_no_index(index: Any) -> None:
     with pytest.raises(ModelError, match="index must be one of auto, reference, sff, cr-tree"):
         Matcher(index=index)

@@ -44,7 +44,7 @@ from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from fencepost import cli
 from fencepost.errors import FencepostError
-from fencepost.match.catalogue import Snapshot
+from fencepost.match.snapshot import Snapshot
 
 EFFORT = Effort(rounds=1, budget_s=0.2, verify=3)
 COMPARISON = replace(

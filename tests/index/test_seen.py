@@ -18,12 +18,13 @@ from fencepost.index import seen
 from fencepost.index.columns import Columns
 from fencepost.index.events import block_of_rows
 from fencepost.index.seen import ROOM, Sample, Seen
-from fencepost.index.segment import Segment, build
+from fencepost.index.segment import build
 from fencepost.index.table import FilterTable
 from fencepost.kernels.matching import EventArrays
 from fencepost.language.parse import parse
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import matches
+from fencepost.match.segments import Segment
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
 from tests.match.strategies import EVENTS, EXPRESSIONS, examples
@@ -59,7 +60,8 @@ def segment_of(columns: Columns, texts: list[str], sample: Sample) -> Segment:
     table = FilterTable(columns)
     for number, text in enumerate(texts):
         table.add(number, filters(parse(text)))
-    return build(table.arrays(), np.full(len(texts), 2**62), sample=sample)
+    names = pa.table({"id": list(map(str, range(len(texts))))})
+    return Segment(build(table.arrays(), np.full(len(texts), 2**62), sample=sample), names)
 
 
 # For each of these what finds it is exactly what satisfies it.
@@ -288,7 +290,7 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert opened.plan("s004") == matcher.plan("s004")
-    assert not len(opened._shelves.seen.sample())
+    assert not len(opened._segments.seen.sample())
     assert opened.match_batch(events).equals(answers)
     assert not [path for path in (tmp_path / "index").rglob("*") if "sample" in path.name]
 

@@ -73,8 +73,8 @@ class Sequences(RuleBasedStateMachine):
     def begin(self, index: str, most_recent: int, most_small: int) -> None:
         self.now = 1_000 * SECOND
         self.matcher = Matcher(index=index, clock=self.clock)
-        self.matcher._shelves.most_recent = most_recent
-        self.matcher._shelves.most_small = most_small
+        self.matcher._segments.max_memtable = most_recent
+        self.matcher._segments.small = most_small
         self.model: dict[str, Kept] = {}
         self.folder = Path(tempfile.mkdtemp())
 

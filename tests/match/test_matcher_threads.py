@@ -17,7 +17,8 @@ import pytest
 from fencepost.index import events as events_module
 from fencepost.index import merge as merge_module
 from fencepost.index import one_event as one_event_module
-from fencepost.match import shelves as shelves_module
+from fencepost.match import segment_manager as manager_module
+from fencepost.match import segments as segments_module
 from fencepost.match.batch import match_pairs
 from fencepost.match.matcher import Matcher
 from fencepost.model.geometry_plain import plain
@@ -112,10 +113,10 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 ) -> None:
     """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    matcher._segments.max_memtable = 1
+    matcher._segments.small = 0
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
@@ -136,10 +137,10 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 
 
 def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelves_module, "_MOST_UNMERGED", 3)
+    monkeypatch.setattr(manager_module, "_MAX_SEGMENTS", 3)
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    matcher._segments.max_memtable = 1
+    matcher._segments.small = 0
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
         assert len(matcher.snapshot()) <= 4
@@ -157,15 +158,15 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     matcher.subscribe("b", "n > 5", replace=True)
     matcher.settle()
     rows = match_pairs(matcher, old, [{"n": 1}])[:, 1].tolist()
-    assert [old[row].ids[0] for row in rows] == ["a", "b"]
+    assert [old[row].id_of(0) for row in rows] == ["a", "b"]
     assert matcher.match({"n": 1}) == ["c"]
 
 
 def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelves_module, "LAST_VERSION", 5)
+    monkeypatch.setattr(manager_module, "LAST_VERSION", 5)
     matcher = Matcher()
-    matcher._shelves.most_recent = 3
-    matcher._shelves.most_small = 0
+    matcher._segments.max_memtable = 3
+    matcher._segments.small = 0
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
         if k % 3:
@@ -178,10 +179,10 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    matcher._shelves.most_recent = 1
-    matcher._shelves.most_small = 0
+    matcher._segments.max_memtable = 1
+    matcher._segments.small = 0
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
@@ -329,11 +330,11 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
 
 def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     matcher = Matcher()
-    matcher._shelves.most_small = 0
+    matcher._segments.small = 0
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)
-    merger = matcher._shelves._merger  # nobody asked for it
+    merger = matcher._segments._merger  # nobody asked for it
     assert merger is not None
     merger.join(60)
     sizes = [len(shelf) for shelf in matcher.snapshot()]
@@ -354,7 +355,7 @@ def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
         raise MemoryError("no memory for this")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shelves_module, "merged", failing)
+        patch.setattr(manager_module, "merge_segments", failing)
         with pytest.raises(MemoryError, match="no memory"):
             matcher.plan_anew()
         assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.index import delta as delta_module
 from fencepost.language.parse import parse
+from fencepost.match import memtable as memtable_module
 from fencepost.match.batch import match_pairs
 from fencepost.match.matcher import Matcher
 from fencepost.match.reference.evaluate import evaluate
@@ -69,7 +69,7 @@ def test_every_state_on_the_way_stays_as_it_was() -> None:
     assert len(matcher.snapshot()) == 1
     for snapshot, known in states:
         found = match_pairs(matcher, snapshot, events)
-        ids = [(int(k), snapshot[0].ids[row]) for k, row in found.tolist()]
+        ids = [(int(k), snapshot[0].id_of(row)) for k, row in found.tolist()]
         expected = [(k, id) for id, own in known.items() for k in range(6) if own[k]]
         assert sorted(ids) == sorted(expected)
 
@@ -105,7 +105,7 @@ def test_matching_while_the_arrays_grow() -> None:
 def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Matcher()
     matcher.subscribe("first", "n > 0")
-    add = delta_module.Delta._add
+    add = memtable_module.Memtable._add
 
     def fails(self: Any, filters: Any, expires: int, version: int) -> None:
         if len(self) == 2:
@@ -114,7 +114,7 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
 
     rows = [{"id": id, "expression": "n > 0 OR n < -5"} for id in ("a", "b", "c")]
     with monkeypatch.context() as patched:
-        patched.setattr(delta_module.Delta, "_add", fails)
+        patched.setattr(memtable_module.Memtable, "_add", fails)
         with pytest.raises(MemoryError):
             matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["first"]

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost import Matcher
 from fencepost.kernels.posts_arrays import PostArrays
-from fencepost.match.catalogue import Snapshot
+from fencepost.match.snapshot import Snapshot
 
 KINDS = ("taxi", "bus", "it's", "", "tram")
 WORDS = ("hail", "storm", "wind", "Rain", "snow!", "")
@@ -65,7 +65,7 @@ def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
 
 
 def posts_of(snapshot: Snapshot) -> list[PostArrays]:
-    return [shelf.segment.arrays.posts for shelf in snapshot]
+    return [shelf.arrays.posts for shelf in snapshot]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 from hypothesis import example, given
@@ -16,6 +17,7 @@ from fencepost.index.segment import NEVER, build
 from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
+from fencepost.match.segments import Segment
 from fencepost.spark.needs import PLACE, Asked, filters_of, summary
 from fencepost.spark.placing import FIELDS, KIND, lie
 from tests.match.earth import PLACES, scene, wkt
@@ -30,7 +32,7 @@ def router(matcher: Matcher) -> Matcher:
     made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
     made.add(
         [
-            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s.segment), columns))
+            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s), columns))
             for k, s in enumerate(matcher.snapshot())
         ],
         replace=False,
@@ -86,7 +88,8 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     for number, expression in enumerate(expressions):
         table.add(number, matcher.compiled(f"s{number}", expression).asked)
     arrays = table.arrays()
-    segment = build(arrays, np.full(len(expressions), NEVER, np.int64))
+    expires = np.full(len(expressions), NEVER, np.int64)
+    segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
     one, other = lie(Asked.by_table(arrays, len(expressions))), lie(Asked.by(segment))
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.

@@ -72,7 +72,7 @@ def test_columns_with_nulls_and_bad_values() -> None:
         number for number, row in enumerate(rows) if row["id"] not in owners
     ]
     found = {
-        shelf.ids[row]: shelf.subscribers[row]
+        shelf.id_of(row): shelf.subscriber_of(row)
         for shelf in matcher.snapshot()
         for row in range(len(shelf))
     }
@@ -136,5 +136,5 @@ def test_names_that_are_numbers(form: Form) -> None:
     matcher, bad = read(form, columns)
     assert bad == []
     (shelf,) = matcher.snapshot()
-    assert [shelf.ids[row] for row in range(3)] == ["1", "2", "3"]
-    assert [shelf.subscribers[row] for row in range(3)] == ["7", "2", "3"]
+    assert [shelf.id_of(row) for row in range(3)] == ["1", "2", "3"]
+    assert [shelf.subscriber_of(row) for row in range(3)] == ["7", "2", "3"]

@@ -163,7 +163,8 @@ def _add_ours(
     block = handle(block_of_table(matcher._columns, table))
     runner, now = Runner(), time.time_ns()
     ids = [
-        np.array([int(shelf.ids[row]) for row in range(len(shelf))], np.int64) for shelf in shelves
+        np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)
+        for shelf in shelves
     ]
     built.nbytes[KERNEL + suffix] = int(matcher.stats()["bytes"])
 

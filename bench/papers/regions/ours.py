@@ -80,7 +80,7 @@ def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
     they would come out of it.
     """
     matcher = Matcher()
-    matcher._shelves.add(
+    matcher._segments.add(
         [
             Subscription(str(number), None, str(number), NEVER, tuple(own))
             for number, own in enumerate(filters)

@@ -82,13 +82,13 @@ class Ours:
 
         def run() -> None:
             for shelf in self._shelves:
-                look_up(shelf.segment.handle, block.text, starts, stops, numbers)
+                look_up(shelf.handle, block.text, starts, stops, numbers)
 
         return run
 
     def _together(self, parts: list[Found]) -> Found:
         """The rows of several shelves, counted through all of them."""
-        sizes = [len(shelf.segment) for shelf in self._shelves]
+        sizes = [len(shelf) for shelf in self._shelves]
         bases = np.cumsum([0, *sizes[:-1]])
         events = np.concatenate([events_of(stops) for _, stops in parts])
         rows = np.concatenate([rows + base for (rows, _), base in zip(parts, bases, strict=True)])

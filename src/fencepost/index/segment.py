@@ -33,17 +33,15 @@ from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
 from fencepost.index.seen import NOTHING_SEEN, Sample
 from fencepost.index.table import ITEMS, TEXT, FilterTable, TableArrays
 from fencepost.kernels import checking, matching, rtree, vocabulary
-from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.region_walk import RegionArrays
-from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import RTreeArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vectors import WIDTH
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
-_EVENTS_SEEN = -1  # the last of the state, after what kernels need
+EVENTS_SEEN = -1  # the last of the state, after what kernels need
 _ACCEPTS = (ITEMS | TEXT) + 1  # what a form may accept: less than that
 _MOST_SHARE = 0.5  # of a string, for it to go with words
 _MOST_STRINGS = 8  # of one check; more are many postings for one filter
@@ -52,95 +50,12 @@ _FEWEST_OF_A_COLUMN = 8  # at least one of so many filters must need a string of
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 
 
-class Segment:
-    """Subscriptions ready to be matched; `len` is their number, removed ones included.
-
-    Attributes
-    ----------
-    arrays : SegmentArrays
-    removals : int
-        How often a subscription was removed.
-    """
-
-    __slots__ = (
-        "_entries",
-        "_handle",
-        "_lists",
-        "arrays",
-        "removals",
-    )
-
-    def __init__(self, arrays: SegmentArrays) -> None:
-        self.arrays = arrays
-        self._handle: Any = None
-        self._entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
-        self._lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
-        self.removals = 0
-
-    @property
-    def handle(self) -> Any:
-        """The arrays as kernels take them."""
-        if self._handle is None:
-            self._handle = handle(self.arrays)
-        return self._handle
-
-    def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of the posts that subscriptions own themselves, in turn; how many each."""
-        if self._entries is None:
-            owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
-            start = np.zeros(len(self) + 1, np.int64)
-            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
-            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
-        start, entries = self._entries
-        sizes = start[rows + 1] - start[rows]
-        return entries[posts.ranges(start[rows], sizes)].astype(np.int64), sizes
-
-    def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The list of the posts that each entry is in."""
-        if self._lists is None:
-            first = self.arrays.posts.lists["first"]
-            by_entry = np.argsort(first, kind="stable")
-            self._lists = first[by_entry], by_entry
-        first, by_entry = self._lists
-        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
-
-    def remove(self, row: int, version: int) -> None:
-        """Let a subscription match no longer, from a version on."""
-        self.arrays.state[REMOVED] += 1  # before the other: a match that begins now must look
-        self.arrays.gone[row] = version
-        self.removals += 1  # after it: who has seen this number has seen the row gone
-
-    @property
-    def gone_count(self) -> int:
-        """How many subscriptions are removed."""
-        return int(self.arrays.state[REMOVED])
-
-    def __len__(self) -> int:
-        return len(self.arrays.gone)
-
-    @property
-    def events_seen(self) -> int:
-        """From how many events the planner learned what they are like."""
-        return int(self.arrays.state[_EVENTS_SEEN])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for _, array in flat_arrays(self.arrays))
-
-    def paths(self) -> dict[str, int]:
-        """The number of filters under each access path."""
-        counts = np.bincount(self.arrays.path, minlength=len(Path))
-        counts[Path.WORDS] += posts.direct_count(self.arrays.posts)
-        return {path.name.lower(): int(counts[path]) for path in Path}
-
-
 def build(
     table: TableArrays,
     expires: NDArray[np.int64],
     tell: posts.Tell = posts.untold,
     sample: Sample = NOTHING_SEEN,
-) -> Segment:
+) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
 
     It is planned for events like those of the sample.
@@ -175,46 +90,44 @@ def build(
     once = _found_once(table, chosen)
     checks = checks[_order(checks, owner)]
     state = np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64)
-    return Segment(
-        SegmentArrays(
-            checks,
-            table.filter_check.astype(np.uint32),
-            table.filter_subscription.astype(np.uint32),
-            np.full(len(expires), NEVER_GONE, np.uint32),
-            np.empty(0, np.uint32),
-            expires.astype(np.int64),
-            table.set_start.astype(np.uint32),
-            set_items.astype(np.uint32),
-            post_key,
-            post_start,
-            post_filter,
-            tree_column,
-            interval_source,
-            interval_column,
-            scan.astype(np.uint32),
-            free,
-            np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
-            free_of(free),
-            chosen.path,
-            chosen.share,
-            state,
-            region_column,
-            region_direct,
-            together.arrays,
-            laid_out,
-            walked,
-            trees,
-            intervals,
-            words,
-            shapes,
-        )
+    return SegmentArrays(
+        checks,
+        table.filter_check.astype(np.uint32),
+        table.filter_subscription.astype(np.uint32),
+        np.full(len(expires), NEVER_GONE, np.uint32),
+        np.empty(0, np.uint32),
+        expires.astype(np.int64),
+        table.set_start.astype(np.uint32),
+        set_items.astype(np.uint32),
+        post_key,
+        post_start,
+        post_filter,
+        tree_column,
+        interval_source,
+        interval_column,
+        scan.astype(np.uint32),
+        free,
+        np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
+        free_of(free),
+        chosen.path,
+        chosen.share,
+        state,
+        region_column,
+        region_direct,
+        together.arrays,
+        laid_out,
+        walked,
+        trees,
+        intervals,
+        words,
+        shapes,
     )
 
 
 @cache
 def nothing() -> SegmentArrays:
     """A segment of no subscriptions."""
-    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays
+    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))
 
 
 def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
-from fencepost.match.catalogue import Snapshot, one_array
 from fencepost.match.engines import Events, Pairs
 from fencepost.match.run import Found
+from fencepost.match.snapshot import Snapshot, one_array
 from fencepost.match.strings import Strings
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import Row, attributes

@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Storage
-from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Pairs, python_rows
 from fencepost.match.ranking import by_shelf
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.event import attributes
 from fencepost.model.geoarrow import with_named_geometries
 from fencepost.plan.evaluate import EventValues

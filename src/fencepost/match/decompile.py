@@ -12,20 +12,20 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
-from fencepost.index.segment import Segment
 from fencepost.index.table import near_of_check
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
 from fencepost.language.ast import Compare
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.conditions import number_of_pair
 from fencepost.plan.relate import FUNCTIONS
 
 _ARRAY = tuple(ast.Array)
 
 
-def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
+def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     arrays = segment.arrays
     entries, _ = segment.entries_of(np.array([row]))
@@ -65,7 +65,7 @@ def _posted(
     return parts
 
 
-def _part(segment: Segment, check: Any, columns: Columns) -> ast.Condition:
+def _part(segment: SegmentReader, check: Any, columns: Columns) -> ast.Condition:
     arrays, item = segment.arrays, int(check["item"])
     kind, column = int(check["kind"]), int(check["column"])
     if kind == checking.RELATE:
@@ -99,7 +99,7 @@ def _property(columns: Columns, storage: Storage, number: int) -> ast.Property:
     return source
 
 
-def _strings(segment: Segment, number: int) -> list[bytes]:
+def _strings(segment: SegmentReader, number: int) -> list[bytes]:
     arrays = segment.arrays
     items = arrays.set_items[arrays.set_start[number] : arrays.set_start[number + 1]]
     return [_bytes(arrays, k) for k in items.tolist()]

@@ -24,11 +24,12 @@ from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import EventArrays
 from fencepost.language import ast
 from fencepost.language.parse import parse
-from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of, geometry_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner
-from fencepost.match.shelves import Shelves
+from fencepost.match.segment_manager import SegmentManager
+from fencepost.match.segments import SegmentReader
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.arrow_text import python_values
 from fencepost.model.event import Row
 from fencepost.model.geometry import Shapes
@@ -66,7 +67,7 @@ class Engine(Protocol):
 class _OfShelves(ABC):
     """What engines have in common that look at the shelves alone, and keep nothing."""
 
-    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
         self._shelves = shelves
         self._clock = clock
 
@@ -83,13 +84,13 @@ class _OfShelves(ABC):
 
     def ids(self, event: EventValues) -> Iterable[str]:
         """The ids of the subscriptions that an event answers."""
-        return [shelf.ids[row] for shelf, row in self._hits(event)]
+        return [shelf.id_of(row) for shelf, row in self._hits(event)]
 
     def subscribers(self, event: EventValues) -> Iterable[str]:
         """The subscribers of those."""
-        return {shelf.subscribers[row] for shelf, row in self._hits(event)}
+        return {shelf.subscriber_of(row) for shelf, row in self._hits(event)}
 
-    def _hits(self, event: EventValues) -> Iterator[tuple[Shelf, int]]:
+    def _hits(self, event: EventValues) -> Iterator[tuple[SegmentReader, int]]:
         shelves = self._shelves.snapshot()
         for shelf, (rows, _) in zip(shelves, self.by_shelf(shelves, (event,)), strict=True):
             for row in rows.tolist():
@@ -99,7 +100,7 @@ class _OfShelves(ABC):
 class SegmentEngine(_OfShelves):
     """Runs events past the segments on the shelves: the engine of choice."""
 
-    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
         super().__init__(shelves, clock)
         self._runner = Runner()
 
@@ -177,11 +178,11 @@ class ReferenceEngine(_OfShelves):
             yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
 
 
-def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
+def condition_on(shelf: SegmentReader, row: int, columns: Columns) -> ast.Condition:
     """The condition of a subscription on a shelf."""
     given = shelf.given(row)
     if given is None:
-        return condition_of(shelf.segment, row, columns)
+        return condition_of(shelf, row, columns)
     return parse(given, columns.space) if isinstance(given, str) else given
 
 

@@ -22,7 +22,7 @@ from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import Shelf, Snapshot, Subscription, checked_id, expiry
+from fencepost.match.catalogue import Subscription, checked_id, expiry
 from fencepost.match.engines import Changes, Clock, condition_on
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.index_registry import MatcherIndex, index_of
@@ -38,7 +38,9 @@ from fencepost.match.ranking import (
     in_order,
     ranked,
 )
-from fencepost.match.shelves import Shelves, in_use
+from fencepost.match.segment_manager import SegmentManager, in_use
+from fencepost.match.segments import Segment
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.arrow_text import readable
 from fencepost.model.event import attributes
 from fencepost.model.space import Space, space_of
@@ -103,12 +105,12 @@ class Matcher:
         self._followers: list[weakref.WeakMethod[Callable[[Sequence[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
-    def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
+    def _load(self, columns: Columns, shelves: Iterable[Segment]) -> None:
         """Begin with these shelves, and an engine that knows them."""
         self._columns = columns
-        self._shelves = Shelves(columns, self._clock)
-        self._shelves.load(shelves)
-        self._engine = self._index.engine(self._shelves, self._clock)
+        self._segments = SegmentManager(columns, self._clock)
+        self._segments.load(shelves)
+        self._engine = self._index.engine(self._segments, self._clock)
         scores = ReferenceScores if self.index == "reference" else SegmentScores
         self._scores: Scores = scores(columns, self._clock)
 
@@ -192,9 +194,9 @@ class Matcher:
             else:
                 good[subscription.id] = subscription
                 numbers.append(number)
-        with self._shelves.lock:
+        with self._segments.lock:
             if not replace:
-                taken = self._shelves.taken(list(good))
+                taken = self._segments.taken(list(good))
                 bad += [(n, in_use(id)) for n, id in zip(numbers, good, strict=True) if id in taken]
                 for id in taken:
                     del good[id]
@@ -259,24 +261,24 @@ class Matcher:
         for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
         Geometries may be an Arrow table of one column, too, whose metadata say what it holds.
         """
-        with self._shelves.lock, steps("Subscribing", progress) as tell:  # the columns grow
+        with self._segments.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
             compiled = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals, tell
             )
-            taken = self._shelves.taken(compiled.ids)
+            taken = self._segments.taken(compiled.ids)
             if taken:
                 raise ModelError(in_use(min(taken)))
-            shelf = compiled.shelf(self._shelves.seen.sample())
+            segment = compiled.segment(self._segments.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
-            self._shelves.push(shelf)
+            self._segments.push(segment)
             self._changed((id.as_py(), None) for id in compiled.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        with self._shelves.lock:
-            was_there = self._shelves.remove(id)
+        with self._segments.lock:
+            was_there = self._segments.remove(id)
             if was_there:
                 self._changed([(id, None)])
         return was_there
@@ -301,21 +303,21 @@ class Matcher:
         >>> m.match({"geometry": "POINT (11 10)", "kind": "taxi"})
         ['me']
         """
-        with self._shelves.lock:
+        with self._segments.lock:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
-            shelf, row = self._shelves.find(id)
+            shelf, row = self._segments.find(id)
             condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
             compiled = self._filters(condition)
             expires = int(shelf.expires[row])
-            owner = shelf.subscribers[row]
+            owner = shelf.subscriber_of(row)
             new = Subscription(id, condition, owner, expires, compiled)
             self.add([new], replace=True)
 
     def add(self, subscriptions: Sequence[Subscription], replace: bool = False) -> None:
         """Add subscriptions that `compiled` gave: all of them, or none."""
-        with self._shelves.lock:
-            self._shelves.add(subscriptions, replace)
+        with self._segments.lock:
+            self._segments.add(subscriptions, replace)
             space = self._columns.space
             self._changed((one.id, one.filters(space)) for one in subscriptions)
 
@@ -374,7 +376,7 @@ class Matcher:
     @property
     def lock(self) -> threading.RLock:
         """Held by whoever changes subscriptions; who holds it sees no other change."""
-        return self._shelves.lock
+        return self._segments.lock
 
     def on_change(self, follow: Callable[[Sequence[str]], None]) -> None:
         """Have a method called after each change, with the lock held, as long as its object lives.
@@ -388,27 +390,27 @@ class Matcher:
     def filters(self, id: str) -> tuple[Filter, ...]:
         """The filters of a subscription, one of which must hold."""
         with self.lock:
-            return self._filters(condition_on(*self._shelves.find(id), self._columns))
+            return self._filters(condition_on(*self._segments.find(id), self._columns))
 
     def expires(self, id: str) -> int:
         """When a subscription ends, in nanoseconds since 1970."""
         with self.lock:
-            shelf, row = self._shelves.find(id)
+            shelf, row = self._segments.find(id)
             return int(shelf.expires[row])
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and id in self._shelves
+        return isinstance(id, str) and id in self._segments
 
     def __len__(self) -> int:
-        return len(self._shelves)
+        return len(self._segments)
 
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
-        return self._shelves.ids()
+        return self._segments.ids()
 
     def snapshot(self) -> Snapshot:
         """The segments as they are now."""
-        return self._shelves.snapshot()
+        return self._segments.snapshot()
 
     # Matching
 
@@ -459,7 +461,7 @@ class Matcher:
         shelves = self.snapshot()
         found = in_order(shelves, self._engine.by_shelf(shelves, (values,)))
         scores = self._scores.of(shelves, values, found)
-        ids = [shelf.ids[row] for shelf, rows in found for row in rows.tolist()]
+        ids = [shelf.id_of(row) for shelf, rows in found for row in rows.tolist()]
         return ranked(ids, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
@@ -499,24 +501,24 @@ class Matcher:
         What came last is indexed first.
         """
         self.settle()
-        with self._shelves.lock:
-            shelf, row = self._shelves.find(id)
+        with self._segments.lock:
+            shelf, row = self._segments.find(id)
             condition = condition_on(shelf, row, self._columns)
-            return planned(shelf.segment, row, condition, self._columns)
+            return planned(shelf, row, condition, self._columns)
 
     def _values(self, event: object) -> EventValues:
         return EventValues(attributes(event), self._columns.tokeniser, self._columns.space)
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
-        return storage.expression(*self._shelves.find(id), self._columns)
+        return storage.expression(*self._segments.find(id), self._columns)
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
         shelves = self.snapshot()
         paths = {path.name.lower(): 0 for path in AccessPath}
         for shelf in shelves:
-            for name, count in shelf.segment.paths().items():
+            for name, count in shelf.paths().items():
                 paths[name] += count
         return {
             "space": self.space,
@@ -525,7 +527,7 @@ class Matcher:
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
-            "bytes": sum(shelf.segment.nbytes for shelf in shelves),
+            "bytes": sum(shelf.nbytes for shelf in shelves),
             **self._engine.stats(),
         }
 
@@ -535,7 +537,7 @@ class Matcher:
 
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
-        self._shelves.settle()
+        self._segments.compact()
 
     def plan_anew(self) -> None:
         """Index everything anew, by what the events that went by are like.
@@ -543,7 +545,7 @@ class Matcher:
         What comes, and what is merged, is planned so anyway. This is for many subscriptions that
         were there before the events, and stay; it takes what building them took.
         """
-        self._shelves.plan_anew()
+        self._segments.reindex()
 
     # Keeping
 
@@ -552,7 +554,7 @@ class Matcher:
 
         Which index this matcher has is not written: whoever opens the folder chooses.
         """
-        with self._shelves.lock:
+        with self._segments.lock:
             storage.save(Path(path), self.snapshot(), self._columns)
 
     @classmethod

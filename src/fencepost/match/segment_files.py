@@ -21,12 +21,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Storage
-from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays, nothing
+from fencepost.index.segment import NEVER_GONE, flat_arrays, nothing
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED
-from fencepost.match.catalogue import FiledShelf, Shelf
+from fencepost.match.segments import Segment, SegmentReader
 
 PREFIX = "segment-"
 _ARRAYS = "arrays"
@@ -41,16 +41,16 @@ _READING = threading.Lock()  # NumPy reads headers by a part of Python that thre
 Entry = dict[str, Any]
 
 
-def write_segment(path: Path, shelf: Shelf, version: int, prefix: str = PREFIX) -> Entry:
+def write_segment(path: Path, shelf: SegmentReader, version: int, prefix: str = PREFIX) -> Entry:
     """Write a shelf, as it is at a version, to a new folder in `path`, and onto the disk."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path))
     folder.chmod(0o755)
-    arrays = shelf.segment.arrays
+    arrays = shelf.arrays
     forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
     gone = np.where(arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
     write_array(folder / f"{_GONE}.npy", gone)
-    names = shelf.table
+    names = shelf.names
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
             writer.write_table(names)
@@ -142,7 +142,7 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
     return found
 
 
-def open_segment(path: Path, entry: Entry) -> Shelf:
+def open_segment(path: Path, entry: Entry) -> Segment:
     """A segment in a folder in `path`, mapped; ValueError where it is not what was written."""
     mapped = np.asarray(np.memmap(path / entry["folder"] / _ARRAYS, np.uint8, "c"))
     if len(mapped) != entry["size"]:
@@ -153,7 +153,7 @@ def open_segment(path: Path, entry: Entry) -> Shelf:
     arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, {**entry["arrays"], _GONE: None})
     if len(arrays.expires) != len(gone):
         raise ValueError(f"{_ARRAYS} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
-    return FiledShelf(Segment(_with_gone(arrays, gone)), names)
+    return Segment(_with_gone(arrays, gone), names)
 
 
 def _mapped_part(part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[str, Any]) -> Any:

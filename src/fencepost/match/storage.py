@@ -25,7 +25,6 @@ from fencepost.index.columns import Columns, Storage
 from fencepost.language import ast
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
-from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
 from fencepost.match.segment_files import (
@@ -36,6 +35,8 @@ from fencepost.match.segment_files import (
     sync_folder,
     write_segment,
 )
+from fencepost.match.segments import Segment, SegmentReader
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
@@ -43,15 +44,15 @@ from fencepost.plan.checks import Column, Kind
 FORMAT = 9
 MANIFEST = "manifest.json"
 Manifest = dict[str, Any]
-Opened = tuple[tuple[Shelf, ...], Columns]
+Opened = tuple[tuple[Segment, ...], Columns]
 
 
-def expression(shelf: Shelf, row: int, columns: Columns) -> str:
+def expression(shelf: SegmentReader, row: int, columns: Columns) -> str:
     """The expression of a subscription, as given or put together from its checks."""
     given = shelf.expression(row)
     if given is not None:
         return given
-    return written(condition_of(shelf.segment, row, columns))
+    return written(condition_of(shelf, row, columns))
 
 
 def save(path: Path, shelves: Snapshot, columns: Columns) -> None:

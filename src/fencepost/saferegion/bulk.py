@@ -18,7 +18,7 @@ from fencepost.index.segment import NEVER
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.catalogue import Shelf
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.relate import CODE
 
@@ -37,13 +37,13 @@ class Usual(NamedTuple):
 
 
 def usual(
-    shelf: Shelf, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
+    shelf: SegmentReader, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
 ) -> Usual:
     """Those of some rows of a shelf that have one of the usual forms, and no end.
 
     changing : attributes of which conditions are taken to be true.
     """
-    arrays = shelf.segment.arrays
+    arrays = shelf.arrays
     names = _plain_strings(columns, position)
     column = columns.number_of(Column(Kind.GEOMETRY, Property(position)))
     checks = arrays.checks
@@ -115,13 +115,13 @@ def _twice(owner: Ints, column: NDArray[np.integer], filters: int) -> Mask:
     return found
 
 
-def _is_whole(shelf: Shelf, rows: Ints, arrays: SegmentArrays) -> Mask:
+def _is_whole(shelf: SegmentReader, rows: Ints, arrays: SegmentArrays) -> Mask:
     """Which subscriptions have one filter, and no entries of their own beside it."""
-    size = len(shelf.segment)
+    size = len(shelf)
     found = np.zeros(size, bool)
     found[rows] = shelf.expires[rows] == NEVER
     found &= np.bincount(arrays.filter_subscription, minlength=size)[:size] == 1
-    found[rows] &= shelf.segment.entries_of(rows)[1] == 0
+    found[rows] &= shelf.entries_of(rows)[1] == 0
     return found
 
 

@@ -17,8 +17,9 @@ import shapely
 
 from fencepost.index.columns import Columns
 from fencepost.language.ast import Geometry, Property, Spatial
-from fencepost.match.catalogue import Shelf, Subscription
+from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
+from fencepost.match.segments import SegmentReader
 from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
@@ -89,7 +90,7 @@ class Nearby:
         if rows:
             self._index.add(rows, replace=True)
 
-    def put_usual(self, prefix: str, shelf: Shelf, rows: Ints, columns: Columns) -> Ints:
+    def put_usual(self, prefix: str, shelf: SegmentReader, rows: Ints, columns: Columns) -> Ints:
         """Add those rows of a shelf at once that can be; the others. Ids have a prefix here."""
         found = usual(shelf, rows, columns, self._position, self._changing)
         if not len(found.rows):

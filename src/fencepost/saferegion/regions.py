@@ -213,7 +213,7 @@ class SafeRegions:
         for shelf in shelves:
             rows = shelf.living(now, shelves.version)
             rest = self._nearby.put_usual(_OWN, shelf, rows, matcher._columns)
-            self._nearby.put(self._row(shelf.ids[row]) for row in rest.tolist())
+            self._nearby.put(self._row(shelf.id_of(row)) for row in rest.tolist())
 
     def _hear(self, ids: Sequence[str]) -> None:
         """Follow a change of the matcher, whose lock is held."""

@@ -391,7 +391,7 @@ def _described(folder: Folder, entry: Entry) -> Entry:
     if "bytes" in entry:
         return entry
     with folder.held(files_of(entry)) as path:
-        segment = open_segment(path, entry).segment
+        segment = open_segment(path, entry)
     with folder.writing() as path:
         routing.write_needs(path / entry["folder"], segment)
     gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))

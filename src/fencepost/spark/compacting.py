@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.match.catalogue import Shelf
 from fencepost.match.segment_files import Entry, files_of, open_segment, write_segment
-from fencepost.match.shelves import merged
+from fencepost.match.segments import Segment, merge_segments
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import Asked
@@ -116,22 +115,22 @@ class Rewrite:
         rows = [_rows(shelf, piece) for shelf in shelves]
         if not any(map(len, rows)):
             return None
-        shelf = merged(shelves, rows)
+        shelf = merge_segments(shelves, rows)
         with folder_of(self._path).writing() as path:
             entry = write_segment(path, shelf, 0, self._prefix)
-            routing.write_needs(path / entry["folder"], shelf.segment)
-        entry["bytes"] = shelf.segment.nbytes
+            routing.write_needs(path / entry["folder"], shelf)
+        entry["bytes"] = shelf.nbytes
         if piece.group.level is not None:
             entry[LEVEL] = piece.group.level
         return entry
 
 
-def _opened(path: str, entry: Entry) -> Shelf:
+def _opened(path: str, entry: Entry) -> Segment:
     with folder_of(path).held(files_of(entry)) as folder:
         return open_segment(folder, entry)
 
 
-def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
+def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
     """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
     rows = shelf.living(time.time_ns(), 0)
     if piece.division is None:
@@ -141,10 +140,8 @@ def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
     return own
 
 
-def _places(shelf: Shelf) -> pa.Table:
+def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {
-        name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf.segment)).items()
-    }
+    found = {name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf)).items()}
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

@@ -13,10 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from fencepost.index.columns import Columns
-from fencepost.index.segment import NEVER, Segment
+from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.match.segment_files import Entry, sync
+from fencepost.match.segments import SegmentReader
 from fencepost.spark.folders import Folder
 from fencepost.spark.needs import filters_of, summary
 
@@ -24,7 +25,7 @@ PREFIX = "router-"
 _NEEDS = "needs.arrow"
 
 
-def write_needs(folder: Path, segment: Segment) -> None:
+def write_needs(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
     table = summary(segment)

@@ -90,4 +90,4 @@ def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
 
 
 def _mapped_bytes() -> int:
-    return sum(shelf.segment.nbytes for one in _OPEN.values() for shelf in one.snapshot())
+    return sum(shelf.nbytes for one in _OPEN.values() for shelf in one.snapshot())

@@ -110,8 +110,8 @@ class Build:
         for shelf in matcher.snapshot():
             with folder_of(self._path).writing() as path:
                 entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
-                routing.write_needs(path / entry["folder"], shelf.segment)
-            entry["bytes"] = shelf.segment.nbytes
+                routing.write_needs(path / entry["folder"], shelf)
+            entry["bytes"] = shelf.nbytes
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [json.dumps(entry)]}
             )

@@ -32,7 +32,7 @@ class Ways:
         self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
         self._changed: set[str] = set()
         self.left_out: set[str] = set()
-        with matcher._shelves.lock:
+        with matcher._segments.lock:
             matcher.on_change(self._note)
             self._changed.update(matcher.ids())
 
@@ -54,14 +54,14 @@ class Ways:
         if not self._changed:
             return
         matcher, compiled = self._matcher, []
-        with matcher._shelves.lock:
+        with matcher._segments.lock:
             changed, self._changed = self._changed, set()
             self.left_out -= changed
             for id in changed:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
                     continue
-                shelf, row = matcher._shelves.find(id)
+                shelf, row = matcher._segments.find(id)
                 condition = passing(condition_on(shelf, row, matcher._columns), self._position)
                 try:
                     filters = self._lines._filters(condition)

@@ -436,7 +436,7 @@ class Tracker:
         with self.matcher.lock:
             if id not in self.matcher:
                 return None
-            condition = condition_on(*self.matcher._shelves.find(id), self.matcher._columns)
+            condition = condition_on(*self.matcher._segments.find(id), self.matcher._columns)
             if len(self._relaxed) >= _MOST_RELAXED:
                 self._relaxed.clear()
             found = relaxed(condition, self.names.position, self._hysteresis)
@@ -450,10 +450,10 @@ class Tracker:
     def subscriber_of(self, id: str) -> str:
         """To whom a subscription belongs."""
         try:
-            shelf, row = self.matcher._shelves.find(id)
+            shelf, row = self.matcher._segments.find(id)
         except ModelError:  # removed since it matched
             return id
-        return shelf.subscribers[row]
+        return shelf.subscriber_of(row)
 
     # Order, and bounds
 

@@ -683,7 +683,7 @@ def test_an_open_index_holds_few_files_open(saved: Path) -> None:
     opened = [Matcher.open(saved) for _ in range(10)]
     held = len(list(Path("/proc/self/fd").iterdir())) - before
     assert len(opened) == 10
-    assert held <= 10 * len(opened[0].snapshot())
+    assert held <= 10 * len(opened[0].view().snapshot())
 
 
 def test_an_opened_index_goes_on_as_if_it_had_not_been_saved(saved: Path) -> None:

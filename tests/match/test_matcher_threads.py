@@ -125,15 +125,15 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     assert matcher.unsubscribe("goes")
     matcher.subscribe("changes", "n > 5", replace=True)
     matcher.subscribe("comes", "n > 0")
-    before = matcher.snapshot()
+    before = matcher.view().snapshot()
     for _ in range(2):
         assert matcher.match({"n": 1}) == ["comes", "stays"]
         assert matcher.match({"n": 6}) == ["changes", "comes", "stays"]
         assert matcher.ids() == ["changes", "comes", "differs", "stays"]
         go_on.set()
         matcher.settle()
-    assert len(matcher.snapshot()) < len(before)
-    assert matcher.snapshot().version == before.version
+    assert len(matcher.view().snapshot()) < len(before)
+    assert matcher.view().snapshot().version == before.version
 
 
 def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch)
     matcher._segments.small = 0
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
-        assert len(matcher.snapshot()) <= 4
+        assert len(matcher.view().snapshot()) <= 4
     assert [matcher.match({"n": k}) for k in range(60)] == [[f"s{k}"] for k in range(60)]
 
 
@@ -152,7 +152,7 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     matcher.subscribe("a", "n > 0")
     matcher.settle()
     matcher.subscribe("b", "n > 0")
-    old = matcher.snapshot()
+    old = matcher.view().snapshot()
     matcher.subscribe("c", "n > 0")
     matcher.unsubscribe("a")
     matcher.subscribe("b", "n > 5", replace=True)
@@ -172,7 +172,7 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
         if k % 3:
             assert matcher.unsubscribe(f"s{k - 1}")
         assert len(matcher) == len(matcher.match({"n": 1})) == len(matcher.ids())
-        assert matcher.snapshot().version <= 5
+        assert matcher.view().snapshot().version <= 5
     matcher.settle()
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(40) if k % 3 == 2 or k == 39)
 
@@ -337,7 +337,7 @@ def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     merger = matcher._segments._merger  # nobody asked for it
     assert merger is not None
     merger.join(60)
-    sizes = [len(shelf) for shelf in matcher.snapshot()]
+    sizes = [len(shelf) for shelf in matcher.view().snapshot()]
     assert all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
     assert len(matcher.match({"n": 7})) == 30
 
@@ -360,5 +360,5 @@ def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
             matcher.plan_anew()
         assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]
     matcher.plan_anew()
-    assert len(matcher.snapshot()) == 1
+    assert len(matcher.view().snapshot()) == 1
     assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]

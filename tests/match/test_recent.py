@@ -63,10 +63,10 @@ def test_every_state_on_the_way_stays_as_it_was() -> None:
         matcher.subscribe(id, text, replace=True)
         truths[id] = [evaluate(parse(text), one) is True for one in events]
         if number % 20 == 0:
-            states.append((matcher.snapshot(), dict(truths)))
+            states.append((matcher.view().snapshot(), dict(truths)))
         for k, one in enumerate(events[:2]):
             assert matcher.match(one) == sorted(id for id, own in truths.items() if own[k])
-    assert len(matcher.snapshot()) == 1
+    assert len(matcher.view().snapshot()) == 1
     for snapshot, known in states:
         found = match_pairs(matcher, snapshot, events)
         ids = [(int(k), snapshot[0].id_of(row)) for k, row in found.tolist()]

@@ -21,7 +21,7 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
     for k in range(100):
         matcher.subscribe(f"s{k}", BOX.format(k, k + 2, k % 2))
         assert len(matcher.match({"place": f"POINT({k}.5 {k}.5)", "kind": f"k{k % 2}"})) == 1
-        assert len(matcher.snapshot()) <= 2
+        assert len(matcher.view().snapshot()) <= 2
     for k in range(0, 100, 2):
         assert matcher.unsubscribe(f"s{k}")
     assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
@@ -59,7 +59,7 @@ def test_words_and_a_place_become_posts_however_they_came() -> None:
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.settle()
-    (shelf,) = matcher.snapshot()
+    (shelf,) = matcher.view().snapshot()
     assert posts.direct_count(shelf.arrays.posts) == 40
     assert len(shelf.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]

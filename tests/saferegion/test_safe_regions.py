@@ -235,7 +235,7 @@ def test_a_matcher_does_not_keep_regions_alive() -> None:
     s = fp.SafeRegions(m)
     m.subscribe("b", "n > 2")
     assert s.version == 1
-    assert [one() is not None for one in m._followers] == [True]
+    assert [one() is not None for one in m.view()._followers] == [True]
 
 
 def test_bad_arguments() -> None:

@@ -121,7 +121,7 @@ class Index:
         known = Matcher()
         for k in range(100):
             known.subscribe(str(k), expression(rng))
-        self.columns = known._columns
+        self.columns = known.view().columns
         self.entries: list[Entry] = []
         self.version = 0
 
@@ -231,7 +231,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     made.save(tmp_path)
     index = Index(tmp_path, random.Random(3))
     index.entries = json.loads((tmp_path / "manifest.json").read_text())["segments"]
-    index.columns = made._columns
+    index.columns = made.view().columns
     index.rewrite([Piece(compacting.Group((0,), None), None, 0)])
     (own,) = index.entries
     assert own["subscriptions"] == 1

@@ -267,7 +267,7 @@ def test_a_matcher_does_not_keep_its_trackers() -> None:
     gc.collect()
     matcher.subscribe("more", "TRUE")
     again = fp.Tracker(matcher, key="vehicle", on=["cross"])
-    assert len(matcher._followers) == 1
+    assert len(matcher.view()._followers) == 1
     assert len(again) == 0
 
 

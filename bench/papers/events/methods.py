@@ -158,9 +158,9 @@ def _add_ours(
     events: list[dict[str, Any]],
 ) -> None:
     built.build_s[KERNEL + suffix] = _subscribed(matcher, asked)
-    shelves = matcher.snapshot()
+    shelves = matcher.view().snapshot()
     table = as_table(scenario)
-    block = handle(block_of_table(matcher._columns, table))
+    block = handle(block_of_table(matcher.view().columns, table))
     runner, now = Runner(), time.time_ns()
     ids = [
         np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)

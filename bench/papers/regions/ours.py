@@ -34,13 +34,14 @@ class Ours:
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
-        self._shelves = matcher.snapshot()
+        self._columns = matcher.view().columns
+        self._shelves = matcher.view().snapshot()
         self._runner = Runner()
         self._now = time.time_ns()
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return handle(block_of_rows(self.matcher._columns, [EventValues({ATTRIBUTE: message})]))
+        return handle(block_of_rows(self._columns, [EventValues({ATTRIBUTE: message})]))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
@@ -49,7 +50,7 @@ class Ours:
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""
         event = EventValues({ATTRIBUTE: message})
-        found = self._runner.rows_of_one(self._shelves, self.matcher._columns, event, self._now)
+        found = self._runner.rows_of_one(self._shelves, self._columns, event, self._now)
         return self.match_block(self.lay_out(message)) if found is None else found[1:]
 
     def match_batch(self, messages: pa.Table) -> pa.Table:

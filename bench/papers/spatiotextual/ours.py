@@ -41,7 +41,7 @@ class Ours:
         _subscribed(*self._columns(given.first(WARM_UP)))  # compiles
         columns = self._columns(given)
         self.matcher, self.build_s = timed(lambda: _subscribed(*columns))
-        self._shelves = self.matcher.snapshot()
+        self._shelves = self.matcher.view().snapshot()
         self.nbytes = int(self.matcher.stats()["bytes"])
         self._runner = Runner()
 
@@ -65,7 +65,7 @@ class Ours:
         ]
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
-        block = handle(block_of_table(self.matcher._columns, self.table(messages)))
+        block = handle(block_of_table(self.matcher.view().columns, self.table(messages)))
         now = time.time_ns()
 
         def run() -> Found:
@@ -76,7 +76,7 @@ class Ours:
 
     def look_up(self, messages: TokenBoxes) -> Callable[[], None]:
         """Finding the numbers of the words alone, which is a part of what the kernel does."""
-        block = block_of_table(self.matcher._columns, self.table(messages))
+        block = block_of_table(self.matcher.view().columns, self.table(messages))
         starts, stops = block.item_start[:-1], block.item_start[1:]
         numbers = np.empty(len(starts), np.int64)
 
@@ -119,7 +119,7 @@ def _subscribed(ids: pa.Array, boxes: Floats, words: pa.Array) -> Matcher:
     matcher.subscribe_columns(
         ids, regions={PLACE: (boxes, "S_INTERSECTS")}, keywords={WORDS: words}
     )
-    matcher.snapshot()
+    matcher.view().snapshot()
     return matcher
 
 

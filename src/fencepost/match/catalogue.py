@@ -1,25 +1,34 @@
-"""What a subscription is: its id, subscriber, expression and expiry, and which are accepted."""
+"""What a subscription is, and subscriptions read from expressions and tables."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
-from fencepost.errors import ModelError
+from fencepost.errors import FencepostError, ModelError
 from fencepost.index.segment import NEVER
-from fencepost.language import ast
+from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
 from fencepost.language.render import render_json
+from fencepost.match.outside import refuse_outside
+from fencepost.model.arrow_text import readable
 from fencepost.model.space import Space
 from fencepost.model.times import instant_of, parse_instant
 from fencepost.plan.checks import Filter
-from fencepost.plan.forms import Filled
+from fencepost.plan.forms import Filled, filled, unusable
 from fencepost.plan.normal import filters
+from fencepost.plan.values import is_missing
 
-Expression: TypeAlias = str | ast.Condition | None
+_AT_ONCE = 10_000  # rows whose geometries are looked at together
+
+BadRows: TypeAlias = list[tuple[int, str]]
+Expression: TypeAlias = str | Condition | None
 
 
 def as_text(expression: Expression) -> str | None:
@@ -77,3 +86,97 @@ def expiry(value: object) -> int:
     if instant is None:
         raise ModelError(f"expires must be a datetime or an ISO 8601 string; saw {value!r:.60}")
     return max(min(instant, int(NEVER)), 0)
+
+
+# ------------------------------------------------------------------------------ reading, not adding
+
+
+def compiled(
+    space: Space, id: object, expression: object, subscriber: object = None, expires: object = None
+) -> Subscription:
+    """A subscription that was read and checked and changes nothing yet: see `Matcher.subscribe`.
+
+    It may be made in any thread, whatever others do.
+    """
+    asked = _filled(space, expression)
+    if asked is not None and not asked.is_usable():
+        asked = None
+    return _subscription(space, id, expression, subscriber, expires, asked)
+
+
+def compiled_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
+    """The subscriptions of a table with their rows: see `Matcher.subscribe_many`.
+
+    The geometries of texts of known forms are looked at all at once.
+    """
+    rows = iter(rows_of(table, bad))
+    while some := list(islice(rows, _AT_ONCE)):
+        quick = [_filled(space, row.get("expression")) for _, row in some]
+        wrong = unusable(quick)
+        for k, (number, row) in enumerate(some):
+            try:
+                own = row.get("id"), row.get("expression"), row.get("subscriber")
+                asked = None if k in wrong else quick[k]
+                yield number, _subscription(space, *own, row.get("expires"), asked)
+            except FencepostError as error:
+                bad.append((number, str(error)))
+
+
+def compiled_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
+    """The filters of a condition, one of which must hold; refuses places that the space lacks."""
+    if space is not Space.PLANAR:
+        refuse_outside(condition, space)
+    return tuple(filters(condition, space))
+
+
+def _filled(space: Space, expression: object) -> Filled | None:
+    """What a text of a known form asks, but for its geometries, which may be bad."""
+    return filled(expression, space) if isinstance(expression, str) else None
+
+
+def _subscription(
+    space: Space,
+    id: object,
+    expression: object,
+    subscriber: object,
+    expires: object,
+    asked: Filled | None,
+) -> Subscription:
+    name = checked_id(id)
+    owner = name if subscriber is None else checked_id(subscriber, "subscriber")
+    if not isinstance(expression, str | Mapping | Condition):
+        raise ModelError(
+            f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
+        )
+    if isinstance(expression, str) and asked is not None:
+        return Subscription(name, expression, owner, expiry(expires), asked)
+    condition = parse(expression, space)
+    text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
+    return Subscription(name, text, owner, expiry(expires), compiled_condition(condition, space))
+
+
+def rows_of(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
+    try:
+        if isinstance(table, (pa.Table, pa.RecordBatch)):
+            if len(set(table.schema.names)) < table.num_columns:
+                raise ModelError("two columns of the table have one name; rename one of them")
+            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+            numbers, good, unreadable = readable(whole, whole.column_names)
+            bad += unreadable
+            return zip(numbers.tolist(), good.to_pylist(), strict=True)
+        if hasattr(table, "to_dict") and hasattr(table, "columns"):
+            if len(set(table.columns)) < len(table.columns):
+                raise ModelError("two columns of the table have one name; rename one of them")
+            return enumerate(
+                {k: None if is_missing(v) else v for k, v in row.items()}
+                for row in table.to_dict("records")
+            )
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise ModelError(f"the table cannot be read: {error}") from error
+    if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
+        return enumerate(table)
+    raise ModelError(
+        f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
+        "list of mappings with id and expression"
+    )

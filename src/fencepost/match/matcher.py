@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fencepost.errors import FencepostError, ModelError
+from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.planner import Path as AccessPath
 from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
-from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import Subscription, checked_id, expiry
+from fencepost.match.catalogue import (
+    Subscription,
+    compiled,
+    compiled_condition,
+    compiled_rows,
+)
 from fencepost.match.engines import Changes, Clock, condition_on
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.index_registry import MatcherIndex, index_of
 from fencepost.match.moving import moved
-from fencepost.match.outside import refuse_outside
 from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
@@ -39,20 +38,12 @@ from fencepost.match.ranking import (
     ranked,
 )
 from fencepost.match.segment_manager import SegmentManager, in_use
+from fencepost.match.segment_view import SegmentView
 from fencepost.match.segments import Segment
-from fencepost.match.snapshot import Snapshot
-from fencepost.model.arrow_text import readable
-from fencepost.model.event import attributes
-from fencepost.model.space import Space, space_of
+from fencepost.model.space import space_of
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.forms import Filled, filled, unusable
-from fencepost.plan.normal import filters
-from fencepost.plan.values import is_missing
 
 DeadLetters = list[tuple[int, str]]
-_AT_ONCE = 10_000  # rows whose geometries are looked at together
 
 
 class Matcher:
@@ -102,7 +93,6 @@ class Matcher:
         meaning = space_of(space)
         self._index = index_of(index, meaning)
         self._clock = clock
-        self._followers: list[weakref.WeakMethod[Callable[[Sequence[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Segment]) -> None:
@@ -110,6 +100,7 @@ class Matcher:
         self._columns = columns
         self._segments = SegmentManager(columns, self._clock)
         self._segments.load(shelves)
+        self._view = SegmentView(self._segments, columns, self._clock)
         self._engine = self._index.engine(self._segments, self._clock)
         scores = ReferenceScores if self.index == "reference" else SegmentScores
         self._scores: Scores = scores(columns, self._clock)
@@ -162,7 +153,7 @@ class Matcher:
         ModelError
             Where the id is in use and `replace` is false.
         """
-        self.add([self.compiled(id, expression, subscriber, expires)], replace)
+        self.add([compiled(self._columns.space, id, expression, subscriber, expires)], replace)
 
     def subscribe_many(
         self,
@@ -188,7 +179,7 @@ class Matcher:
         good: dict[str, Subscription] = {}
         numbers: list[int] = []  # the row of each
         bad: DeadLetters = []
-        for number, subscription in self.compiled_rows(table, bad):
+        for number, subscription in compiled_rows(self._columns.space, table, bad):
             if subscription.id in good:
                 bad.append((number, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
@@ -206,23 +197,6 @@ class Matcher:
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
-
-    def compiled_rows(self, table: object, bad: DeadLetters) -> Iterator[tuple[int, Subscription]]:
-        """The subscriptions of a table with their rows, read but not added: see `subscribe_many`.
-
-        The geometries of texts of known forms are looked at all at once.
-        """
-        rows = iter(_rows(table, bad))
-        while some := list(islice(rows, _AT_ONCE)):
-            quick = [self._filled(row.get("expression")) for _, row in some]
-            wrong = unusable(quick)
-            for k, (number, row) in enumerate(some):
-                try:
-                    own = row.get("id"), row.get("expression"), row.get("subscriber")
-                    asked = None if k in wrong else quick[k]
-                    yield number, self._subscription(*own, row.get("expires"), asked)
-                except FencepostError as error:
-                    bad.append((number, str(error)))
 
     def subscribe_columns(
         self,
@@ -263,17 +237,17 @@ class Matcher:
         """
         with self._segments.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
-            compiled = ColumnSubscriptions(
+            made = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals, tell
             )
-            taken = self._segments.taken(compiled.ids)
+            taken = self._segments.taken(made.ids)
             if taken:
                 raise ModelError(in_use(min(taken)))
-            segment = compiled.segment(self._segments.seen.sample())
+            segment = made.segment(self._segments.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
             self._segments.push(segment)
-            self._changed((id.as_py(), None) for id in compiled.ids)
+            self._changed((id.as_py(), None) for id in made.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
@@ -306,97 +280,28 @@ class Matcher:
         with self._segments.lock:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
-            shelf, row = self._segments.find(id)
-            condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
-            compiled = self._filters(condition)
-            expires = int(shelf.expires[row])
-            owner = shelf.subscriber_of(row)
-            new = Subscription(id, condition, owner, expires, compiled)
+            view = self._view
+            condition = moved(view.condition(id), attribute, geometry)
+            asked = compiled_condition(condition, self._columns.space)
+            new = Subscription(id, condition, view.subscriber(id), view.expires(id), asked)
             self.add([new], replace=True)
 
     def add(self, subscriptions: Sequence[Subscription], replace: bool = False) -> None:
-        """Add subscriptions that `compiled` gave: all of them, or none."""
+        """Add subscriptions that `catalogue.compiled` gave: all of them, or none."""
         with self._segments.lock:
             self._segments.add(subscriptions, replace)
             space = self._columns.space
             self._changed((one.id, one.filters(space)) for one in subscriptions)
 
     def _changed(self, changes: Changes) -> None:
-        if not self._followers:
+        followers = self._view.followers()
+        if not followers:
             self._engine.changed(changes)
             return
-        followers = [own for own in (one() for one in self._followers) if own is not None]
         changes = list(changes)
         self._engine.changed(changes)
         for follow in followers:
             follow([id for id, _ in changes])
-
-    def compiled(
-        self, id: object, expression: object, subscriber: object = None, expires: object = None
-    ) -> Subscription:
-        """A subscription that was read and checked and changes nothing yet: see `subscribe`.
-
-        It may be made in any thread, whatever others do.
-        """
-        asked = self._filled(expression)
-        if asked is not None and not asked.is_usable():
-            asked = None
-        return self._subscription(id, expression, subscriber, expires, asked)
-
-    def _filled(self, expression: object) -> Filled | None:
-        """What a text of a known form asks, but for its geometries, which may be bad."""
-        return filled(expression, self._columns.space) if isinstance(expression, str) else None
-
-    def _subscription(
-        self,
-        id: object,
-        expression: object,
-        subscriber: object,
-        expires: object,
-        asked: Filled | None,
-    ) -> Subscription:
-        name = checked_id(id)
-        owner = name if subscriber is None else checked_id(subscriber, "subscriber")
-        if not isinstance(expression, str | Mapping | Condition):
-            raise ModelError(
-                f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
-            )
-        if isinstance(expression, str) and asked is not None:
-            return Subscription(name, expression, owner, expiry(expires), asked)
-        condition = parse(expression, self._columns.space)
-        text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-        return Subscription(name, text, owner, expiry(expires), self._filters(condition))
-
-    def _filters(self, condition: Condition) -> tuple[Filter, ...]:
-        space = self._columns.space
-        if space is not Space.PLANAR:
-            refuse_outside(condition, space)
-        return tuple(filters(condition, space))
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Held by whoever changes subscriptions; who holds it sees no other change."""
-        return self._segments.lock
-
-    def on_change(self, follow: Callable[[Sequence[str]], None]) -> None:
-        """Have a method called after each change, with the lock held, as long as its object lives.
-
-        It is given the ids that came, went or were replaced.
-        """
-        with self.lock:
-            living = [one for one in self._followers if one() is not None]
-            self._followers = [*living, weakref.WeakMethod(follow)]
-
-    def filters(self, id: str) -> tuple[Filter, ...]:
-        """The filters of a subscription, one of which must hold."""
-        with self.lock:
-            return self._filters(condition_on(*self._segments.find(id), self._columns))
-
-    def expires(self, id: str) -> int:
-        """When a subscription ends, in nanoseconds since 1970."""
-        with self.lock:
-            shelf, row = self._segments.find(id)
-            return int(shelf.expires[row])
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and id in self._segments
@@ -404,13 +309,13 @@ class Matcher:
     def __len__(self) -> int:
         return len(self._segments)
 
+    def view(self) -> SegmentView:
+        """What other packages may read of the subscriptions, and be told of their changes."""
+        return self._view
+
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
         return self._segments.ids()
-
-    def snapshot(self) -> Snapshot:
-        """The segments as they are now."""
-        return self._segments.snapshot()
 
     # Matching
 
@@ -428,7 +333,7 @@ class Matcher:
             None that fits worse than this, best first.
         """
         if top_k is None and min_score is None:
-            return sorted(self._engine.ids(self._values(event)))
+            return sorted(self._engine.ids(self._view.values(event)))
         return [id for id, _ in self.rank(event, top_k, min_score)]
 
     def rank(
@@ -457,8 +362,8 @@ class Matcher:
         [('middle', 0.5), ('corner', 0.25)]
         """
         check_limits(top_k, min_score)
-        values = self._values(event)
-        shelves = self.snapshot()
+        values = self._view.values(event)
+        shelves = self._segments.snapshot()
         found = in_order(shelves, self._engine.by_shelf(shelves, (values,)))
         scores = self._scores.of(shelves, values, found)
         ids = [shelf.id_of(row) for shelf, rows in found for row in rows.tolist()]
@@ -466,7 +371,7 @@ class Matcher:
 
     def match_subscribers(self, event: object) -> list[str]:
         """The subscribers of whom a subscription matches, sorted, each once."""
-        return sorted(self._engine.subscribers(self._values(event)))
+        return sorted(self._engine.subscribers(self._view.values(event)))
 
     def match_batch(
         self, table: object, threads: int = 1, dead_letters: DeadLetters | None = None
@@ -488,12 +393,12 @@ class Matcher:
             Columns `event`, the row number, and `subscription`, the id, dictionary-encoded; by
             event, then by id.
         """
-        shelves = self.snapshot()
+        shelves = self._segments.snapshot()
         return match_table(self, shelves, table, threads, dead_letters)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id), self._columns.space), self._values(event))
+        return explain(parse(self.expression(id), self._columns.space), self._view.values(event))
 
     def plan(self, id: str) -> tuple[PlannedFilter, ...]:
         """How events find a subscription: the access path of each of its alternatives.
@@ -506,16 +411,13 @@ class Matcher:
             condition = condition_on(shelf, row, self._columns)
             return planned(shelf, row, condition, self._columns)
 
-    def _values(self, event: object) -> EventValues:
-        return EventValues(attributes(event), self._columns.tokeniser, self._columns.space)
-
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
         return storage.expression(*self._segments.find(id), self._columns)
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
-        shelves = self.snapshot()
+        shelves = self._segments.snapshot()
         paths = {path.name.lower(): 0 for path in AccessPath}
         for shelf in shelves:
             for name, count in shelf.paths().items():
@@ -555,7 +457,7 @@ class Matcher:
         Which index this matcher has is not written: whoever opens the folder chooses.
         """
         with self._segments.lock:
-            storage.save(Path(path), self.snapshot(), self._columns)
+            storage.save(Path(path), self._segments.snapshot(), self._columns)
 
     @classmethod
     def open(
@@ -581,28 +483,8 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def _rows(table: object, bad: DeadLetters) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
-    try:
-        if isinstance(table, (pa.Table, pa.RecordBatch)):
-            if len(set(table.schema.names)) < table.num_columns:
-                raise ModelError("two columns of the table have one name; rename one of them")
-            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-            numbers, good, unreadable = readable(whole, whole.column_names)
-            bad += unreadable
-            return zip(numbers.tolist(), good.to_pylist(), strict=True)
-        if hasattr(table, "to_dict") and hasattr(table, "columns"):
-            if len(set(table.columns)) < len(table.columns):
-                raise ModelError("two columns of the table have one name; rename one of them")
-            return enumerate(
-                {k: None if is_missing(v) else v for k, v in row.items()}
-                for row in table.to_dict("records")
-            )
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ModelError(f"the table cannot be read: {error}") from error
-    if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        return enumerate(table)
-    raise ModelError(
-        f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
-        "list of mappings with id and expression"
-    )
+def matcher_of(columns: Columns, segments: Iterable[Segment]) -> Matcher:
+    """A matcher of segments that were built before, which ask for these columns."""
+    matcher = Matcher(columns.space)
+    matcher._load(columns, segments)
+    return matcher

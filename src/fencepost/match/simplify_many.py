@@ -9,8 +9,8 @@ from typing import NamedTuple
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.language.parse import parse
-from fencepost.match.catalogue import checked_id, expiry
-from fencepost.match.matcher import DeadLetters, _rows
+from fencepost.match.catalogue import checked_id, expiry, rows_of
+from fencepost.match.matcher import DeadLetters
 from fencepost.match.outside import refuse_outside
 from fencepost.match.simplify import Simplification, filters_of, told
 from fencepost.model.space import Space, space_of
@@ -111,7 +111,7 @@ def read_subscriptions(
 ) -> list[ReadSubscription]:
     """The rows of a table that can be used; the others go to `bad`."""
     parsed: dict[str, _Parsed] = {}
-    for number, row in _rows(table, bad):
+    for number, row in rows_of(table, bad):
         try:
             own = _parsed(number, row, space, tokeniser)
             if own.id in parsed:

@@ -58,7 +58,7 @@ class Nearby:
         self._space = Space(like.space)
         self._filters_of = filters_of
         self._column = Column(Kind.GEOMETRY, Property(position))
-        self._index = Matcher(like.space, stop_words=like.stop_words, clock=like._clock)
+        self._index = Matcher(like.space, stop_words=like.stop_words, clock=like.view().clock)
         self._several: dict[str, int] = {}  # ids of more than one filter, and of how many
         self._known: dict[str, tuple[Want | None, ...]] = {}
         self.extent: Box = (math.inf, math.inf, -math.inf, -math.inf)
@@ -168,4 +168,4 @@ class Nearby:
         x0, y0, x1, y1 = widened(window)
         clipped = max(x0, -far), max(y0, -high), min(x1, far), min(y1, high)
         event = {**attributes, self._position: shapely.box(*clipped)}
-        return self._index._engine.ids(self._index._values(Row(event)))
+        return self._index.match(Row(event))

@@ -254,7 +254,7 @@ class _Task:
         """Pairs of events and rows of subscriptions, and events that cannot be read."""
         bad: list[tuple[int, str]] = []
         given = bad if self.dead_letters else None
-        found = match_pairs(matcher, matcher.snapshot(), table.select(self.names), 1, given)
+        found = match_pairs(matcher, matcher.view().snapshot(), table.select(self.names), 1, given)
         return found, bad
 
     def result(
@@ -273,7 +273,7 @@ class _Task:
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
         """What events answer."""
         found, bad = self.pairs(matcher, table)
-        shelves = matcher.snapshot()
+        shelves = matcher.view().snapshot()
         none = pa.nulls(len(bad), pa.string())
         told = [
             pa.concat_arrays([names_of(shelves, own, found[:, 1]), none])
@@ -326,7 +326,7 @@ class _Routes:
         for batch, version in self.task.versioned(batches):
             if router is None:
                 router = worker.router(self.task.path, version)
-            parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
+            parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
             found, bad = self.task.pairs(router, self.task.table(batch))
             rows = np.concatenate((found[:, 0], np.array([row for row, _ in bad], np.int64)))
             part = np.concatenate((parts[found[:, 1]], np.full(len(bad), -1, np.int32)))

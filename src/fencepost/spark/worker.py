@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fencepost.errors import IndexingError
 from fencepost.match import storage
-from fencepost.match.matcher import Matcher
+from fencepost.match.matcher import Matcher, matcher_of
 from fencepost.match.segment_files import Entry, files_of
 from fencepost.spark.folders import Folder, folder_of, removed
 
@@ -73,9 +73,7 @@ def _opened(folder: Folder, manifest: storage.Manifest, entries: Sequence[Entry]
             shelves, columns = storage.open_segments(path, manifest, entries)
     except storage.DAMAGES as error:
         raise removed(folder.name, manifest.get("version"), error) from error
-    made = Matcher(columns.space)
-    made._load(columns, shelves)
-    return made
+    return matcher_of(columns, shelves)
 
 
 def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
@@ -90,4 +88,4 @@ def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
 
 
 def _mapped_bytes() -> int:
-    return sum(shelf.nbytes for one in _OPEN.values() for shelf in one.snapshot())
+    return sum(one.view().nbytes for one in _OPEN.values())

@@ -107,9 +107,10 @@ class Build:
         )
         matcher, bad = self._reader(_named(table, self._names), columns)
         assert not bad, bad  # they were read before
-        for shelf in matcher.snapshot():
+        snapshot = matcher.view().snapshot()
+        for shelf in snapshot:
             with folder_of(self._path).writing() as path:
-                entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
+                entry = write_segment(path, shelf, snapshot.version, self._prefix)
                 routing.write_needs(path / entry["folder"], shelf)
             entry["bytes"] = shelf.nbytes
             yield pa.RecordBatch.from_pydict(

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from fencepost.errors import LanguageError
-from fencepost.match.catalogue import Subscription
-from fencepost.match.engines import condition_on
+from fencepost.match.catalogue import Subscription, compiled_condition
 from fencepost.match.matcher import Matcher
 from fencepost.tracking.places import passing
 
@@ -29,11 +28,13 @@ class Ways:
     def __init__(self, matcher: Matcher, position: str) -> None:
         self._matcher = matcher
         self._position = position
-        self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
+        clock = matcher.view().clock
+        self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=clock)
         self._changed: set[str] = set()
         self.left_out: set[str] = set()
-        with matcher._segments.lock:
-            matcher.on_change(self._note)
+        view = matcher.view()
+        with view.lock:
+            view.on_change(self._note)
             self._changed.update(matcher.ids())
 
     def _note(self, ids: Iterable[str]) -> None:
@@ -53,23 +54,21 @@ class Ways:
         """Take up what changed since."""
         if not self._changed:
             return
-        matcher, compiled = self._matcher, []
-        with matcher._segments.lock:
+        matcher, view, compiled = self._matcher, self._matcher.view(), []
+        with view.lock:
             changed, self._changed = self._changed, set()
             self.left_out -= changed
             for id in changed:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
                     continue
-                shelf, row = matcher._segments.find(id)
-                condition = passing(condition_on(shelf, row, matcher._columns), self._position)
+                condition = passing(view.condition(id), self._position)
                 try:
-                    filters = self._lines._filters(condition)
+                    filters = compiled_condition(condition, view.columns.space)
                 except LanguageError:  # more alternatives than one subscription may have
                     self.left_out.add(id)
                     self._lines.unsubscribe(id)
                     continue
-                expires = int(shelf.expires[row])
-                compiled.append(Subscription(id, condition, id, expires, filters))
+                compiled.append(Subscription(id, condition, id, view.expires(id), filters))
             if compiled:
                 self._lines.add(compiled, replace=True)

@@ -11,7 +11,6 @@ import pyarrow as pa
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.match.batch import as_arrow
-from fencepost.match.engines import condition_on
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
@@ -148,7 +147,7 @@ class Tracker:
         self.touched: set[Key] | None = None  # a set: collects of whom something changed
         self._relaxed: dict[str, Condition] = {}  # by subscription, as hysteresis has it
         if hysteresis:
-            matcher.on_change(self._note_changed)
+            matcher.view().on_change(self._note_changed)
 
     # Positions
 
@@ -423,7 +422,7 @@ class Tracker:
         """The fences that a position is in, or not far enough from to have left them."""
         fences = set(matched)
         if self._hysteresis and point is not None:
-            values = EventValues(event, self.matcher._columns.tokeniser, self.space)
+            values = EventValues(event, self.matcher.view().columns.tokeniser, self.space)
             for id in moving.fences:
                 if id not in fences and id in self.matcher:
                     condition = self._relaxed.get(id) or self._relax(id)
@@ -433,10 +432,10 @@ class Tracker:
 
     def _relax(self, id: str) -> Condition | None:
         """What is asked of a position so that it has not left a subscription that there is."""
-        with self.matcher.lock:
+        with self.matcher.view().lock:
             if id not in self.matcher:
                 return None
-            condition = condition_on(*self.matcher._segments.find(id), self.matcher._columns)
+            condition = self.matcher.view().condition(id)
             if len(self._relaxed) >= _MOST_RELAXED:
                 self._relaxed.clear()
             found = relaxed(condition, self.names.position, self._hysteresis)
@@ -450,10 +449,9 @@ class Tracker:
     def subscriber_of(self, id: str) -> str:
         """To whom a subscription belongs."""
         try:
-            shelf, row = self.matcher._segments.find(id)
+            return self.matcher.view().subscriber(id)
         except ModelError:  # removed since it matched
             return id
-        return shelf.subscriber_of(row)
 
     # Order, and bounds
 

@@ -9,8 +9,10 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from fencepost.errors import FencepostError
+from fencepost.match.catalogue import compiled
 from fencepost.match.explain import Explanation
 from fencepost.match.matcher import Matcher
+from fencepost.model.space import space_of
 from fencepost.server import reading
 from fencepost.server.handlers.events import event_at
 from fencepost.server.handlers.parameters import position_parameter
@@ -37,7 +39,7 @@ async def try_expression(asked: Asked) -> Response:
 
     def run() -> list[dict[str, Any]]:
         matcher = Matcher(asked.service.settings.space)
-        matcher.add([matcher.compiled(_NAME, expression)])
+        matcher.add([compiled(space_of(matcher.space), _NAME, expression)])
         return [explained(matcher, one, _NAME) for one in events]
 
     return JSONResponse({"results": await asyncio.to_thread(run)})
@@ -71,7 +73,8 @@ def _explained(questions: Questions, event: Any, id: str) -> dict[str, Any]:
 def _explained_parts(questions: Questions, event: Any, id: str) -> dict[str, Any]:
     """Which parts of a composite an event can play, and why not the others."""
     matcher = Matcher(questions.space)
-    matcher.add([matcher.compiled(name, part) for name, part in questions.composites.atoms(id)])
+    for name, part in questions.composites.atoms(id):
+        matcher.subscribe(name, part)
     found = {name: explained(matcher, event, name) for name in matcher.ids()}
     return {
         "matches": any(one["matches"] for one in found.values()),

@@ -654,13 +654,13 @@ def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str)
 
 
 ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "another type": lambda arrays: arrays["checks"].__setitem__(0, "<u4"),
-    "another number of sides": lambda arrays: arrays["scan_box"][1].append(1),
-    "too long": lambda arrays: arrays["checks"][1].__setitem__(0, 2**40),
-    "of less than nothing": lambda arrays: arrays["checks"][1].__setitem__(0, -1),
-    "behind the end": lambda arrays: arrays["checks"].__setitem__(2, 2**40),
-    "before the beginning": lambda arrays: arrays["checks"].__setitem__(2, -64),
-    "out of step": lambda arrays: arrays["checks"].__setitem__(2, arrays["checks"][2] + 8),
+    "another type": lambda arrays: arrays["checks"].update(dtype="<u4"),
+    "another number of sides": lambda arrays: arrays["scan_box"]["shape"].append(1),
+    "too long": lambda arrays: arrays["checks"]["shape"].__setitem__(0, 2**40),
+    "of less than nothing": lambda arrays: arrays["checks"]["shape"].__setitem__(0, -1),
+    "behind the end": lambda arrays: arrays["checks"].update(start=2**40),
+    "before the beginning": lambda arrays: arrays["checks"].update(start=-64),
+    "out of step": lambda arrays: arrays["checks"].update(start=arrays["checks"]["start"] + 8),
     "changed places": lambda arrays: arrays.update(
         {"expires": arrays["set_start"], "set_start": arrays["expires"]}
     ),

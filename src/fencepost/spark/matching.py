@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match import storage
 from fencepost.match.batch import match_pairs, names_of
+from fencepost.match.manifest import Manifest, SegmentEntry
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry
 from fencepost.spark.folders import folder_of
 from fencepost.spark.observing import Observed
 
@@ -74,12 +73,12 @@ def plan(path: str | Path, how: str = "auto") -> MatchPlan:
     return _plan(folder.name, folder.manifest(), how)
 
 
-def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
+def _plan(path: str, found: Manifest, how: str) -> MatchPlan:
     if how not in WAYS:
         raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
-    entries = found["segments"]
-    total = sum(entry.get("bytes", 0) for entry in entries)
-    divided = "router" in found
+    entries = found.segments
+    total = sum(entry.memory_bytes or 0 for entry in entries)
+    divided = found.router is not None
     if how == "partitioned" and not divided:
         raise IndexingError(
             f"the index in {path} has no parts; build it with fencepost.spark.build_index, or "
@@ -93,8 +92,8 @@ def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
         how, why = "partitioned", f"it is larger than {WHOLE_BYTES / 1e6:,.0f} MB"
     else:
         how, why = "whole", f"it is not larger than {WHOLE_BYTES / 1e6:,.0f} MB"
-    count = sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries)
-    return MatchPlan(how, why, found.get("version", 0), len(entries), total, count)
+    count = sum(entry.living for entry in entries)
+    return MatchPlan(how, why, found.version or 0, len(entries), total, count)
 
 
 def match(
@@ -149,13 +148,13 @@ def match(
     manifest = folder.manifest()
     chosen = _plan(folder.name, manifest, how)
     slots = max(chosen.parts, 1)
-    asked = storage.columns_of(manifest).every_attribute()
+    asked = manifest.event_columns().every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
     needed = needed or events.columns[:1]
     # Subscribers that are the ids need not be told by workers. A next index may have others.
-    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest["segments"])
+    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest.segments)
     told = [name for name in added if owned or name != _OWNER]
     schema = StructType(
         [events.schema[name] for name in kept]
@@ -165,7 +164,7 @@ def match(
     observed = Observed(folder.uri) if events.isStreaming else None
     if observed is not None:
         plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
-    version = manifest.get("version")
+    version = manifest.version
     task = _Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
     if chosen.how == "whole":
         found = plain.mapInArrow(_Matches(task), schema)
@@ -184,9 +183,9 @@ def match(
     return found if observed is None else observed.matches(found)
 
 
-def _has_owners(entry: Entry) -> bool:
+def _has_owners(entry: SegmentEntry) -> bool:
     """Whether some subscriptions of a segment belong to others than their ids say."""
-    return _OWNER in entry.get("names", [_OWNER])
+    return _OWNER in entry.names
 
 
 def _newest(events: DataFrame, path: str) -> Column:
@@ -292,7 +291,7 @@ class _Newest:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            version = folder_of(self.path).manifest().get("version")
+            version = folder_of(self.path).manifest().version
             yield pa.RecordBatch.from_pydict({"version": pa.array([version], pa.int64())})
 
 

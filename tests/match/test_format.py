@@ -1,4 +1,4 @@
-"""A saved index, read by the words of docs/format.md alone: Fencepost decodes none of it here."""
+"""A saved index, read by the words of docs/format.md alone: `Read` shares no code with us."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError
+from fencepost.kernels.checking import CHECK
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.shapes import CHAIN, SHAPE
+from fencepost.match.manifest import ArrayEntry, ColumnEntry, Manifest, SegmentEntry
 from fencepost.match.matcher import Matcher
 
 RANGE, MEMBER, RELATE = 0, 1, 6
@@ -220,3 +224,17 @@ def test_errors_name_file_and_field_and_say_what_to_do(name: str, tmp_path: Path
     assert str(tmp_path) in str(raised.value)
     assert "manifest.json" in str(raised.value)
     assert "build it again" in str(raised.value)
+
+
+def test_the_document_names_every_field_and_array() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
+    for own in (Manifest, SegmentEntry, ArrayEntry, ColumnEntry):
+        for field in own.__struct_fields__:
+            assert f"`{field}`" in document, field
+    for name in SegmentArrays._fields:
+        assert f"`{name}`" in document or f"`{name}." in document or name == "gone", name
+    for dtype in (CHECK, SHAPE, CHAIN):
+        assert dtype.names is not None
+        assert f"{dtype.itemsize} bytes" in document
+        for field in dtype.names:
+            assert f"`{field}`" in document, field

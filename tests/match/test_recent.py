@@ -124,3 +124,29 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
     assert matcher.match({"n": -9}) == []
     matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["a", "b", "c", "first"]
+
+
+def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = Matcher()
+    for k in range(60):
+        matcher.subscribe(f"s{k}", "n > 0")
+    add = memtable_module.Memtable._add
+    grown = []
+
+    def fails(self: Any, filters: Any, expires: int, version: int) -> None:
+        if len(self) == 75:
+            grown.append(self.room)
+            raise MemoryError
+        add(self, filters, expires, version)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memtable_module.Memtable, "_add", fails)
+        with pytest.raises(MemoryError):
+            matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
+    assert grown > [memtable_module.FIRST_ROOM]
+    assert matcher.unsubscribe("s0")
+    assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(1, 60))
+    matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
+    assert len(matcher.match({"n": 1})) == 89

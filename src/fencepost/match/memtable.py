@@ -9,7 +9,7 @@ room is used up, larger arrays take the place of all.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
@@ -175,10 +175,10 @@ class Memtable:
         self._given = _Given(self._sizes)
         self._use(_empty(room))
 
-    def _use(self, arrays: SegmentArrays) -> None:
+    def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
         self._arrays = arrays
         self.deleted_version, self.expires = arrays.gone, arrays.expires
-        self.handle = handle(arrays)
+        self.handle = handle(arrays) if own is None else own
 
     @property
     def room(self) -> int:
@@ -205,15 +205,16 @@ class Memtable:
 
         Where one cannot be added, none is.
         """
-        sizes = self._sizes.copy() if len(subscriptions) > 1 else None
+        sizes, arrays, own = self._sizes.copy(), self._arrays, self.handle
         try:
             for one in subscriptions:
                 self._add(one.asked, one.expires, version)
         except BaseException:
-            if sizes is not None:
-                self._sizes[:] = sizes
-                self._arrays.born[len(self) :] = NEVER_GONE
-                self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
+            # If they grew, the arrays that readers have would miss what is deleted later.
+            self._sizes[:] = sizes
+            self._use(arrays, own)
+            self._arrays.born[len(self) :] = NEVER_GONE
+            self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
             raise
         for one in subscriptions:
             self._rows[one.id] = len(self.subscriptions)
@@ -336,48 +337,26 @@ class MemtableView(SegmentReader):
     """The rows that a memtable has at one moment."""
 
     def __init__(self, memtable: Memtable) -> None:
-        self.serial = memtable.serial
         self._memtable = memtable
-        self._count = len(memtable)
-        self._handle = memtable.handle
+        self._count = count = len(memtable)
+        self.serial = memtable.serial
+        self.handle = memtable.handle
+        self.id_of, self.subscriber_of = memtable.id_of, memtable.subscriber_of
+        self.deleted_version = memtable.deleted_version[:count]
+        self.expires = memtable.expires[:count]
 
     def __len__(self) -> int:
         return self._count
 
     @cached_property
-    def arrays(self) -> SegmentArrays:
+    def arrays(self) -> SegmentArrays:  # type: ignore[override]
         """The arrays, cut off behind these rows when first asked for."""
         return self._memtable.arrays_of(self._count)
 
     @property
-    def handle(self) -> Any:
-        """The arrays of the memtable, with the room behind."""
-        return self._handle
-
-    @property
     def names(self) -> pa.Table:
-        """The names."""
+        """The names, written when asked for."""
         return names_table(self._memtable.subscriptions[: self._count])
-
-    @property
-    def id_of(self) -> Callable[[int], str]:
-        """From a row to its id."""
-        return self._memtable.id_of
-
-    @property
-    def subscriber_of(self) -> Callable[[int], str]:
-        """From a row to its subscriber."""
-        return self._memtable.subscriber_of
-
-    @property
-    def deleted_version(self) -> NDArray[np.uint32]:
-        """The first version in which each row is deleted."""
-        return self._memtable.deleted_version[: self._count]
-
-    @property
-    def expires(self) -> NDArray[np.int64]:
-        """When each row ends."""
-        return self._memtable.expires[: self._count]
 
     def row_of(self, id: str) -> int:
         """The row of an id, or -1."""

@@ -35,50 +35,34 @@ class SegmentReader(ABC):
     ----------
     serial : int
         Differs for all that a matcher ever had.
+    arrays : SegmentArrays
+        Without any room behind.
+    handle
+        What kernels match with: the arrays, of the memtable with the room behind.
+    names : table
+        The names by row: see `Segment`.
+    id_of, subscriber_of : callable
+        From a row to its id or subscriber, as fast as can be.
+    deleted_version : array
+        The first version in which each row is deleted.
+    expires : array
+        When each row ends.
     removals : int
         How often a row was deleted. A row is marked before this is raised; whoever counted rows
         and sees the same number here relies on none being marked since.
     """
 
-    serial = 0
+    serial: int
+    arrays: SegmentArrays
+    handle: Any
+    names: pa.Table
+    id_of: Callable[[int], str]
+    subscriber_of: Callable[[int], str]
+    deleted_version: NDArray[np.uint32]
+    expires: NDArray[np.int64]
     removals = 0
     _entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
     _lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
-
-    @property
-    @abstractmethod
-    def arrays(self) -> SegmentArrays:
-        """The arrays, without any room behind."""
-
-    @property
-    @abstractmethod
-    def handle(self) -> Any:
-        """What kernels match with: the arrays, of the memtable with the room behind."""
-
-    @property
-    @abstractmethod
-    def names(self) -> pa.Table:
-        """The names by row: see `Segment`."""
-
-    @property
-    @abstractmethod
-    def id_of(self) -> Callable[[int], str]:
-        """From a row to its id, as fast as can be."""
-
-    @property
-    @abstractmethod
-    def subscriber_of(self) -> Callable[[int], str]:
-        """From a row to its subscriber."""
-
-    @property
-    @abstractmethod
-    def deleted_version(self) -> NDArray[np.uint32]:
-        """The first version in which each row is deleted."""
-
-    @property
-    @abstractmethod
-    def expires(self) -> NDArray[np.int64]:
-        """When each row ends."""
 
     @abstractmethod
     def row_of(self, id: str) -> int:
@@ -171,55 +155,33 @@ class Segment(SegmentReader):
     """
 
     def __init__(self, arrays: SegmentArrays, names: pa.Table) -> None:
-        self._arrays = arrays
-        self._names = names
+        self.serial = 0
+        self.arrays = arrays
+        self.names = names
+        self.deleted_version, self.expires = arrays.gone, arrays.expires
 
     def __len__(self) -> int:
-        return len(self._arrays.gone)
-
-    @property
-    def arrays(self) -> SegmentArrays:
-        """The arrays."""
-        return self._arrays
+        return len(self.deleted_version)
 
     @cached_property
     def handle(self) -> Any:
         """The arrays as kernels take them."""
-        return handle(self._arrays)
-
-    @property
-    def names(self) -> pa.Table:
-        """The names."""
-        return self._names
+        return handle(self.arrays)
 
     @cached_property
     def _ids(self) -> Strings:
         return Strings(self.column("id"))
 
     @cached_property
-    def _subscribers(self) -> Strings:
-        own = "subscriber" in self._names.column_names
-        return Strings(self.column("subscriber")) if own else self._ids
-
-    @property
-    def id_of(self) -> Callable[[int], str]:
+    def id_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """From a row to its id."""
         return self._ids.get
 
-    @property
-    def subscriber_of(self) -> Callable[[int], str]:
+    @cached_property
+    def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """From a row to its subscriber."""
-        return self._subscribers.get
-
-    @property
-    def deleted_version(self) -> NDArray[np.uint32]:
-        """The first version in which each row is deleted."""
-        return self._arrays.gone
-
-    @property
-    def expires(self) -> NDArray[np.int64]:
-        """When each row ends."""
-        return self._arrays.expires
+        own = "subscriber" in self.names.column_names
+        return Strings(self.column("subscriber")).get if own else self.id_of
 
     def row_of(self, id: str) -> int:
         """The row of an id, or -1."""
@@ -227,9 +189,9 @@ class Segment(SegmentReader):
 
     def given(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        if "expression" not in self._names.column_names:
+        if "expression" not in self.names.column_names:
             return None
-        given: str | None = self._names.column("expression")[row].as_py()
+        given: str | None = self.names.column("expression")[row].as_py()
         return given
 
     def remove(self, row: int, version: int) -> None:
@@ -238,14 +200,13 @@ class Segment(SegmentReader):
         The count is raised before the row is marked; a match relies on it, because it looks at
         marks only where the count is not 0. `removals` is raised last: see there.
         """
-        self._arrays.state[REMOVED] += 1
-        self._arrays.gone[row] = version
+        self.arrays.state[REMOVED] += 1
+        self.deleted_version[row] = version
         self.removals += 1
 
     def restart_versions(self) -> None:
         """Begin with version 0 again."""
-        gone = self._arrays.gone
-        gone[gone != NEVER_GONE] = 0
+        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
 
 
 def merge_segments(

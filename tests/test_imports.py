@@ -142,7 +142,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "plan/test_forms.py": ("the checks of a form", {"index.table"}),
     "plan/test_normal.py": ("terms as conditions", {"plan.conditions"}),
     "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
-    "plan/test_simplify.py": ("which filters cover which", {"plan.covering.coverers"}),
+    "plan/test_simplify.py": (
+        "which filters cover which",
+        {"plan.covering.coverers", "plan.covering.filters"},
+    ),
     "saferegion/test_safe_regions.py": (
         "zones about places",
         {"saferegion.clearing", "saferegion.zones"},

@@ -18,10 +18,10 @@ from fencepost.errors import IndexingError
 from fencepost.kernels.checking import CHECK
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import CHAIN, SHAPE
-from fencepost.match.manifest import ArrayEntry, ColumnEntry, Manifest, SegmentEntry
 from fencepost.match import Matcher
+from fencepost.match.manifest import ArrayEntry, ColumnEntry, Manifest, SegmentEntry
 
-RANGE, MEMBER, RELATE = 0, 1, 6
+RANGE, MEMBER, RELATE = 2, 3, 7
 NOT_DELETED = 2**32 - 1
 NEVER = 2**63 - 1
 

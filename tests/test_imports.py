@@ -177,7 +177,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {
             "match.manifest",
             "match.matcher",
-            "match.segment_files",
             "match.storage",
             "spark.placing",
             "spark.reading",

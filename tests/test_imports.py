@@ -65,17 +65,27 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "every limit and every name is documented",
         {"language.limits", "language.names"},
     ),
+    "match/test_format.py": (
+        "files on disk, by the words of their specification",
+        {
+            "kernels.checking",
+            "kernels.matching",
+            "kernels.shapes",
+            "match.manifest",
+        },
+    ),
     "match/test_matcher_threads.py": (
         "changes at every step of reading and merging",
         {
             "index.events",
             "index.merge",
             "index.one_event",
-            "match.shelves",
+            "match.segment_manager",
+            "match.segments",
             "model.geometry_plain",
         },
     ),
-    "match/test_recent.py": ("what fails between two changes", {"index.delta"}),
+    "match/test_recent.py": ("what fails between two changes", {"match.memtable"}),
     "match/test_simplify_many.py": (
         "many beside one by one",
         {"plan.covering.predicates", "plan.simplify"},
@@ -132,7 +142,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "plan/test_forms.py": ("the checks of a form", {"index.table"}),
     "plan/test_normal.py": ("terms as conditions", {"plan.conditions"}),
     "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
-    "plan/test_simplify.py": ("which filters cover which", {"plan.covering.coverers"}),
+    "plan/test_simplify.py": (
+        "which filters cover which",
+        {"plan.covering.coverers", "plan.covering.filters"},
+    ),
     "saferegion/test_safe_regions.py": (
         "zones about places",
         {"saferegion.clearing", "saferegion.zones"},
@@ -162,7 +175,8 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "spark/test_compacting.py": (
         "which segments are written again, and what is in them",
         {
-            "match.segment_files",
+            "match.manifest",
+            "match.matcher",
             "match.storage",
             "spark.placing",
             "spark.reading",
@@ -180,7 +194,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "spark/test_needs.py": (
         "which parts an event needs",
-        {"index.segment", "spark.placing"},
+        {"index.segment", "match.catalogue", "spark.placing"},
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",
@@ -206,7 +220,7 @@ DEBTS: dict[str, set[str]] = {
     "bench/test_spatiotextual.py": {"_shelves"},
     "index/test_events.py": {"_scaled", "_split"},
     "index/test_posts.py": {"_draw_map"},
-    "index/test_seen.py": {"_events", "_meeting", "_shelves"},
+    "index/test_seen.py": {"_events", "_meeting", "_segments"},
     "kernels/test_distance.py": {"_to_segment"},
     "kernels/test_geodesic.py": {"_cell"},
     "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl", "_version"},
@@ -233,10 +247,7 @@ DEBTS: dict[str, set[str]] = {
     "server/test_composites.py": {"_forget"},
     "spark/test_bench_spark.py": {"_build", "_built", "_match"},
     "spark/test_collector.py": {"_OPTIONS", "_chooses_collector"},
-    "spark/test_compacting.py": {"_columns", "_load"},
     "spark/test_mqtt_source.py": {"_Column", "_Payloads"},
-    "spark/test_needs.py": {"_columns"},
-    "spark/test_reading.py": {"_columns"},
     "spark/test_spark_match.py": {"_Matches", "_Task"},
     "spark/test_spool.py": {"_segments"},
     "spark/test_stores.py": {"_whole"},

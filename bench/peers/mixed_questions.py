@@ -72,7 +72,7 @@ class Questions:
             matcher.subscribe_many(
                 pa.table({"id": ids, "expression": list(self.expressions(begin, end))})
             )
-            matcher.snapshot()  # compiles these, so that they are not kept as objects
+            matcher.view().snapshot()  # compiles these, so that they are not kept as objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geom
 
 
 def keep_segments_small(
-    matcher: Matcher, *, most_recent: int | None = None, most_small: int | None = None
+    matcher: Matcher, *, max_memtable: int | None = None, small: int | None = None
 ) -> None:
     """Have a matcher with few subscriptions file them as one with very many does.
 
@@ -119,11 +119,11 @@ def keep_segments_small(
     ----------
     matcher
         A matcher without subscriptions.
-    most_recent
+    max_memtable
         How many of the subscriptions that came last may be outside segments.
-    most_small
+    small
         How many subscriptions a segment may have that a change makes anew at once.
     """
-    shelves = matcher._shelves
-    shelves.most_recent = shelves.most_recent if most_recent is None else most_recent
-    shelves.most_small = shelves.most_small if most_small is None else most_small
+    segments = matcher._segments
+    segments.max_memtable = segments.max_memtable if max_memtable is None else max_memtable
+    segments.small = segments.small if small is None else small

@@ -90,11 +90,7 @@ def found_by(
     alone : one looks after the other. tight : there is room for one of them only.
     """
     segment, given = (
-        handle(
-            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays._replace(
-                posts=built
-            )
-        ),
+        handle(build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(posts=built)),
         handle(events),
     )
     held = handle(no_room())

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.events import EventTable
-from fencepost.index import Columns, FilterTable, Segment, build, lay_out, seen
+from fencepost.index import Columns, FilterTable, build, lay_out, seen
 from fencepost.index.seen import ROOM, Sample, Seen
 from fencepost.kernels import EventArrays
 from fencepost.language import parse
-from fencepost.match import Matcher
+from fencepost.match import Matcher, Segment
 from fencepost.match.reference import matches
 from fencepost.plan import EventValues, filters
 from tests.match.strategies import EVENTS, EXPRESSIONS, examples
@@ -55,7 +55,8 @@ def segment_of(columns: Columns, texts: list[str], sample: Sample) -> Segment:
     table = FilterTable(columns)
     for number, text in enumerate(texts):
         table.add(number, filters(parse(text)))
-    return build(table.arrays(), np.full(len(texts), 2**62), sample=sample)
+    names = pa.table({"id": list(map(str, range(len(texts))))})
+    return Segment(build(table.arrays(), np.full(len(texts), 2**62), sample=sample), names)
 
 
 # For each of these what finds it is exactly what satisfies it.
@@ -284,7 +285,7 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert opened.plan("s004") == matcher.plan("s004")
-    assert not len(opened._shelves.seen.sample())
+    assert not len(opened._segments.seen.sample())
     assert opened.match_batch(events, sort=True).equals(answers)
     assert not [path for path in (tmp_path / "index").rglob("*") if "sample" in path.name]
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
+import numpy as np
 import pytest
 
+from fencepost.index import Columns, FilterTable, build
+from fencepost.index.segment import NEVER, flat_arrays
+from fencepost.language import parse
 from fencepost.match import Matcher
+from fencepost.plan import filters
 
 BOX = "BBOX(0, 0, 1, 1)"
 LINE = "LINESTRING (0 0, 1 1)"
@@ -77,3 +84,24 @@ def test_few_segments_whatever_the_order() -> None:
     matcher.subscribe("last", "n = 5")
     assert matcher.match({"n": 5}) == ["last"]
     assert matcher.match({"n": 299}) == ["s299"]
+
+
+def test_building_changes_nothing_that_it_is_given() -> None:
+    """Every pass returns arrays of its own: built twice from one table, a segment is the same."""
+    table = FilterTable(Columns())
+    texts = [
+        f"A_CONTAINS(w, ('a', 'b')) AND S_INTERSECTS(g, {BOX}) AND s IN ('x', 'y') AND n > 1",
+        f"s = 'x' AND t = 'y' AND S_DWITHIN(g, {LINE}, 1)",
+        f"S_WITHIN(g, {BOX}) AND n BETWEEN 1 AND 3",
+        *("s LIKE 'a%'", "s > 'b'", "b", "n <> 3", f"NOT EH_MEET(g, {BOX})"),
+    ]
+    for number in range(40):
+        table.add(number, filters(parse(texts[number % len(texts)])))
+    arrays, expires = table.arrays(), np.full(40, NEVER, np.int64)
+    before = copy.deepcopy([arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays])
+    first, second = build(arrays, expires), build(arrays, expires)
+    after = [arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays]
+    for own, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(own, other)
+    for (name, own), (_, other) in zip(flat_arrays(first), flat_arrays(second), strict=True):
+        np.testing.assert_array_equal(own, other, err_msg=name)

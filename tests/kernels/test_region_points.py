@@ -68,8 +68,8 @@ def test_points_beside_geos(relation: str, whole: bool) -> None:
     matcher.subscribe_columns(
         list(map(str, range(len(polygons)))), regions={"g": (polygons, relation)}
     )
-    (shelf,) = matcher.snapshot()
-    assert not len(shelf.segment.arrays.regions.large), "large ones go another way"
+    (shelf,) = matcher.view().snapshot()
+    assert not len(shelf.arrays.regions.large), "large ones go another way"
     table = pa.table({"g": pa.array(shapely.to_wkb(shapes), pa.binary())})
     found = matcher.match_batch(table, sort=True)
     rows = found["subscription"].cast(pa.string()).cast(pa.int64()).to_numpy()

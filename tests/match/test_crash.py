@@ -51,7 +51,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         opened.save(folder)  # over what was left lying there
         assert Matcher.open(folder).match({"n": -1}) == ["more"]
         left = {part.name for part in folder.iterdir()}
-        assert len(left) == 1 + len(opened.snapshot())
+        assert len(left) == 1 + len(opened.view().snapshot())
 
 
 class Crash(BaseException):

@@ -210,7 +210,7 @@ def test_scores_see_them() -> None:
     points = some("point", 12, 9)
     matcher = boxed()
     wkb = pa.table({"g": pa.array([g and g.wkb for g in points], pa.binary())})
-    shelves = matcher.snapshot()
+    shelves = matcher.view().snapshot()
     found = match_pairs(matcher, shelves, wkb)
     plain = pa.table({"g": stored("point", points, "separated")})
     wanted = scores_of_pairs(matcher, shelves, found)

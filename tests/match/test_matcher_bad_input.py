@@ -656,13 +656,13 @@ def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str)
 
 
 ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "another type": lambda arrays: arrays["checks"].__setitem__(0, "<u4"),
-    "another number of sides": lambda arrays: arrays["scan_box"][1].append(1),
-    "too long": lambda arrays: arrays["checks"][1].__setitem__(0, 2**40),
-    "of less than nothing": lambda arrays: arrays["checks"][1].__setitem__(0, -1),
-    "behind the end": lambda arrays: arrays["checks"].__setitem__(2, 2**40),
-    "before the beginning": lambda arrays: arrays["checks"].__setitem__(2, -64),
-    "out of step": lambda arrays: arrays["checks"].__setitem__(2, arrays["checks"][2] + 8),
+    "another type": lambda arrays: arrays["checks"].update(dtype="<u4"),
+    "another number of sides": lambda arrays: arrays["scan_box"]["shape"].append(1),
+    "too long": lambda arrays: arrays["checks"]["shape"].__setitem__(0, 2**40),
+    "of less than nothing": lambda arrays: arrays["checks"]["shape"].__setitem__(0, -1),
+    "behind the end": lambda arrays: arrays["checks"].update(start=2**40),
+    "before the beginning": lambda arrays: arrays["checks"].update(start=-64),
+    "out of step": lambda arrays: arrays["checks"].update(start=arrays["checks"]["start"] + 8),
     "changed places": lambda arrays: arrays.update(
         {"expires": arrays["set_start"], "set_start": arrays["expires"]}
     ),
@@ -685,7 +685,7 @@ def test_an_open_index_holds_few_files_open(saved: Path) -> None:
     opened = [Matcher.open(saved) for _ in range(10)]
     held = len(list(Path("/proc/self/fd").iterdir())) - before
     assert len(opened) == 10
-    assert held <= 10 * len(opened[0].snapshot())
+    assert held <= 10 * len(opened[0].view().snapshot())
 
 
 def test_an_opened_index_goes_on_as_if_it_had_not_been_saved(saved: Path) -> None:

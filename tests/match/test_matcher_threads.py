@@ -18,7 +18,8 @@ from fencepost.index import events as events_module
 from fencepost.index import merge as merge_module
 from fencepost.index import one_event as one_event_module
 from fencepost.match import Matcher, match_pairs
-from fencepost.match import shelves as shelves_module
+from fencepost.match import segment_manager as manager_module
+from fencepost.match import segments as segments_module
 from fencepost.model.geometry_plain import plain
 from fencepost.testing import keep_segments_small
 from tests.waiting import WAIT_S, until
@@ -113,9 +114,9 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 ) -> None:
     """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=1, most_small=0)
+    keep_segments_small(matcher, max_memtable=1, small=0)
     for id in ("stays", "goes", "changes"):
         matcher.subscribe(id, "n > 0")
     matcher.subscribe("differs", "n < 0")
@@ -124,24 +125,24 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
     assert matcher.unsubscribe("goes")
     matcher.subscribe("changes", "n > 5", replace=True)
     matcher.subscribe("comes", "n > 0")
-    before = matcher.snapshot()
+    before = matcher.view().snapshot()
     for _ in range(2):
         assert matcher.match({"n": 1}) == ["comes", "stays"]
         assert matcher.match({"n": 6}) == ["changes", "comes", "stays"]
         assert matcher.ids() == ["changes", "comes", "differs", "stays"]
         go_on.set()
         matcher.settle()
-    assert len(matcher.snapshot()) < len(before)
-    assert matcher.snapshot().version == before.version
+    assert len(matcher.view().snapshot()) < len(before)
+    assert matcher.view().snapshot().version == before.version
 
 
 def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelves_module, "_MOST_UNMERGED", 3)
+    monkeypatch.setattr(manager_module, "_MAX_SEGMENTS", 3)
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=1, most_small=0)
+    keep_segments_small(matcher, max_memtable=1, small=0)
     for k in range(60):
         matcher.subscribe(f"s{k}", f"n = {k}")
-        assert len(matcher.snapshot()) <= 4
+        assert len(matcher.view().snapshot()) <= 4
     assert [matcher.match({"n": k}) for k in range(60)] == [[f"s{k}"] for k in range(60)]
 
 
@@ -150,35 +151,35 @@ def test_an_older_snapshot_stays_as_it_was() -> None:
     matcher.subscribe("a", "n > 0")
     matcher.settle()
     matcher.subscribe("b", "n > 0")
-    old = matcher.snapshot()
+    old = matcher.view().snapshot()
     matcher.subscribe("c", "n > 0")
     matcher.unsubscribe("a")
     matcher.subscribe("b", "n > 5", replace=True)
     matcher.settle()
     rows = match_pairs(matcher, old, [{"n": 1}]).rows.tolist()
-    assert [old[row].ids[0] for row in rows] == ["a", "b"]
+    assert [old[row].id_of(0) for row in rows] == ["a", "b"]
     assert matcher.match({"n": 1}) == ["c"]
 
 
 def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelves_module, "LAST_VERSION", 5)
+    monkeypatch.setattr(manager_module, "LAST_VERSION", 5)
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=3, most_small=0)
+    keep_segments_small(matcher, max_memtable=3, small=0)
     for k in range(40):
         matcher.subscribe(f"s{k}", "n > 0")
         if k % 3:
             assert matcher.unsubscribe(f"s{k - 1}")
         assert len(matcher) == len(matcher.match({"n": 1})) == len(matcher.ids())
-        assert matcher.snapshot().version <= 5
+        assert matcher.view().snapshot().version <= 5
     matcher.settle()
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(40) if k % 3 == 2 or k == 39)
 
 
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(shelves_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=1, most_small=0)
+    keep_segments_small(matcher, max_memtable=1, small=0)
     matcher.subscribe("s", "n > 0")
     for k in range(3):
         matcher.subscribe(f"other {k}", "n < 0")
@@ -327,13 +328,13 @@ def test_an_index_is_opened_by_two_processes_at_once(tmp_path: Path) -> None:
 
 def test_what_was_added_in_parts_is_in_few_segments_in_the_end() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, most_small=0)
+    keep_segments_small(matcher, small=0)
     for part in range(30):
         rows = [{"id": f"{part}-{n}", "expression": f"n = {n}"} for n in range(100)]
         matcher.subscribe_many(rows)
 
     def are_few() -> bool:
-        sizes = [len(shelf) for shelf in matcher.snapshot()]
+        sizes = [len(shelf) for shelf in matcher.view().snapshot()]
         return all(own > 4 * sum(sizes[k:]) for k, own in enumerate(sizes, 1))
 
     until(are_few)  # nobody asks for the merges
@@ -353,10 +354,10 @@ def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
         raise MemoryError("no memory for this")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shelves_module, "merged", failing)
+        patch.setattr(manager_module, "merge_segments", failing)
         with pytest.raises(MemoryError, match="no memory"):
             matcher.plan_anew()
         assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]
     matcher.plan_anew()
-    assert len(matcher.snapshot()) == 1
+    assert len(matcher.view().snapshot()) == 1
     assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]

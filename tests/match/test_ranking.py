@@ -455,11 +455,11 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
         matcher.subscribe(id, f"A_OVERLAPS(t, ('{word}'))")
     matcher.settle()
     event = EventValues({"t": "x y"})
-    before = matcher.snapshot()
+    before = matcher.view().snapshot()
     found = ranking.in_order(before, matcher._engine.hits(before, event.attributes))
     scores = matcher._scores.of(before, event, found)
     for id in ("b", "a", "c"):
         matcher.unsubscribe(id)
-        after = matcher._scores.of(matcher.snapshot(), event, found)
+        after = matcher._scores.of(matcher.view().snapshot(), event, found)
         assert after != scores
         assert matcher._scores.of(before, event, found) == scores

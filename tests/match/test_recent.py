@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.index import delta as delta_module
 from fencepost.language import parse
 from fencepost.match import Matcher, match_pairs
+from fencepost.match import memtable as memtable_module
 from fencepost.match.reference import evaluate
 
 MANY = 300  # more than the first arrays have room for
@@ -62,14 +62,14 @@ def test_every_state_on_the_way_stays_as_it_was() -> None:
         matcher.subscribe(id, text, replace=True)
         truths[id] = [evaluate(parse(text), one) is True for one in events]
         if number % 20 == 0:
-            states.append((matcher.snapshot(), dict(truths)))
+            states.append((matcher.view().snapshot(), dict(truths)))
         for k, one in enumerate(events[:2]):
             assert matcher.match(one) == sorted(id for id, own in truths.items() if own[k])
-    assert len(matcher.snapshot()) == 1
+    assert len(matcher.view().snapshot()) == 1
     for snapshot, known in states:
         found = match_pairs(matcher, snapshot, events)
         both = zip(found.events.tolist(), found.rows.tolist(), strict=True)
-        ids = [(k, snapshot[0].ids[row]) for k, row in both]
+        ids = [(k, snapshot[0].id_of(row)) for k, row in both]
         expected = [(k, id) for id, own in known.items() for k in range(6) if own[k]]
         assert sorted(ids) == sorted(expected)
 
@@ -105,7 +105,7 @@ def test_matching_while_the_arrays_grow() -> None:
 def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Matcher()
     matcher.subscribe("first", "n > 0")
-    add = delta_module.Delta._add
+    add = memtable_module.Memtable._add
 
     def fails(self: Any, filters: Any, expires: int, version: int) -> None:
         if len(self) == 2:
@@ -114,7 +114,7 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
 
     rows = [{"id": id, "expression": "n > 0 OR n < -5"} for id in ("a", "b", "c")]
     with monkeypatch.context() as patched:
-        patched.setattr(delta_module.Delta, "_add", fails)
+        patched.setattr(memtable_module.Memtable, "_add", fails)
         with pytest.raises(MemoryError):
             matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["first"]
@@ -124,3 +124,29 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
     assert matcher.match({"n": -9}) == []
     matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["a", "b", "c", "first"]
+
+
+def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = Matcher()
+    for k in range(60):
+        matcher.subscribe(f"s{k}", "n > 0")
+    add = memtable_module.Memtable._add
+    grown = []
+
+    def fails(self: Any, filters: Any, expires: int, version: int) -> None:
+        if len(self) == 75:
+            grown.append(self.room)
+            raise MemoryError
+        add(self, filters, expires, version)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(memtable_module.Memtable, "_add", fails)
+        with pytest.raises(MemoryError):
+            matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
+    assert grown > [memtable_module.FIRST_ROOM]
+    assert matcher.unsubscribe("s0")
+    assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(1, 60))
+    matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
+    assert len(matcher.match({"n": 1})) == 89

@@ -18,11 +18,11 @@ BOW_TIE = "S_INTERSECTS(place, POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))) AND size > 3"
 
 def test_what_trickles_in_among_events_is_one_small_segment() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=3)
+    keep_segments_small(matcher, max_memtable=3)
     for k in range(100):
         matcher.subscribe(f"s{k}", BOX.format(k, k + 2, k % 2))
         assert len(matcher.match({"place": f"POINT({k}.5 {k}.5)", "kind": f"k{k % 2}"})) == 1
-        assert len(matcher.snapshot()) <= 2
+        assert len(matcher.view().snapshot()) <= 2
     for k in range(0, 100, 2):
         assert matcher.unsubscribe(f"s{k}")
     assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
@@ -35,7 +35,7 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
 def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
     rng = random.Random(3)
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=2, most_small=most_small)
+    keep_segments_small(matcher, max_memtable=2, small=most_small)
     there: dict[str, int] = {}
     for k in range(150):
         id = f"s{rng.randrange(30)}"
@@ -54,14 +54,14 @@ def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
 
 def test_words_and_a_place_become_posts_however_they_came() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, most_recent=10)
+    keep_segments_small(matcher, max_memtable=10)
     for k in range(40):
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.settle()
-    (shelf,) = matcher.snapshot()
-    assert posts.direct_count(shelf.segment.arrays.posts) == 40
-    assert len(shelf.segment.arrays.checks) == 0
+    (shelf,) = matcher.view().snapshot()
+    assert posts.direct_count(shelf.arrays.posts) == 40
+    assert len(shelf.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
 
 

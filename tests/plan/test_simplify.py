@@ -19,8 +19,8 @@ from fencepost.language import ast, parse
 from fencepost.language.ast import Spatial
 from fencepost.match.reference import matches
 from fencepost.plan import Filter, filters
-from fencepost.plan import filters as filter_rows
 from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, coverers, covers
+from fencepost.plan.covering import filters as filter_rows
 from fencepost.plan.simplify import MOST_TERMS, Simplified, simplify
 from tests.geometry_families import FAMILIES
 from tests.match.strategies import DAYS, STRANGE

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from fencepost import spark as fps
 from fencepost.match import Matcher, storage
-from fencepost.match.segment_files import Entry
+from fencepost.match.manifest import SegmentEntry, decoded, entry_of
+from fencepost.match.matcher import matcher_of
 from fencepost.spark import compacting, workers
-from fencepost.spark.compacting import LEVEL, Piece, Rewrite, Sample, choose, living
+from fencepost.spark.compacting import Piece, Rewrite, Sample, choose
 from fencepost.spark.placing import Places, divide
 from fencepost.spark.reading import Form, Reader
 
@@ -26,9 +27,17 @@ pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes shar
 PART_SIZE = 500_000
 
 
-def entry(count: int, level: int | None = None, gone: int = 0) -> Entry:
-    made: Entry = {"subscriptions": count, "gone_count": gone}
-    return made if level is None else {**made, LEVEL: level}
+def entry(count: int, level: int | None = None, gone: int = 0) -> SegmentEntry:
+    return SegmentEntry(
+        folder="segment",
+        subscriptions=count,
+        arrays={},
+        arrays_bytes=0,
+        last_columns={},
+        names=["id"],
+        deleted=gone,
+        level=level,
+    )
 
 
 def test_which_are_chosen() -> None:
@@ -58,21 +67,21 @@ def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
         added += count
         entries = [*entries, entry(count, 0)]
         if rng.random() < 0.2:
-            entries = [{**e, "gone_count": rng.randrange(e["subscriptions"] + 1)} for e in entries]
-            entries = [e for e in entries if living(e)]
+            entries = [replace(e, deleted=rng.randrange(e.subscriptions + 1)) for e in entries]
+            entries = [e for e in entries if e.living]
         groups = choose(entries, PART_SIZE)
         taken = [number for group in groups for number in group.numbers]
         assert len(taken) == len(set(taken))
         new = []
         for group in groups:
-            total = sum(living(entries[number]) for number in group.numbers)
+            total = sum(entries[number].living for number in group.numbers)
             parts = max(-(-total // PART_SIZE), 1)
             sizes = [total // parts + (k < total % parts) for k in range(parts)]
             new += [entry(size, group.level) for size in sizes if size]
             written += total
         entries = [e for k, e in enumerate(entries) if k not in taken] + new
-        full = sum(2 * living(e) >= PART_SIZE for e in entries)
-        levels = 1 + max((e[LEVEL] for e in entries if LEVEL in e), default=0)
+        full = sum(2 * e.living >= PART_SIZE for e in entries)
+        levels = 1 + max((e.level for e in entries if e.level is not None), default=0)
         assert len(entries) <= full + 5 + 7 * levels
         assert levels <= 5
     assert written <= 8 * added
@@ -120,8 +129,8 @@ class Index:
         known = Matcher()
         for k in range(100):
             known.subscribe(str(k), expression(rng))
-        self.columns = known._columns
-        self.entries: list[Entry] = []
+        self.columns = known.view().columns
+        self.entries: list[SegmentEntry] = []
         self.version = 0
 
     def update(self, upserts: dict[str, str], deleted: set[str]) -> None:
@@ -135,8 +144,8 @@ class Index:
                 remove = workers.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
                 row = told.to_pylist()[0]
-                self.entries[k] = {**own, "gone": row["gone"], "gone_count": row["count"]}
-        self.entries = [own for own in self.entries if living(own)]
+                self.entries[k] = replace(own, deleted_file=row["gone"], deleted=row["count"])
+        self.entries = [own for own in self.entries if own.living]
         if upserts:
             rows = {
                 "c0": pa.array(upserts.keys()),
@@ -147,7 +156,7 @@ class Index:
                 str(self.path), ["id", "expression"], self.reader, self.columns, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
-            self.entries.append({**json.loads(told.to_pylist()[0]["entry"]), LEVEL: 0})
+            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), level=0))
 
     def compact(self) -> None:
         groups = choose(self.entries, PART_SIZE)
@@ -156,7 +165,7 @@ class Index:
     def rewrite(self, pieces: list[Piece]) -> None:
         rewrite = Rewrite(str(self.path), self.entries, pieces, "segment-")
         new = [
-            json.loads(row["entry"])
+            entry_of(row["entry"])
             for k in range(len(pieces))
             for batch in rewrite([number(k)])
             for row in batch.to_pylist()
@@ -164,14 +173,12 @@ class Index:
         taken = {n for piece in pieces for n in piece.group.numbers}
         self.entries = [own for k, own in enumerate(self.entries) if k not in taken] + new
 
-    def matcher(self, entries: list[Entry] | None = None) -> Matcher:
-        manifest = json.loads(storage.manifest_text(self.entries, self.columns))
+    def matcher(self, entries: list[SegmentEntry] | None = None) -> Matcher:
+        manifest = storage.manifest_for(self.entries, self.columns)
         shelves, columns = storage.open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
-        made = Matcher()
-        made._load(columns, shelves)
-        return made
+        return matcher_of(columns, shelves)
 
 
 def test_forty_updates(tmp_path: Path) -> None:
@@ -198,8 +205,8 @@ def test_forty_updates(tmp_path: Path) -> None:
             for event in asked:
                 assert sorted(found.match(event)) == sorted(right.match(event))
     assert most <= 16
-    assert sum(map(living, index.entries)) == len(there)
-    assert any(own.get(LEVEL) != 0 for own in index.entries)
+    assert sum(own.living for own in index.entries) == len(there)
+    assert any(own.level != 0 for own in index.entries)
 
 
 def test_all_of_it_in_parts(tmp_path: Path) -> None:
@@ -215,7 +222,7 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     assert division.parts >= 3
     index.rewrite([Piece(group, division, part) for part in range(division.parts)])
     assert len(index.entries) == division.parts
-    assert all(LEVEL not in own for own in index.entries)
+    assert all(own.level is None for own in index.entries)
     parts = [index.matcher([own]).ids() for own in index.entries]
     assert sorted(id for ids in parts for id in ids) == before.ids()
     assert max(map(len, parts)) < 200
@@ -229,11 +236,11 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     made.subscribe("b", "n > 0", expires="2990-01-01T00:00:00Z")
     made.save(tmp_path)
     index = Index(tmp_path, random.Random(3))
-    index.entries = json.loads((tmp_path / "manifest.json").read_text())["segments"]
-    index.columns = made._columns
+    index.entries = decoded("index", (tmp_path / "manifest.json").read_text()).segments
+    index.columns = made.view().columns
     index.rewrite([Piece(compacting.Group((0,), None), None, 0)])
     (own,) = index.entries
-    assert own["subscriptions"] == 1
+    assert own.subscriptions == 1
     assert index.matcher().match({"n": 1}) == ["b"]
     index.update({}, {"b"})
     assert index.entries == []
@@ -260,8 +267,8 @@ def test_updates_on_spark(
         given = spark.createDataFrame(rows, "id string, expression string")
         built = fps.build_index(spark, given, path, mode=mode, parts=1)
         assert built.subscriptions == len(right.ids())
-        manifest = json.loads((path / "manifest.json").read_text())
-        levels.append([own.get(LEVEL) for own in manifest["segments"]])
+        manifest = decoded("index", (path / "manifest.json").read_text())
+        levels.append([own.level for own in manifest.segments])
     assert levels[:2] == [[None], [None, 0]]
     assert set(levels[2]) == {None}, "all of it anew"
     assert len(levels[2]) >= 2, "for two cores"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import shapely
 from hypothesis import example, given
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 from fencepost.index import FilterTable, build
 from fencepost.index.segment import NEVER
-from fencepost.match import Matcher, Subscription
+from fencepost.match import Matcher, Segment, Subscription
+from fencepost.match.catalogue import compiled
+from fencepost.model import Space
 from fencepost.spark.needs import PLACE, Asked, filters_of, summary
 from fencepost.spark.placing import FIELDS, KIND, lie
 from tests.match.earth import PLACES, scene, wkt
@@ -25,12 +28,12 @@ STOP_WORDS = ("a", "the", "hail")
 
 def router(matcher: Matcher) -> Matcher:
     """What sends events to the segments of a matcher, by number."""
-    columns = matcher._columns
+    columns = matcher.view().columns
     made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
     made.add(
         [
-            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s.segment), columns))
-            for k, s in enumerate(matcher.snapshot())
+            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s), columns))
+            for k, s in enumerate(matcher.view().snapshot())
         ],
         replace=False,
     )
@@ -42,7 +45,7 @@ def lost(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event, str]]:
     matcher.settle()
     sends = router(matcher)
     at = {
-        id: str(k) for k, shelf in enumerate(matcher.snapshot())
+        id: str(k) for k, shelf in enumerate(matcher.view().snapshot())
         for id in shelf.column("id").to_pylist()
     }  # fmt: skip
     return [
@@ -81,11 +84,12 @@ def test_no_match_is_lost(expressions: list[Any], events: list[Event], stop: Any
 @example(["S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND A_CONTAINS(l, ('a'))"], ())
 def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) -> None:
     matcher = filled(expressions, stop_words=stop)
-    table = FilterTable(matcher._columns.frozen())
+    table = FilterTable(matcher.view().columns.frozen())
     for number, expression in enumerate(expressions):
-        table.add(number, matcher.compiled(f"s{number}", expression).asked)
+        table.add(number, compiled(Space.PLANAR, f"s{number}", expression).asked)
     arrays = table.arrays()
-    segment = build(arrays, np.full(len(expressions), NEVER, np.int64))
+    expires = np.full(len(expressions), NEVER, np.int64)
+    segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
     one, other = lie(Asked.by_table(arrays, len(expressions))), lie(Asked.by(segment))
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.

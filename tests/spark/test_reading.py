@@ -35,7 +35,7 @@ def read(form: Form, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[
     for rows, filters in found:
         of_checks, of_posts = filters.filter_subscription, filters.posts.owner
         assert {*of_checks.tolist(), *of_posts.tolist()} == {*range(len(rows))}
-    assert asked.by_storage == matcher._columns.by_storage
+    assert asked.by_storage == matcher.view().columns.by_storage
     return matcher, bad
 
 
@@ -72,8 +72,8 @@ def test_columns_with_nulls_and_bad_values() -> None:
         number for number, row in enumerate(rows) if row["id"] not in owners
     ]
     found = {
-        shelf.ids[row]: shelf.subscribers[row]
-        for shelf in matcher.snapshot()
+        shelf.id_of(row): shelf.subscriber_of(row)
+        for shelf in matcher.view().snapshot()
         for row in range(len(shelf))
     }
     assert found == owners
@@ -135,6 +135,6 @@ def test_names_that_are_numbers(form: Form) -> None:
     }
     matcher, bad = read(form, columns)
     assert bad == []
-    (shelf,) = matcher.snapshot()
-    assert [shelf.ids[row] for row in range(3)] == ["1", "2", "3"]
-    assert [shelf.subscribers[row] for row in range(3)] == ["7", "2", "3"]
+    (shelf,) = matcher.view().snapshot()
+    assert [shelf.id_of(row) for row in range(3)] == ["1", "2", "3"]
+    assert [shelf.subscriber_of(row) for row in range(3)] == ["7", "2", "3"]

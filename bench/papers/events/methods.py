@@ -159,12 +159,14 @@ def _add_ours(
     events: list[dict[str, Any]],
 ) -> None:
     built.build_s[KERNEL + suffix] = _subscribed(matcher, asked)
-    shelves = matcher.snapshot()
+    shelves = matcher.view().snapshot()
     table = as_table(scenario)
-    block = handle(lay_out(matcher._columns, EventTable.read(table, matcher._columns.space)))
+    columns = matcher.view().columns
+    block = handle(lay_out(columns, EventTable.read(table, columns.space)))
     runner, now = Runner(), time.time_ns()
     ids = [
-        np.array([int(shelf.ids[row]) for row in range(len(shelf))], np.int64) for shelf in shelves
+        np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)
+        for shelf in shelves
     ]
     built.nbytes[KERNEL + suffix] = int(matcher.stats()["bytes"])
 

@@ -35,17 +35,15 @@ class Ours:
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
-        self._shelves = matcher.snapshot()
+        self._columns = matcher.view().columns
+        self._shelves = matcher.view().snapshot()
         self._runner = Runner()
         self._now = time.time_ns()
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return handle(
-            lay_out(
-                self.matcher._columns, EventTable.of_values([EventValues({ATTRIBUTE: message})])
-            )
-        )
+        event = EventValues({ATTRIBUTE: message})
+        return handle(lay_out(self._columns, EventTable.of_values([event])))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
@@ -54,7 +52,7 @@ class Ours:
     def match(self, message: BaseGeometry) -> NDArray[np.uint32]:
         """The same for a Shapely geometry."""
         event = {ATTRIBUTE: message}
-        found = self._runner.match_one(self._shelves, self.matcher._columns, event, self._now)
+        found = self._runner.match_one(self._shelves, self._columns, event, self._now)
         if found is None:
             return self.match_block(self.lay_out(message))
         return np.array(found[1:], np.uint32)
@@ -87,7 +85,7 @@ def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
     they would come out of it.
     """
     matcher = Matcher()
-    matcher._shelves.add(
+    matcher._segments.add(
         [
             Subscription(str(number), None, str(number), NEVER, tuple(own))
             for number, own in enumerate(filters)

@@ -42,7 +42,7 @@ class Ours:
         _subscribed(*self._columns(given.first(WARM_UP)))  # compiles
         columns = self._columns(given)
         self.matcher, self.build_s = timed(lambda: _subscribed(*columns))
-        self._shelves = self.matcher.snapshot()
+        self._shelves = self.matcher.view().snapshot()
         self.nbytes = int(self.matcher.stats()["bytes"])
         self._runner = Runner()
 
@@ -66,12 +66,8 @@ class Ours:
         ]
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
-        block = handle(
-            lay_out(
-                self.matcher._columns,
-                EventTable.read(self.table(messages), self.matcher._columns.space),
-            )
-        )
+        columns = self.matcher.view().columns
+        block = handle(lay_out(columns, EventTable.read(self.table(messages), columns.space)))
         now = time.time_ns()
 
         def run() -> Found:
@@ -82,22 +78,20 @@ class Ours:
 
     def look_up(self, messages: TokenBoxes) -> Callable[[], None]:
         """Finding the numbers of the words alone, which is a part of what the kernel does."""
-        block = lay_out(
-            self.matcher._columns,
-            EventTable.read(self.table(messages), self.matcher._columns.space),
-        )
+        columns = self.matcher.view().columns
+        block = lay_out(columns, EventTable.read(self.table(messages), columns.space))
         starts, stops = block.item_start[:-1], block.item_start[1:]
         numbers = np.empty(len(starts), np.int64)
 
         def run() -> None:
             for shelf in self._shelves:
-                look_up(shelf.segment.handle, block.text, starts, stops, numbers)
+                look_up(shelf.handle, block.text, starts, stops, numbers)
 
         return run
 
     def _together(self, parts: list[Found]) -> Found:
         """The rows of several shelves, counted through all of them."""
-        sizes = [len(shelf.segment) for shelf in self._shelves]
+        sizes = [len(shelf) for shelf in self._shelves]
         bases = np.cumsum([0, *sizes[:-1]])
         events = np.concatenate([events_of(stops) for _, stops in parts])
         rows = np.concatenate([rows + base for (rows, _), base in zip(parts, bases, strict=True)])
@@ -128,7 +122,7 @@ def _subscribed(ids: pa.Array, boxes: Floats, words: pa.Array) -> Matcher:
     matcher.subscribe_columns(
         ids, regions={PLACE: (boxes, "S_INTERSECTS")}, keywords={WORDS: words}
     )
-    matcher.snapshot()
+    matcher.view().snapshot()
     return matcher
 
 

@@ -160,7 +160,7 @@ class _Run:
     ) -> None:
         self._matcher, self._name, self._sink, self._letters = matcher, name, sink, letters
         self._limits = limits
-        self._snapshot = matcher.snapshot()
+        self._snapshot = matcher.view().snapshot()
         self._rows = _FIRST_ROWS
         self.count = Count()
 

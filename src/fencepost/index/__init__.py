@@ -9,13 +9,12 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.index.columns import Columns
     from fencepost.index.events import lay_out
-    from fencepost.index.segment import Segment, build
+    from fencepost.index.segment import build
     from fencepost.index.table import FilterTable
 
 __all__ = [
     "Columns",
     "FilterTable",
-    "Segment",
     "build",
     "lay_out",
 ]
@@ -26,7 +25,7 @@ if not TYPE_CHECKING:
         {
             "columns": ["Columns"],
             "events": ["lay_out"],
-            "segment": ["Segment", "build"],
+            "segment": ["build"],
             "table": ["FilterTable"],
         },
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fencepost.index.planner import TO_COMPARE, Plan
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.index.selectivity import Path
+from fencepost.index.table import NumberedFilters
 from fencepost.kernels import checking, vocabulary
 from fencepost.kernels.combined import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
 from fencepost.kernels.distance import squares
@@ -35,15 +36,22 @@ class Combined(NamedTuple):
 
     arrays: CombinedArrays
     rows: PostRows
+    plan: Plan  # in which these filters are found so
+    decided: Ints  # the checks that finding a filter decides
     filters: Ints  # those that a distance decides, ascending
     discs: NDArray[np.float64]  # of each x, y, and the squares of a distance that is near or far
 
-    def give_discs(self, posts: PostArrays) -> None:
-        """Put discs where posts have boxes, in the entries that a distance decides."""
-        for group in np.flatnonzero(posts.groups["decides"] == DISC):
+    def with_discs(self, posts: PostArrays) -> PostArrays:
+        """The posts with discs for boxes, in the entries that a distance decides."""
+        groups = np.flatnonzero(posts.groups["decides"] == DISC)
+        if not len(groups):
+            return posts
+        exact = posts.exact.copy()
+        for group in groups:
             lists = posts.lists[posts.lists["group"] == group]  # their entries are neighbours
             entries = slice(lists["first"].min(), (lists["first"] + lists["count"]).max())
-            posts.exact[entries] = self.discs[np.searchsorted(self.filters, posts.owner[entries])]
+            exact[entries] = self.discs[np.searchsorted(self.filters, posts.owner[entries])]
+        return posts._replace(exact=exact)
 
 
 class _Chosen(NamedTuple):
@@ -54,19 +62,12 @@ class _Chosen(NamedTuple):
     sets: Ints  # of those columns
 
 
-def combine(
-    checks: NDArray[np.void],
-    owner: Ints,
-    set_items: NDArray[np.uint32],
-    set_start: Ints,
-    plan: Plan,
-    shapes: ShapeArrays,
-    words: int,
-) -> Combined:
-    """Post filters where that is better than what was planned, which they leave.
+def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
+    """Post filters where that is better than what was planned.
 
-    The checks that it decides are marked. words : how many the posts have before these.
+    words : how many the posts have before these.
     """
+    checks, owner, set_start = given.checks, given.owner, given.set_start
     members = _members(checks, owner, set_start, plan)
     taken = np.bincount(owner[members], minlength=len(plan.path))
     placed = plan.place >= 0
@@ -82,32 +83,33 @@ def combine(
     better &= (taken > 0) & (taken + placed > 1)
     members = members[better[owner[members]]]
     members, chosen, signature, arrays = _signed(checks, owner, members)
-    checks["flags"][members] |= checking.FOUND
-    plan.put_under(Path.COMBINED, chosen.filters, share[chosen.filters].astype(np.float32))
     place = plan.place[chosen.filters]
     # Across the antimeridian one box that holds both; the last is for those without a place.
     held = np.append(plan.places.joined(), [EVERYWHERE], axis=0)
     boxes = held[place]
     geometry = np.where(place >= 0, checks["column"][place].astype(np.int64), -1)
-    rows, keys = _combinations(chosen, signature, set_items, set_start)
+    rows, keys = _combinations(chosen, signature, given.set_items, set_start)
     start = np.arange(len(keys) + 1) * keys.dtype.itemsize * KEY_NUMBERS
     built, ids = vocabulary.build(keys.reshape(-1).view(np.uint8), start)
     kinds = geometry * 4 + decides[chosen.filters]
     distinct, form = np.unique(kinds, return_inverse=True)
     forms = tuple(Form(COMBINED, k >> 2, 0, False, k & 3) for k in distinct.tolist())
     by_distance = decides[chosen.filters] == DISC
+    shares = share[chosen.filters].astype(np.float32)
     return Combined(
-        arrays._replace(words=built),
-        PostRows(
-            forms,
-            form[rows],
-            chosen.filters[rows],
-            boxes[rows],
-            np.arange(len(rows) + 1),
-            words + ids.astype(np.int64),
+        arrays=arrays._replace(words=built),
+        rows=PostRows(
+            forms=forms,
+            form=form[rows],
+            owner=chosen.filters[rows],
+            boxes=boxes[rows],
+            token_start=np.arange(len(rows) + 1),
+            tokens=words + ids.astype(np.int64),
         ),
-        chosen.filters[by_distance],
-        _discs(checks[place[by_distance]], shapes),
+        plan=plan.put_under(Path.COMBINED, chosen.filters, shares),
+        decided=members,
+        filters=chosen.filters[by_distance],
+        discs=_discs(checks[place[by_distance]], given.shapes),
     )
 
 

@@ -10,8 +10,7 @@ then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,11 +69,11 @@ class Plan:
         costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
-    def put_under(self, path: Path, filters: NDArray[Any], shares: NDArray[np.float32]) -> None:
-        """Let filters be found by another path."""
-        self.path[filters] = path
-        self.check[filters] = -1
-        self.share[filters] = shares
+    def put_under(self, path: Path, filters: Ints, shares: NDArray[np.float32]) -> Plan:
+        """The plan with some filters found by another path."""
+        paths, checks, all_shares = self.path.copy(), self.check.copy(), self.share.copy()
+        paths[filters], checks[filters], all_shares[filters] = path, -1, shares
+        return replace(self, path=paths, check=checks, share=all_shares)
 
 
 def plan(

@@ -67,17 +67,27 @@ def build(regions: Regions, shapes: ShapeArrays, trees: int) -> RegionArrays:
     )
 
 
-def point_to(laid: RegionArrays, place: NDArray[np.uint32], shapes: ShapeArrays) -> None:
-    """Let regions refer to shapes in another order; `place` is where each has gone."""
-    for entries in (laid.entries, laid.large):
-        entries["shape"] = place[entries["shape"]]
-        rows = entries["shape"].astype(np.int64)
-        chain, stop = shapes.shapes["chain"][rows], shapes.shapes["chain"][rows + 1]
-        connected = shapes.chains["part"][chain] == shapes.chains["part"][stop - 1]
-        entries["first"] = shapes.chains["start"][chain]
-        points = shapes.chains["start"][stop] - entries["first"]
-        entries["points"] = np.where(connected, points, 0)
-        entries["rings"] = np.minimum(stop - chain, 255)
+def pointed_to(laid: RegionArrays, place: NDArray[np.uint32], shapes: ShapeArrays) -> RegionArrays:
+    """The regions with shapes in another order; `place` is where each has gone."""
+    return laid._replace(
+        entries=_pointed_to(laid.entries, place, shapes),
+        large=_pointed_to(laid.large, place, shapes),
+    )
+
+
+def _pointed_to(
+    given: NDArray[np.void], place: NDArray[np.uint32], shapes: ShapeArrays
+) -> NDArray[np.void]:
+    entries = given.copy()
+    entries["shape"] = place[given["shape"]]
+    rows = entries["shape"].astype(np.int64)
+    chain, stop = shapes.shapes["chain"][rows], shapes.shapes["chain"][rows + 1]
+    connected = shapes.chains["part"][chain] == shapes.chains["part"][stop - 1]
+    entries["first"] = shapes.chains["start"][chain]
+    points = shapes.chains["start"][stop] - entries["first"]
+    entries["points"] = np.where(connected, points, 0)
+    entries["rings"] = np.minimum(stop - chain, 255)
+    return entries
 
 
 def _entries(regions: Regions, rows: NDArray[np.int64]) -> NDArray[np.void]:

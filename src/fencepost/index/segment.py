@@ -1,4 +1,4 @@
-"""An immutable segment of subscriptions, built from a table of filters.
+"""Building an immutable segment of subscriptions from a table of filters.
 
 Each filter is put under one access path, which the planner chooses:
 
@@ -14,13 +14,26 @@ Each filter is put under one access path, which the planner chooses:
   bounds: trees again, of boxes without height;
 - *scan* otherwise.
 
-Only `gone` ever changes, and in `state` how many are.
+`build` is a pipeline. Each pass reads what earlier ones returned and returns arrays of its own::
+
+    number_words       filters whose checks refer to words by number; the vocabulary
+    plan               a path for each filter
+    post_words         rows of those that need words; the plan without them
+    combine            rows of those that need several strings, of what is left; the plan again
+    _regions           the walk over areas; in which order shapes lie from now on
+    _trees, _intervals, _equality_postings      what is left; in any order
+    posts.build        the rows of all that are posted
+    _finished_checks   checks in their final order, marked, with shapes in theirs
+
+What is decided by finding a filter is collected on the way, and marked in the last pass only: until
+then a check is found at the row where the table has it, and refers to shapes as the table has them.
+Of a segment only `gone` ever changes, and in `state` how many rows are deleted.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,113 +41,24 @@ from numpy.typing import NDArray
 from fencepost.index import posts, regions
 from fencepost.index.columns import Columns
 from fencepost.index.combined import combine
+from fencepost.index.keyword_postings import post_words, with_bounds
 from fencepost.index.planner import Plan, plan
-from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
+from fencepost.index.posts import ranges
 from fencepost.index.seen import NOTHING_SEEN, Sample
 from fencepost.index.selectivity import Path
-from fencepost.index.table import FilterTable, TableArrays
+from fencepost.index.table import FilterTable, NumberedFilters, TableArrays
 from fencepost.kernels import checking, matching, rtree, vocabulary
-from fencepost.kernels.checking import ITEM_OF, ITEMS, SHAPE_ITEM, STRING_ITEM, TEXT
-from fencepost.kernels.handles import handle
+from fencepost.kernels.checking import ITEM_OF, SHAPE_ITEM, STRING_ITEM
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.region_walk import RegionArrays
-from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.rtree import RTreeArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vectors import WIDTH
 from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
-_EVENTS_SEEN = -1  # the last of the state, after what kernels need
-_ACCEPTS = (ITEMS | TEXT) + 1  # what a form may accept: less than that
-_MOST_SHARE = 0.5  # of a string, for it to go with words
-_MOST_STRINGS = 8  # of one check; more are many postings for one filter
-_MOST_STRING_COLUMNS = 4
-_FEWEST_OF_A_COLUMN = 8  # at least one of so many filters must need a string of it
+EVENTS_SEEN = -1  # the last of the state, after what kernels need
 NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
-
-
-class Segment:
-    """Subscriptions ready to be matched; `len` is their number, removed ones included.
-
-    Attributes
-    ----------
-    arrays : SegmentArrays
-    removals : int
-        How often a subscription was removed.
-    """
-
-    __slots__ = (
-        "_entries",
-        "_handle",
-        "_lists",
-        "arrays",
-        "removals",
-    )
-
-    def __init__(self, arrays: SegmentArrays) -> None:
-        self.arrays = arrays
-        self._handle: Any = None
-        self._entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
-        self._lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
-        self.removals = 0
-
-    @property
-    def handle(self) -> Any:
-        """The arrays as kernels take them."""
-        if self._handle is None:
-            self._handle = handle(self.arrays)
-        return self._handle
-
-    def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entries of the posts that subscriptions own themselves, in turn; how many each."""
-        if self._entries is None:
-            owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
-            start = np.zeros(len(self) + 1, np.int64)
-            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
-            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
-        start, entries = self._entries
-        sizes = start[rows + 1] - start[rows]
-        return entries[posts.ranges(start[rows], sizes)].astype(np.int64), sizes
-
-    def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The list of the posts that each entry is in."""
-        if self._lists is None:
-            first = self.arrays.posts.lists["first"]
-            by_entry = np.argsort(first, kind="stable")
-            self._lists = first[by_entry], by_entry
-        first, by_entry = self._lists
-        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
-
-    def remove(self, row: int, version: int) -> None:
-        """Let a subscription match no longer, from a version on."""
-        self.arrays.state[REMOVED] += 1  # before the other: a match that begins now must look
-        self.arrays.gone[row] = version
-        self.removals += 1  # after it: who has seen this number has seen the row gone
-
-    @property
-    def gone_count(self) -> int:
-        """How many subscriptions are removed."""
-        return int(self.arrays.state[REMOVED])
-
-    def __len__(self) -> int:
-        return len(self.arrays.gone)
-
-    @property
-    def events_seen(self) -> int:
-        """From how many events the planner learned what they are like."""
-        return int(self.arrays.state[_EVENTS_SEEN])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for _, array in flat_arrays(self.arrays))
-
-    def paths(self) -> dict[str, int]:
-        """The number of filters under each access path."""
-        counts = np.bincount(self.arrays.path, minlength=len(Path))
-        counts[Path.WORDS] += posts.direct_count(self.arrays.posts)
-        return {path.name.lower(): int(counts[path]) for path in Path}
 
 
 def build(
@@ -142,81 +66,76 @@ def build(
     expires: NDArray[np.int64],
     tell: posts.Tell = posts.untold,
     sample: Sample = NOTHING_SEEN,
-) -> Segment:
+) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
 
     It is planned for events like those of the sample.
     """
-    words, ids = vocabulary.build(table.text, table.string_start)
-    checks = table.checks.copy()
-    in_vocabulary = ITEM_OF[checks["kind"]] == STRING_ITEM
-    checks["item"][in_vocabulary] = ids[checks["item"][in_vocabulary]]
-    set_items = _sorted_sets(ids[table.set_items], table.set_start)
-    filters = len(table.filter_subscription)
-    owner = np.repeat(np.arange(filters), np.diff(table.filter_check))
-    chosen = plan(
-        checks, owner, filters, table.shapes.arrays, set_items, table.set_start, words, sample
+    given, words, ids = number_words(table)
+    planned = plan(
+        given.checks,
+        given.owner,
+        given.filters,
+        given.shapes,
+        given.set_items,
+        given.set_start,
+        words,
+        sample,
     )
-    posted = _posted(checks, owner, set_items, table.set_start, chosen)
-    together = combine(
-        checks, owner, set_items, table.set_start, chosen, table.shapes.arrays, len(words.start) - 1
-    )
-    alone = np.bincount(owner, minlength=filters) == 1
-    shapes, region_column, region_direct, walked = _walked(checks, chosen, table, alone)
-    tree_column, trees = _trees(checks, chosen)
-    interval_source, interval_column, intervals = _intervals(checks, chosen)
-    post_key, post_start, post_filter = _postings(checks, chosen, set_items, table.set_start)
-    scan = chosen.found_by(Path.SCAN)
-    free = np.full(len(scan), -1, np.int32)
+    worded = post_words(given, planned)
+    together = combine(given, worded.plan, len(words.start) - 1)
+    left = together.plan
+    walk = _regions(given, left, table)
+    tree_column, trees = _trees(given.checks, left)
+    interval_source, interval_column, intervals = _intervals(given.checks, left)
+    post_key, post_start, post_filter = _equality_postings(given, left)
+    scan = left.found_by(Path.SCAN)
+    scan_column = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
-    most_chains = max(table.shapes.most_chains, 1)
+    asking = [with_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
-    asking = [_with_bounds(own, checks, owner, chosen) for own in (posted, together.rows)]
-    laid_out = posts.build(posts.join([direct, *asking]), all_words, tell)
-    together.give_discs(laid_out)
-    once = _found_once(table, chosen)
-    checks = checks[_order(checks, owner)]
-    state = np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64)
-    return Segment(
-        SegmentArrays(
-            checks=checks,
-            filter_check=table.filter_check.astype(np.uint32),
-            filter_subscription=table.filter_subscription.astype(np.uint32),
-            gone=np.full(len(expires), NEVER_GONE, np.uint32),
-            born=np.empty(0, np.uint32),
-            expires=expires.astype(np.int64),
-            set_start=table.set_start.astype(np.uint32),
-            set_items=set_items.astype(np.uint32),
-            post_key=post_key,
-            post_start=post_start,
-            post_filter=post_filter,
-            tree_column=tree_column,
-            interval_source=interval_source,
-            interval_column=interval_column,
-            scan=scan.astype(np.uint32),
-            scan_column=free,
-            scan_box=np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
-            scan_free=free_of(free),
-            path=chosen.path,
-            share=chosen.share,
-            state=state,
-            region_column=region_column,
-            region_direct=region_direct,
-            combined=together.arrays,
-            posts=laid_out,
-            regions=walked,
-            trees=trees,
-            intervals=intervals,
-            vocabulary=words,
-            shapes=shapes,
-        )
+    posted = posts.build(posts.join([direct, *asking]), all_words, tell)
+    decided = np.concatenate((worded.decided, together.decided, walk.decided))
+    most_chains = max(table.shapes.most_chains, 1)
+    once = _found_once(table, left)
+    return SegmentArrays(
+        checks=_finished_checks(given, decided, walk.place),
+        filter_check=table.filter_check.astype(np.uint32),
+        filter_subscription=table.filter_subscription.astype(np.uint32),
+        gone=np.full(len(expires), NEVER_GONE, np.uint32),
+        born=np.empty(0, np.uint32),
+        expires=expires.astype(np.int64),
+        set_start=table.set_start.astype(np.uint32),
+        set_items=given.set_items.astype(np.uint32),
+        post_key=post_key,
+        post_start=post_start,
+        post_filter=post_filter,
+        tree_column=tree_column,
+        interval_source=interval_source,
+        interval_column=interval_column,
+        scan=scan.astype(np.uint32),
+        scan_column=scan_column,
+        scan_box=np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
+        scan_free=free_of(scan_column),
+        path=left.path,
+        share=left.share,
+        state=np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64),
+        region_column=walk.column,
+        region_direct=walk.direct,
+        combined=together.arrays,
+        posts=together.with_discs(posted),
+        regions=walk.walked,
+        trees=trees,
+        intervals=intervals,
+        vocabulary=words,
+        shapes=walk.shapes,
     )
 
 
 @cache
 def nothing() -> SegmentArrays:
     """A segment of no subscriptions."""
-    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64)).arrays
+    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))
 
 
 def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
@@ -226,16 +145,49 @@ def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
     return np.packbits(lanes, axis=1, bitorder="little").view("<u2").astype(np.uint16).reshape(-1)
 
 
-def _order(checks: NDArray[np.void], owner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The order of checks: those of a filter that find it last, before them the cheapest first."""
-    found = checks["flags"] & checking.FOUND > 0
-    key = (2 * owner + found) * len(ITEM_OF) + checks["kind"]
-    return np.argsort(key, kind="stable")
+def number_words(
+    table: TableArrays,
+) -> tuple[NumberedFilters, vocabulary.Vocabulary, NDArray[np.integer]]:
+    """The filters of a table with numbers of words for strings; the words; of each string its."""
+    words, ids = vocabulary.build(table.text, table.string_start)
+    checks = table.checks
+    textual = np.flatnonzero(ITEM_OF[checks["kind"]] == STRING_ITEM)
+    if len(textual):
+        checks = checks.copy()
+        checks["item"][textual] = ids[checks["item"][textual]]
+    count = len(table.filter_subscription)
+    numbered = NumberedFilters(
+        checks=checks,
+        owner=np.repeat(np.arange(count), np.diff(table.filter_check)),
+        filters=count,
+        set_items=_sorted_sets(ids[table.set_items], table.set_start),
+        set_start=table.set_start,
+        shapes=table.shapes.arrays,
+    )
+    return numbered, words, ids
 
 
-def _found_once(table: TableArrays, chosen: Plan) -> bool:
+def _finished_checks(
+    given: NumberedFilters, decided: NDArray[np.int64], place: NDArray[np.uint32]
+) -> NDArray[np.void]:
+    """The checks of each filter, the cheapest first, those that finding it decides marked and last.
+
+    place : where each shape of the table lies now.
+    """
+    is_decided = np.zeros(len(given.checks), bool)
+    is_decided[decided] = True
+    key = (2 * given.owner + is_decided) * len(ITEM_OF) + given.checks["kind"]
+    order = np.argsort(key, kind="stable")
+    checks = given.checks[order]
+    checks["flags"][is_decided[order]] |= checking.FOUND
+    geometric = ITEM_OF[checks["kind"]] == SHAPE_ITEM
+    checks["item"][geometric] = place[checks["item"][geometric]]
+    return checks
+
+
+def _found_once(table: TableArrays, left: Plan) -> bool:
     """Whether no event can find a subscription twice."""
-    paths = np.isin(chosen.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN, Path.REGION))
+    paths = np.isin(left.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN, Path.REGION))
     alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
     return bool(alone and paths.all() and not len(table.posts.form))
 
@@ -245,13 +197,13 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
     return items[np.lexsort((items, owner))]
 
 
-def _trees(checks: NDArray[np.void], chosen: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
+def _trees(checks: NDArray[np.void], left: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
     """The trees of boxes that an event must meet, and the geometry column of each."""
-    found = chosen.found_by(Path.PLACE)
-    own = chosen.check[found]
+    found = left.found_by(Path.PLACE)
+    own = left.check[found]
     columns, tree = np.unique(checks["column"][own], return_inverse=True)
-    split, beyond = chosen.places.beyond_of(own)
-    boxes = np.concatenate((chosen.places.boxes[own], beyond))
+    split, beyond = left.places.beyond_of(own)
+    boxes = np.concatenate((left.places.boxes[own], beyond))
     tree = np.concatenate((tree, tree[split])).astype(np.int64)
     filters = np.concatenate((found, found[split])).astype(np.uint32)
     trees = rtree.build(boxes, tree, filters, len(columns))
@@ -259,15 +211,15 @@ def _trees(checks: NDArray[np.void], chosen: Plan) -> tuple[NDArray[np.uint32], 
 
 
 def _intervals(
-    checks: NDArray[np.void], chosen: Plan
+    checks: NDArray[np.void], left: Plan
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32], RTreeArrays]:
     """The trees of intervals; what each is of, and the column."""
-    found = chosen.found_by(Path.INTERVAL)
-    own = chosen.check[found]
+    found = left.found_by(Path.INTERVAL)
+    own = left.check[found]
     kinds, tree = np.unique(
-        chosen.source[own] << 32 | checks["column"][own].astype(np.int64), return_inverse=True
+        left.source[own] << 32 | checks["column"][own].astype(np.int64), return_inverse=True
     )
-    low, high = chosen.intervals[own].T
+    low, high = left.intervals[own].T
     level = np.zeros(len(own))
     trees = rtree.build(
         np.column_stack((low, level, high, level)),
@@ -278,256 +230,64 @@ def _intervals(
     return (kinds >> 32).astype(np.uint8), (kinds & 0xFFFFFFFF).astype(np.uint32), trees
 
 
-def _posted(
-    checks: NDArray[np.void],
-    owner: NDArray[np.int64],
-    set_items: NDArray[np.uint32],
-    set_start: NDArray[np.int64],
-    chosen_plan: Plan,
-) -> PostRows:
-    """Filters that need words and ask for more, with the box that their place must meet.
+class _Regions(NamedTuple):
+    """Filters found by the walk over areas."""
 
-    The check that needs most words is taken, and marked where finding a filter decides it. They
-    leave the plan's other paths.
-    """
-    function = checks["function"]
-    usable = np.flatnonzero(
-        (checks["kind"] == checking.LIST)
-        & ((checks["flags"] & checking.NEGATED) == 0)
-        & (function != checking.CONTAINED_BY)
-    )
-    sizes = np.diff(set_start)[checks["item"][usable]]
-    usable, sizes = usable[sizes > 0], sizes[sizes > 0]
-    all_of = function[usable] != checking.OVERLAPS
-    best = np.full(len(chosen_plan.check), -1, np.int64)
-    order = np.lexsort((np.where(all_of, sizes, -sizes), all_of))
-    best[owner[usable[order]]] = usable[order]
-    filters = np.flatnonzero(best >= 0)
-    chosen = checks[best[filters]]
-    marked = best[filters[chosen["function"] != checking.EQUAL]]
-    checks["flags"][marked] |= checking.FOUND
-    spatial = chosen_plan.place[filters]
-    boxes = np.where((spatial >= 0)[:, None], chosen_plan.places.boxes[spatial], EVERYWHERE)
-    geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
-    first_set = chosen["item"].astype(np.int64)
-    same = _equal_sets(set_items, set_start, first_set, first_set + 1)
-    in_texts = ~same & (chosen["flags"] & checking.TOKENS > 0)
-    parts = []
-    for second, kept in ((0, np.arange(len(filters))), (1, np.flatnonzero(in_texts))):
-        own_set = first_set[kept] + second
-        sizes = set_start[own_set + 1] - set_start[own_set]
-        # Of a check that needs any of its words, each is a row of its own.
-        apart = (chosen["function"][kept] == checking.OVERLAPS) & (sizes > 0)
-        times = np.where(apart, sizes, 1)
-        accepts = np.where(same[kept], ITEMS | TEXT, TEXT if second else ITEMS)
-        shape = int(chosen["column"].max(initial=0)) + 1, int(geometry.max(initial=0)) + 2, _ACCEPTS
-        kinds = np.ravel_multi_index((chosen["column"][kept], geometry[kept] + 1, accepts), shape)
-        distinct, form = np.unique(kinds, return_inverse=True)
-        parts.append(
-            PostRows(
-                tuple(
-                    Form(int(a), int(b) - 1, int(c), False)
-                    for a, b, c in zip(*np.unravel_index(distinct, shape), strict=True)
-                ),
-                np.repeat(form, times),
-                np.repeat(filters[kept], times),
-                np.repeat(boxes[kept], times, axis=0),
-                np.cumsum(np.append(0, np.repeat(np.where(apart, 1, sizes), times))),
-                set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
-            )
-        )
-    posted = _on_both_sides(posts.join(parts), chosen_plan)
-    shares = _word_shares(posted)[filters]
-    strings = _strings(checks, owner, set_start, filters, chosen_plan.shares)
-    checks["flags"][strings[strings >= 0]] |= checking.FOUND
-    shares *= np.append(chosen_plan.shares, 1.0)[strings[filters]].astype(np.float32)
-    chosen_plan.put_under(Path.WORDS, filters, shares)
-    return _with_each_string(posted, checks, strings, set_items, set_start)
+    walked: RegionArrays
+    column: NDArray[np.uint32]  # of each tree
+    direct: NDArray[np.uint8]
+    shapes: ShapeArrays  # all of them, in the order of the walk
+    place: NDArray[np.uint32]  # where each shape of the table has gone
+    decided: NDArray[np.int64]
 
 
-def _strings(
-    checks: NDArray[np.void],
-    owner: NDArray[np.int64],
-    set_start: NDArray[np.int64],
-    filters: NDArray[np.int64],
-    shares: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Of each filter the check for a string that goes with its words, or -1.
-
-    An event looks for its words once more for each string column, so there are few of them.
-    """
-    worded = np.zeros(int(owner.max(initial=-1)) + 1, bool)
-    worded[filters] = True
-    asked = (checks["kind"] == checking.MEMBER) & ((checks["flags"] & checking.NEGATED) == 0)
-    own = np.flatnonzero(asked & worded[owner] & (shares <= _MOST_SHARE))
-    sizes = np.diff(set_start)[checks["item"][own]]
-    own = own[(sizes > 0) & (sizes <= _MOST_STRINGS)]
-    columns, number, counts = np.unique(
-        checks["column"][own], return_inverse=True, return_counts=True
-    )
-    often = np.argsort(-counts, kind="stable")[:_MOST_STRING_COLUMNS]
-    pays = np.zeros(len(columns), bool)
-    pays[often] = counts[often] * _FEWEST_OF_A_COLUMN >= len(filters)
-    own = own[pays[number]]
-    own = own[np.argsort(-shares[own], kind="stable")]
-    chosen = np.full(len(worded), -1, np.int64)
-    chosen[owner[own]] = own  # the smallest share is written last, and stays
-    return chosen
-
-
-def _with_each_string(
-    posted: PostRows,
-    checks: NDArray[np.void],
-    strings: NDArray[np.int64],
-    set_items: NDArray[np.uint32],
-    set_start: NDArray[np.int64],
-) -> PostRows:
-    """The rows, those of a filter with a check for strings once for each of them."""
-    own = strings[posted.owner]
-    if not (own >= 0).any():
-        return posted
-    sets = np.where(own >= 0, checks["item"][own].astype(np.int64), 0)
-    sizes = np.where(own >= 0, set_start[sets + 1] - set_start[sets], 1)
-    rows = np.repeat(np.arange(len(own)), sizes)
-    found = np.full(len(rows), -1, np.int64)
-    with_one = own[rows] >= 0
-    found[with_one] = set_items[ranges(set_start[sets[own >= 0]], sizes[own >= 0])]
-    column = np.where(own >= 0, checks["column"][own].astype(np.int64), -1)
-    kinds, form = np.unique(posted.form << 32 | (column + 1), return_inverse=True)
-    forms = tuple(
-        posted.forms[kind >> 32]._replace(string_column=(kind & 0xFFFFFFFF) - 1)
-        for kind in kinds.tolist()
-    )
-    repeated = posts.take(posted, rows)
-    return repeated._replace(forms=forms, form=form[rows], strings=found)
-
-
-def _with_bounds(
-    posted: PostRows, checks: NDArray[np.void], owner: NDArray[np.int64], chosen: Plan
-) -> PostRows:
-    """The rows with bounds of a number that an event must have, which is the same for a form.
-
-    It is the number that tells most events apart.
-    """
-    ranged = np.flatnonzero(chosen.source == matching.NUMBERS)
-    forms = list(posted.forms)
-    bounds = np.full((len(posted.form), 2), np.nan)
-    of_filter = np.full((len(chosen.path), 2), np.nan)
-    asks = np.zeros(len(chosen.path), bool)
-    for number in range(len(forms)):
-        rows = np.flatnonzero(posted.form == number)
-        asks[posted.owner[rows]] = True
-        own = ranged[asks[owner[ranged]]]
-        if len(own):
-            columns, place = np.unique(checks["column"][own], return_inverse=True)
-            best = np.argmax(np.bincount(place, 1.0 - chosen.shares[own]))
-            own = own[place == best]
-            of_filter[owner[own]] = chosen.intervals[own]
-            bounds[rows] = of_filter[posted.owner[rows]]
-            of_filter[owner[own]] = np.nan
-            forms[number] = forms[number]._replace(number_column=int(columns[best]))
-        asks[posted.owner[rows]] = False
-    if np.isnan(bounds).all():
-        return posted
-    return posted._replace(forms=tuple(forms), bounds=bounds)
-
-
-def _on_both_sides(posted: PostRows, chosen_plan: Plan) -> PostRows:
-    """The rows, and those that have another box beyond the antimeridian once more, with that."""
-    split, beyond = chosen_plan.places.beyond_of(chosen_plan.place[posted.owner])
-    return posts.join([posted, posts.take(posted, split)._replace(boxes=beyond)])
-
-
-def _word_shares(posted: PostRows) -> NDArray[np.float32]:
-    """Of each filter: how often its rarest word is asked for, of all rows."""
-    share = np.zeros(int(posted.owner.max(initial=-1)) + 1, np.float32)
-    sizes = np.diff(posted.token_start)
-    some = sizes > 0
-    counts = np.bincount(posted.tokens, minlength=1)[posted.tokens]
-    rarest = np.full(len(sizes), len(sizes), np.int64)
-    if some.any():
-        rarest[some] = np.minimum.reduceat(counts, posted.token_start[:-1][some])
-    np.maximum.at(share, posted.owner, (rarest / max(len(sizes), 1)).astype(np.float32))
-    return share
-
-
-def _equal_sets(
-    items: NDArray[np.uint32],
-    start: NDArray[np.int64],
-    some: NDArray[np.int64],
-    others: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Which sets are equal, pair by pair; items of a set are sorted."""
-    sizes = start[some + 1] - start[some]
-    same: NDArray[np.bool_] = sizes == start[others + 1] - start[others]
-    pair = np.repeat(np.flatnonzero(same), sizes[same])
-    differ = (
-        items[ranges(start[some[same]], sizes[same])]
-        != items[ranges(start[others[same]], sizes[same])]
-    )
-    same[pair[differ]] = False
-    return same
-
-
-def _walked(
-    checks: NDArray[np.void],
-    chosen: Plan,
-    table: TableArrays,
-    alone: NDArray[np.bool_],
-) -> tuple[ShapeArrays, NDArray[np.uint32], NDArray[np.uint8], RegionArrays]:
-    """The filters found by walking, marked so; and the shapes, in the order of the walk.
-
-    alone : of each filter, whether it has no other check.
-    """
-    found = chosen.found_by(Path.REGION)
-    own = checks[chosen.check[found]]
-    checks["flags"][chosen.check[found]] |= checking.FOUND
-    keys = own["column"].astype(np.int64) * 2 + alone[found]
-    kinds, tree = np.unique(keys, return_inverse=True)
+def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions:
+    found = left.found_by(Path.REGION)
+    decided = left.check[found]
+    own = given.checks[decided]
+    alone = (np.bincount(given.owner, minlength=given.filters) == 1)[found]
+    kinds, tree = np.unique(own["column"].astype(np.int64) * 2 + alone, return_inverse=True)
     full = np.where(own["flags"] & checking.NEGATED, 0xFF, 0).astype(np.uint8)
     laid = regions.build(
         regions.Regions(
             tree.astype(np.int64),
-            np.where(alone[found], table.filter_subscription[found], found).astype(np.uint32),
+            np.where(alone, table.filter_subscription[found], found).astype(np.uint32),
             own["item"],
             own["areas_mask"] ^ full,
             own["lines_mask"] ^ full,
         ),
-        table.shapes.arrays,
+        given.shapes,
         len(kinds),
     )
-    # Neighbours in the tree are looked at together, so their shapes shall lie together.
+    # An event visits neighbours in the tree together, so their shapes lie together.
     used = np.concatenate((laid.entries["shape"], laid.large["shape"])).astype(np.int64)
     others = np.ones(len(table.shapes), bool)
     others[used] = False
     order = np.concatenate((used, np.flatnonzero(others)))
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order))
-    geometric = ITEM_OF[checks["kind"]] == SHAPE_ITEM
-    checks["item"][geometric] = place[checks["item"][geometric]]
-    shapes = Shapes.gather([(table.shapes.arrays, order)]).arrays
-    regions.point_to(laid, place, shapes)
-    return (
-        shapes,
-        (kinds >> 1).astype(np.uint32),
-        (kinds & 1).astype(np.uint8),
-        laid,
+    shapes = Shapes.gather([(given.shapes, order)]).arrays
+    return _Regions(
+        walked=regions.pointed_to(laid, place, shapes),
+        column=(kinds >> 1).astype(np.uint32),
+        direct=(kinds & 1).astype(np.uint8),
+        shapes=shapes,
+        place=place,
+        decided=decided,
     )
 
 
-def _postings(
-    checks: NDArray[np.void],
-    chosen: Plan,
-    set_items: NDArray[np.uint32],
-    set_start: NDArray[np.int64],
+def _equality_postings(
+    given: NumberedFilters, left: Plan
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
     """The values under which filters are posted, and the filters under each."""
-    filters = chosen.found_by(Path.EQUALITY)
-    own = checks[chosen.check[filters]]
+    filters = left.found_by(Path.EQUALITY)
+    own = given.checks[left.check[filters]]
+    set_start = given.set_start
     member = own["kind"] == checking.MEMBER
     sets = own["item"][member].astype(np.int64)
     sizes = set_start[sets + 1] - set_start[sets]
-    items = set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
+    items = given.set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
     strings = _keys(matching.STRINGS, np.repeat(own["column"][member], sizes), items)
     boolean = own["kind"] == checking.BOOLEAN
     truth = own["flags"][boolean] & checking.ALLOWS_TRUE > 0

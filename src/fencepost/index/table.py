@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fencepost.index.form_rows import ROW, FormRows, Row, rectangle
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.kernels import checking
 from fencepost.kernels.checking import CHECK, ITEMS, TEXT
+from fencepost.kernels.shapes import ShapeArrays
 from fencepost.language.ast import Array, Spatial, String
 from fencepost.model.geometry import Shapes
 from fencepost.model.outlines import Outline, raw_shapes
@@ -251,3 +252,14 @@ class TableArrays:
     string_start: NDArray[np.int64]
     shapes: Shapes
     posts: PostRows  # filters besides, whose tokens are strings
+
+
+class NumberedFilters(NamedTuple):
+    """Filters as passes of building a segment take them: their strings are numbers of words."""
+
+    checks: NDArray[np.void]
+    owner: NDArray[np.int64]  # the filter of each check
+    filters: int  # how many
+    set_items: NDArray[np.uint32]  # of a set ascending
+    set_start: NDArray[np.int64]
+    shapes: ShapeArrays

@@ -9,15 +9,18 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.match.batch import match_pairs
     from fencepost.match.batch_scores import scores_of_pairs
-    from fencepost.match.catalogue import Snapshot, Subscription
+    from fencepost.match.catalogue import Subscription
     from fencepost.match.index_registry import INDEXES
     from fencepost.match.matcher import DeadLetters, Matcher
     from fencepost.match.relate import matrices, relations
+    from fencepost.match.segments import Segment
+    from fencepost.match.snapshot import Snapshot
 
 __all__ = [
     "INDEXES",
     "DeadLetters",
     "Matcher",
+    "Segment",
     "Snapshot",
     "Subscription",
     "match_pairs",
@@ -32,9 +35,11 @@ if not TYPE_CHECKING:
         {
             "batch": ["match_pairs"],
             "batch_scores": ["scores_of_pairs"],
-            "catalogue": ["Snapshot", "Subscription"],
+            "catalogue": ["Subscription"],
             "index_registry": ["INDEXES"],
             "matcher": ["DeadLetters", "Matcher"],
             "relate": ["matrices", "relations"],
+            "segments": ["Segment"],
+            "snapshot": ["Snapshot"],
         },
     )

@@ -15,8 +15,8 @@ from fencepost.errors import ModelError
 from fencepost.events.table import BadRows, EventTable
 from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
-from fencepost.match.catalogue import Snapshot, one_array
 from fencepost.match.run import Found
+from fencepost.match.snapshot import Snapshot, one_array
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import DeadLetters, Matcher

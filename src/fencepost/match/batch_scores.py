@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fencepost.index.columns import Storage
 from fencepost.match.batch import Pairs
-from fencepost.match.catalogue import Snapshot
 from fencepost.match.ranking import by_shelf
+from fencepost.match.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher

@@ -23,9 +23,9 @@ from fencepost.index.table import TableArrays, encode_keys
 from fencepost.kernels import checking
 from fencepost.kernels.checking import CHECK, ITEMS, TEXT
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.catalogue import FiledShelf, Shelf
 from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
 from fencepost.match.keyword_columns import Ragged, joined, read_lists
+from fencepost.match.segments import Segment
 from fencepost.match.value_columns import read_values
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
@@ -85,11 +85,11 @@ class ColumnSubscriptions:
         """The ids, row by row."""
         return self._names.column("id").chunk(0)
 
-    def shelf(self, sample: Sample) -> Shelf:
+    def segment(self, sample: Sample) -> Segment:
         """The subscriptions as a segment, for events like those of a sample, with its names."""
         self._tell("numbering words")
         expires = np.full(self._count, NEVER, np.int64)
-        return FiledShelf(build(self.table(), expires, self._tell, sample), self._names)
+        return Segment(build(self.table(), expires, self._tell, sample), self._names)
 
     def table(self) -> TableArrays:
         """The filters, row by row."""

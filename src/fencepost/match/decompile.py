@@ -13,16 +13,16 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.index.check_kinds import KINDS
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
-from fencepost.index.segment import Segment
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
 from fencepost.language import ast
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.plan.conditions import condition_of_filter
 
 
-def condition_of(segment: Segment, row: int, columns: Columns) -> ast.Condition:
+def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     entries, _ = segment.entries_of(np.array([row]))
     if len(entries):

@@ -21,11 +21,12 @@ from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.language import ast
 from fencepost.language.parser import parse
-from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner
-from fencepost.match.shelves import Shelves
+from fencepost.match.segment_manager import SegmentManager
+from fencepost.match.segments import SegmentReader
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.event import Row
 from fencepost.plan.checks import Filter
 
@@ -62,7 +63,7 @@ class Engine(Protocol):
 class _OfShelves(ABC):
     """What engines have in common that look at the shelves alone, and keep nothing."""
 
-    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
         self._shelves = shelves
         self._clock = clock
 
@@ -103,7 +104,7 @@ def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]])
 class SegmentEngine(_OfShelves):
     """Runs events past the segments on the shelves: the engine of choice."""
 
-    def __init__(self, shelves: Shelves, clock: Clock) -> None:
+    def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
         super().__init__(shelves, clock)
         self._runner = Runner()
 
@@ -167,9 +168,9 @@ class ReferenceEngine(_OfShelves):
             yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
 
 
-def condition_on(shelf: Shelf, row: int, columns: Columns) -> ast.Condition:
+def condition_on(shelf: SegmentReader, row: int, columns: Columns) -> ast.Condition:
     """The condition of a subscription on a shelf."""
     given = shelf.given(row)
     if given is None:
-        return condition_of(shelf.segment, row, columns)
+        return condition_of(shelf, row, columns)
     return parse(given, columns.space) if isinstance(given, str) else given

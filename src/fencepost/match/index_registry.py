@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 from fencepost.errors import ModelError
 from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
-from fencepost.match.shelves import Shelves
+from fencepost.match.segment_manager import SegmentManager
 from fencepost.model.space import Space
 
-EngineFactory: TypeAlias = Callable[[Shelves, Clock], Engine]
+EngineFactory: TypeAlias = Callable[[SegmentManager, Clock], Engine]
 
 
 @dataclass(frozen=True)

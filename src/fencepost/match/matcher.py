@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fencepost.errors import FencepostError, ModelError
+from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.selectivity import Path as AccessPath
 from fencepost.language.ast import Condition
 from fencepost.language.parser import parse
-from fencepost.language.render import render_json
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import Shelf, Snapshot, Subscription, checked_id, expiry
+from fencepost.match.catalogue import (
+    Subscription,
+    compiled,
+    compiled_condition,
+    compiled_rows,
+)
 from fencepost.match.engines import Changes, Clock, condition_on
 from fencepost.match.explain import Explanation, explain
 from fencepost.match.index_registry import MatcherIndex, index_of
 from fencepost.match.moving import moved
-from fencepost.match.outside import refuse_outside
 from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
@@ -38,19 +37,14 @@ from fencepost.match.ranking import (
     in_order,
     ranked,
 )
-from fencepost.match.shelves import Shelves, in_use
-from fencepost.model.arrow_text import readable
+from fencepost.match.segment_manager import SegmentManager, in_use
+from fencepost.match.segment_view import SegmentView
+from fencepost.match.segments import Segment
 from fencepost.model.event import attributes
-from fencepost.model.space import Space, space_of
+from fencepost.model.space import space_of
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.forms import Filled, filled, unusable
-from fencepost.plan.normal import filters
-from fencepost.plan.values import is_missing
 
 DeadLetters = list[tuple[int, str]]
-_AT_ONCE = 10_000  # rows whose geometries are looked at together
 
 
 class Matcher:
@@ -100,15 +94,15 @@ class Matcher:
         meaning = space_of(space)
         self._index = index_of(index, meaning)
         self._clock = clock
-        self._followers: list[weakref.WeakMethod[Callable[[Sequence[str]], None]]] = []
         self._load(Columns(Tokeniser.without(stop_words), meaning), ())
 
-    def _load(self, columns: Columns, shelves: Iterable[Shelf]) -> None:
+    def _load(self, columns: Columns, shelves: Iterable[Segment]) -> None:
         """Begin with these shelves, and an engine that knows them."""
         self._columns = columns
-        self._shelves = Shelves(columns, self._clock)
-        self._shelves.load(shelves)
-        self._engine = self._index.engine(self._shelves, self._clock)
+        self._segments = SegmentManager(columns, self._clock)
+        self._segments.load(shelves)
+        self._view = SegmentView(self._segments, columns, self._clock)
+        self._engine = self._index.engine(self._segments, self._clock)
         scores = ReferenceScores if self.index == "reference" else SegmentScores
         self._scores: Scores = scores(columns, self._clock)
 
@@ -160,7 +154,7 @@ class Matcher:
         ModelError
             Where the id is in use and `replace` is false.
         """
-        self.add([self.compiled(id, expression, subscriber, expires)], replace)
+        self.add([compiled(self._columns.space, id, expression, subscriber, expires)], replace)
 
     def subscribe_many(
         self,
@@ -186,15 +180,15 @@ class Matcher:
         good: dict[str, Subscription] = {}
         numbers: list[int] = []  # the row of each
         bad: DeadLetters = []
-        for number, subscription in self.compiled_rows(table, bad):
+        for number, subscription in compiled_rows(self._columns.space, table, bad):
             if subscription.id in good:
                 bad.append((number, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
                 good[subscription.id] = subscription
                 numbers.append(number)
-        with self._shelves.lock:
+        with self._segments.lock:
             if not replace:
-                taken = self._shelves.taken(list(good))
+                taken = self._segments.taken(list(good))
                 bad += [(n, in_use(id)) for n, id in zip(numbers, good, strict=True) if id in taken]
                 for id in taken:
                     del good[id]
@@ -204,23 +198,6 @@ class Matcher:
         if dead_letters is not None:
             dead_letters.extend(sorted(bad))
         return len(good)
-
-    def compiled_rows(self, table: object, bad: DeadLetters) -> Iterator[tuple[int, Subscription]]:
-        """The subscriptions of a table with their rows, read but not added: see `subscribe_many`.
-
-        The geometries of texts of known forms are looked at all at once.
-        """
-        rows = iter(_rows(table, bad))
-        while some := list(islice(rows, _AT_ONCE)):
-            quick = [self._filled(row.get("expression")) for _, row in some]
-            wrong = unusable(quick)
-            for k, (number, row) in enumerate(some):
-                try:
-                    own = row.get("id"), row.get("expression"), row.get("subscriber")
-                    asked = None if k in wrong else quick[k]
-                    yield number, self._subscription(*own, row.get("expires"), asked)
-                except FencepostError as error:
-                    bad.append((number, str(error)))
 
     def subscribe_columns(
         self,
@@ -259,24 +236,24 @@ class Matcher:
         for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
         Geometries may be an Arrow table of one column, too, whose metadata say what it holds.
         """
-        with self._shelves.lock, steps("Subscribing", progress) as tell:  # the columns grow
+        with self._segments.lock, steps("Subscribing", progress) as tell:  # the columns grow
             columns = self._columns.frozen()
-            compiled = ColumnSubscriptions(
+            made = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals, tell
             )
-            taken = self._shelves.taken(compiled.ids)
+            taken = self._segments.taken(made.ids)
             if taken:
                 raise ModelError(in_use(min(taken)))
-            shelf = compiled.shelf(self._shelves.seen.sample())
+            segment = made.segment(self._segments.seen.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
-            self._shelves.push(shelf)
-            self._changed((id.as_py(), None) for id in compiled.ids)
+            self._segments.push(segment)
+            self._changed((id.as_py(), None) for id in made.ids)
 
     def unsubscribe(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        with self._shelves.lock:
-            was_there = self._shelves.remove(id)
+        with self._segments.lock:
+            was_there = self._segments.remove(id)
             if was_there:
                 self._changed([(id, None)])
         return was_there
@@ -301,114 +278,45 @@ class Matcher:
         >>> m.match({"geometry": "POINT (11 10)", "kind": "taxi"})
         ['me']
         """
-        with self._shelves.lock:
+        with self._segments.lock:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
-            shelf, row = self._shelves.find(id)
-            condition = moved(condition_on(shelf, row, self._columns), attribute, geometry)
-            compiled = self._filters(condition)
-            expires = int(shelf.expires[row])
-            owner = shelf.subscribers[row]
-            new = Subscription(id, condition, owner, expires, compiled)
+            view = self._view
+            condition = moved(view.condition(id), attribute, geometry)
+            asked = compiled_condition(condition, self._columns.space)
+            new = Subscription(id, condition, view.subscriber(id), view.expires(id), asked)
             self.add([new], replace=True)
 
     def add(self, subscriptions: Sequence[Subscription], replace: bool = False) -> None:
-        """Add subscriptions that `compiled` gave: all of them, or none."""
-        with self._shelves.lock:
-            self._shelves.add(subscriptions, replace)
+        """Add subscriptions that `catalogue.compiled` gave: all of them, or none."""
+        with self._segments.lock:
+            self._segments.add(subscriptions, replace)
             space = self._columns.space
             self._changed((one.id, one.filters(space)) for one in subscriptions)
 
     def _changed(self, changes: Changes) -> None:
-        if not self._followers:
+        followers = self._view.followers()
+        if not followers:
             self._engine.changed(changes)
             return
-        followers = [own for own in (one() for one in self._followers) if own is not None]
         changes = list(changes)
         self._engine.changed(changes)
         for follow in followers:
             follow([id for id, _ in changes])
 
-    def compiled(
-        self, id: object, expression: object, subscriber: object = None, expires: object = None
-    ) -> Subscription:
-        """A subscription that was read and checked and changes nothing yet: see `subscribe`.
-
-        It may be made in any thread, whatever others do.
-        """
-        asked = self._filled(expression)
-        if asked is not None and not asked.is_usable():
-            asked = None
-        return self._subscription(id, expression, subscriber, expires, asked)
-
-    def _filled(self, expression: object) -> Filled | None:
-        """What a text of a known form asks, but for its geometries, which may be bad."""
-        return filled(expression, self._columns.space) if isinstance(expression, str) else None
-
-    def _subscription(
-        self,
-        id: object,
-        expression: object,
-        subscriber: object,
-        expires: object,
-        asked: Filled | None,
-    ) -> Subscription:
-        name = checked_id(id)
-        owner = name if subscriber is None else checked_id(subscriber, "subscriber")
-        if not isinstance(expression, str | Mapping | Condition):
-            raise ModelError(
-                f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
-            )
-        if isinstance(expression, str) and asked is not None:
-            return Subscription(name, expression, owner, expiry(expires), asked)
-        condition = parse(expression, self._columns.space)
-        text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-        return Subscription(name, text, owner, expiry(expires), self._filters(condition))
-
-    def _filters(self, condition: Condition) -> tuple[Filter, ...]:
-        space = self._columns.space
-        if space is not Space.PLANAR:
-            refuse_outside(condition, space)
-        return tuple(filters(condition, space))
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Held by whoever changes subscriptions; who holds it sees no other change."""
-        return self._shelves.lock
-
-    def on_change(self, follow: Callable[[Sequence[str]], None]) -> None:
-        """Have a method called after each change, with the lock held, as long as its object lives.
-
-        It is given the ids that came, went or were replaced.
-        """
-        with self.lock:
-            living = [one for one in self._followers if one() is not None]
-            self._followers = [*living, weakref.WeakMethod(follow)]
-
-    def filters(self, id: str) -> tuple[Filter, ...]:
-        """The filters of a subscription, one of which must hold."""
-        with self.lock:
-            return self._filters(condition_on(*self._shelves.find(id), self._columns))
-
-    def expires(self, id: str) -> int:
-        """When a subscription ends, in nanoseconds since 1970."""
-        with self.lock:
-            shelf, row = self._shelves.find(id)
-            return int(shelf.expires[row])
-
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and id in self._shelves
+        return isinstance(id, str) and id in self._segments
 
     def __len__(self) -> int:
-        return len(self._shelves)
+        return len(self._segments)
+
+    def view(self) -> SegmentView:
+        """What other packages may read of the subscriptions, and be told of their changes."""
+        return self._view
 
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
-        return self._shelves.ids()
-
-    def snapshot(self) -> Snapshot:
-        """The segments as they are now."""
-        return self._shelves.snapshot()
+        return self._segments.ids()
 
     # Matching
 
@@ -455,11 +363,11 @@ class Matcher:
         [('middle', 0.5), ('corner', 0.25)]
         """
         check_limits(top_k, min_score)
-        values = self._values(event)
-        shelves = self.snapshot()
+        values = self._view.values(event)
+        shelves = self._segments.snapshot()
         found = in_order(shelves, self._engine.hits(shelves, values.attributes))
         scores = self._scores.of(shelves, values, found)
-        ids = [shelf.ids[row] for shelf, rows in found for row in rows.tolist()]
+        ids = [shelf.id_of(row) for shelf, rows in found for row in rows.tolist()]
         return ranked(ids, scores, top_k, min_score)
 
     def match_subscribers(self, event: object) -> list[str]:
@@ -493,11 +401,11 @@ class Matcher:
             Columns `event`, the row number, and `subscription`, the id, dictionary-encoded; in the
             order of the events.
         """
-        return match_table(self, self.snapshot(), table, threads, dead_letters, sort)
+        return match_table(self, self._segments.snapshot(), table, threads, dead_letters, sort)
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id), self._columns.space), self._values(event))
+        return explain(parse(self.expression(id), self._columns.space), self._view.values(event))
 
     def plan(self, id: str) -> tuple[PlannedFilter, ...]:
         """How events find a subscription: the access path of each of its alternatives.
@@ -505,24 +413,21 @@ class Matcher:
         What came last is indexed first.
         """
         self.settle()
-        with self._shelves.lock:
-            shelf, row = self._shelves.find(id)
+        with self._segments.lock:
+            shelf, row = self._segments.find(id)
             condition = condition_on(shelf, row, self._columns)
-            return planned(shelf.segment, row, condition, self._columns)
-
-    def _values(self, event: object) -> EventValues:
-        return EventValues(attributes(event), self._columns.tokeniser, self._columns.space)
+            return planned(shelf, row, condition, self._columns)
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
-        return storage.expression(*self._shelves.find(id), self._columns)
+        return storage.expression(*self._segments.find(id), self._columns)
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""
-        shelves = self.snapshot()
+        shelves = self._segments.snapshot()
         paths = {path.name.lower(): 0 for path in AccessPath}
         for shelf in shelves:
-            for name, count in shelf.segment.paths().items():
+            for name, count in shelf.paths().items():
                 paths[name] += count
         return {
             "space": self.space,
@@ -531,7 +436,7 @@ class Matcher:
             "filters_by_path": paths,
             "columns": sum(len(rows) for rows in self._columns.by_storage),
             "stop_words": len(self.stop_words),
-            "bytes": sum(shelf.segment.nbytes for shelf in shelves),
+            "bytes": sum(shelf.nbytes for shelf in shelves),
             **self._engine.stats(),
         }
 
@@ -541,7 +446,7 @@ class Matcher:
 
     def settle(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
-        self._shelves.settle()
+        self._segments.compact()
 
     def plan_anew(self) -> None:
         """Index everything anew, by what the events that went by are like.
@@ -549,7 +454,7 @@ class Matcher:
         What comes, and what is merged, is planned so anyway. This is for many subscriptions that
         were there before the events, and stay; it takes what building them took.
         """
-        self._shelves.plan_anew()
+        self._segments.reindex()
 
     # Keeping
 
@@ -558,8 +463,8 @@ class Matcher:
 
         Which index this matcher has is not written: whoever opens the folder chooses.
         """
-        with self._shelves.lock:
-            storage.save(Path(path), self.snapshot(), self._columns)
+        with self._segments.lock:
+            storage.save(Path(path), self._segments.snapshot(), self._columns)
 
     @classmethod
     def open(
@@ -585,28 +490,8 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def _rows(table: object, bad: DeadLetters) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
-    try:
-        if isinstance(table, (pa.Table, pa.RecordBatch)):
-            if len(set(table.schema.names)) < table.num_columns:
-                raise ModelError("two columns of the table have one name; rename one of them")
-            whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-            numbers, good, unreadable = readable(whole, whole.column_names)
-            bad += unreadable
-            return zip(numbers.tolist(), good.to_pylist(), strict=True)
-        if hasattr(table, "to_dict") and hasattr(table, "columns"):
-            if len(set(table.columns)) < len(table.columns):
-                raise ModelError("two columns of the table have one name; rename one of them")
-            return enumerate(
-                {k: None if is_missing(v) else v for k, v in row.items()}
-                for row in table.to_dict("records")
-            )
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise ModelError(f"the table cannot be read: {error}") from error
-    if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        return enumerate(table)
-    raise ModelError(
-        f"a {type(table).__name__} is no table; give an Arrow table, a pandas DataFrame or a "
-        "list of mappings with id and expression"
-    )
+def matcher_of(columns: Columns, segments: Iterable[Segment]) -> Matcher:
+    """A matcher of segments that were built before, which ask for these columns."""
+    matcher = Matcher(columns.space)
+    matcher._load(columns, segments)
+    return matcher

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from fencepost.index.columns import Columns
-from fencepost.index.segment import Segment
 from fencepost.index.selectivity import Path
 from fencepost.index.table import FilterTable
 from fencepost.language import ast
 from fencepost.match.explain import shortened, written
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.conditions import condition_of_filter
 from fencepost.plan.normal import filters
 
@@ -62,7 +62,7 @@ class PlannedFilter:
 
 
 def planned(
-    segment: Segment, row: int, condition: ast.Condition, columns: Columns
+    segment: SegmentReader, row: int, condition: ast.Condition, columns: Columns
 ) -> tuple[PlannedFilter, ...]:
     """The plan of a subscription that is a row of a segment."""
     arrays = segment.arrays
@@ -84,7 +84,7 @@ def planned(
     return tuple(found)
 
 
-def _share_of_posts(segment: Segment, row: int) -> float:
+def _share_of_posts(segment: SegmentReader, row: int) -> float:
     """How many of the posts are in the lists of a subscription's own."""
     entries, _ = segment.entries_of(np.array([row]))
     lists = np.unique(segment.lists_of(entries))

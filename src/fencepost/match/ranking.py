@@ -19,21 +19,22 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
-from fencepost.index.named import places_wanted, use_of, use_of_key, word_key, words_named
 from fencepost.index.posts import Box, ranges
-from fencepost.index.segment import NEVER, NEVER_GONE, Segment
+from fencepost.index.segment import NEVER, NEVER_GONE
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.matching import look_up
-from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.engines import Clock, condition_on
+from fencepost.match.named import places_wanted, use_of, use_of_key, word_key, words_named
 from fencepost.match.reference import ranking as reference
+from fencepost.match.segments import SegmentReader
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
 
 _BLOCK = 2**18  # subscriptions whose words are counted at once
 
-Matches: TypeAlias = Sequence[tuple[Shelf, NDArray[np.int64]]]  # of a shelf the rows that match
+Matches: TypeAlias = Sequence[tuple[SegmentReader, NDArray[np.int64]]]  # the rows that match
 Floats: TypeAlias = NDArray[np.float64]
 Ranked: TypeAlias = list[tuple[str, float]]
 
@@ -101,8 +102,8 @@ class SegmentScores:
         weights = self._weights(shelves, words) if found and len(words.use) else []
         scores: list[float] = []
         for shelf, rows in found:
-            text = _text(shelf.segment, rows, words, weights)
-            place = _place(shelf.segment, rows, self._columns, event)
+            text = _text(shelf, rows, words, weights)
+            place = _place(shelf, rows, self._columns, event)
             scores += ((text + place) / 2).tolist()
         return scores
 
@@ -114,22 +115,22 @@ class SegmentScores:
         with self._lock:
             keys = [(shelf.serial, len(shelf)) for shelf in shelves]
             known = {
-                key: self._counts.get(key) or _Counts(shelf.segment)
+                key: self._counts.get(key) or _Counts(shelf)
                 for key, shelf in zip(keys, shelves, strict=True)
             }
             self._counts = known  # those of segments that are no more are dropped
             for key, shelf in zip(keys, shelves, strict=True):
                 counts = known[key]
-                counts.refresh(shelf.segment, now, shelves.version)
+                counts.refresh(shelf, now, shelves.version)
                 living += counts.living
-                naming += counts.of(words.keys(shelf.segment))
+                naming += counts.of(words.keys(shelf))
         return [math.log(1 + living / (1 + n)) for n in naming.tolist()]
 
 
 class _Counts:
     """How many living subscriptions of a segment there are, and name each word."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: SegmentReader) -> None:
         keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for first in range(0, len(segment), _BLOCK):
             rows = np.arange(first, min(first + _BLOCK, len(segment)))
@@ -141,12 +142,12 @@ class _Counts:
         np.add.at(self._counts, place, np.concatenate(counts))
         self._gone = np.zeros(len(segment), bool)
         self.living = len(segment)
-        self._segment: Segment | None = None
+        self._segment: SegmentReader | None = None
         self._removals = 0
         self._version, self._last = 0, 0  # counted for; that of the last removal
         self._since, self._until = 0, 0  # nothing expires in between
 
-    def refresh(self, segment: Segment, now: int, version: int) -> None:
+    def refresh(self, segment: SegmentReader, now: int, version: int) -> None:
         """Count what lives now at a version; the segment may be another where its rows went
         otherwise.
         """
@@ -194,7 +195,7 @@ class _EventWords:
             own.item_start[items + 1],
         )
 
-    def keys(self, segment: Segment) -> NDArray[np.int64]:
+    def keys(self, segment: SegmentReader) -> NDArray[np.int64]:
         """What each is called in a segment, -1 where that does not know it."""
         found = np.empty(len(self.use), np.int64)
         if len(found):
@@ -203,7 +204,7 @@ class _EventWords:
 
 
 def _text(
-    segment: Segment, rows: NDArray[np.int64], words: _EventWords, weights: list[float]
+    segment: SegmentReader, rows: NDArray[np.int64], words: _EventWords, weights: list[float]
 ) -> NDArray[np.float64]:
     """Of each row: the share of the event's words that it names, by their weights."""
     share = np.zeros(len(rows))
@@ -229,7 +230,7 @@ def _text(
 
 
 def _place(
-    segment: Segment, rows: NDArray[np.int64], columns: Columns, event: EventValues
+    segment: SegmentReader, rows: NDArray[np.int64], columns: Columns, event: EventValues
 ) -> NDArray[np.float64]:
     """Of each row: how near the event is to the nearest of the places that it wants."""
     nearest = np.zeros(len(rows))

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from fencepost.index.check_kinds import near_of_check
 from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
-from fencepost.index.segment import Segment
 from fencepost.kernels import checking
 from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle
 from fencepost.kernels.matching import EventArrays, match_events
 from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.rooms import no_room
-from fencepost.match.catalogue import Snapshot
+from fencepost.match.segments import SegmentReader
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.geometry import Shapes
 from fencepost.plan.distances import near_in
 
@@ -163,7 +163,7 @@ class Runner:
         if len(uncertain):
             for number in np.unique(uncertain[:, 0]).tolist():
                 pairs = uncertain[uncertain[:, 0] == number, 1:]
-                decided = _decide(shelves[number].segment, arrays_of(events), pairs)
+                decided = _decide(shelves[number], arrays_of(events), pairs)
                 found[number] = _with_decided(found[number], decided)
         return found
 
@@ -221,7 +221,7 @@ def events_of(stops: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _decide(
-    segment: Segment, events: EventArrays, uncertain: NDArray[np.uint32]
+    segment: SegmentReader, events: EventArrays, uncertain: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
     """The pairs whose distances hold by exact arithmetic, or by the finest value; their other
     checks are true.

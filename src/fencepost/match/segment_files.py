@@ -14,7 +14,7 @@ import os
 import tempfile
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from fencepost.atomic import sync_folder
 from fencepost.index.check_kinds import STORAGES
 from fencepost.index.columns import Storage
-from fencepost.index.segment import NEVER_GONE, Segment, flat_arrays, nothing
+from fencepost.index.segment import NEVER_GONE, flat_arrays, nothing
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED
-from fencepost.match.catalogue import FiledShelf, Shelf
+from fencepost.match.manifest import ArrayEntry, DType, SegmentEntry
+from fencepost.match.segments import Segment, SegmentReader
 
 PREFIX = "segment-"
 _ARRAYS = "arrays"
@@ -36,53 +37,53 @@ _NAMES = "names.arrow"
 _ALIGNMENT = 64
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 
-# What a manifest says of a segment: its `folder`; of its `arrays` their types, shapes and where
-# they begin; their `size`; by storage the last column that is `asked` for; how many
-# `subscriptions` it has and, where some were removed later, the file that says which are `gone`.
-Entry = dict[str, Any]
 
-
-def write_segment(path: Path, shelf: Shelf, version: int, prefix: str = PREFIX) -> Entry:
-    """Write a shelf, as it is at a version, to a new folder in `path`, and onto the disk."""
+def write_segment(
+    path: Path, segment: SegmentReader, version: int, prefix: str = PREFIX
+) -> SegmentEntry:
+    """Write a segment, as it is at a version, to a new folder in `path`, and onto the disk."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path))
     folder.chmod(0o755)
-    arrays = shelf.segment.arrays
+    arrays = segment.arrays
     forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
     gone = np.where(arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
     write_array(folder / f"{_GONE}.npy", gone)
-    names = shelf.table
+    names = segment.names
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
             writer.write_table(names)
         sync(file)
     sync_folder(folder)
-    return {
-        "folder": folder.name,
-        "arrays": forms,
-        "size": size,
-        "asked": _last_columns(arrays),
-        "subscriptions": len(shelf),
-        "names": names.column_names,
-    }
+    return SegmentEntry(
+        folder=folder.name,
+        subscriptions=len(segment),
+        arrays=forms,
+        arrays_bytes=size,
+        last_columns=_last_columns(arrays),
+        names=names.column_names,
+    )
 
 
-def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, list[object]], int]:
-    """Write all arrays but for `gone`: the form of each, and how many bytes they are."""
-    forms: dict[str, list[object]] = {}
+def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, ArrayEntry], int]:
+    """Write all arrays but for `gone`: the entry of each, and how many bytes they are."""
+    forms: dict[str, ArrayEntry] = {}
     with path.open("wb") as file:
         for name, array in flat_arrays(arrays):
             if name == _GONE:
                 continue
             file.write(bytes(-file.tell() % _ALIGNMENT))
-            forms[name] = [_type_of(array), list(array.shape), file.tell()]
+            forms[name] = ArrayEntry(
+                dtype=_type_of(array), shape=list(array.shape), start=file.tell()
+            )
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         sync(file)
         return forms, file.tell()
 
 
-def _type_of(array: NDArray[Any]) -> str:
-    return str(np.lib.format.dtype_to_descr(array.dtype))
+def _type_of(array: NDArray[Any]) -> DType:
+    found: Any = np.lib.format.dtype_to_descr(array.dtype)
+    return cast(DType, found)
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
@@ -122,21 +123,26 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
     return found
 
 
-def open_segment(path: Path, entry: Entry) -> Shelf:
+def open_segment(path: Path, entry: SegmentEntry) -> Segment:
     """A segment in a folder in `path`, mapped; ValueError where it is not what was written."""
-    mapped = np.asarray(np.memmap(path / entry["folder"] / _ARRAYS, np.uint8, "c"))
-    if len(mapped) != entry["size"]:
-        raise ValueError(f"{_ARRAYS} has {len(mapped)} bytes, not {entry['size']}")
+    file = f"{entry.folder}/{_ARRAYS}"
+    mapped = np.asarray(np.memmap(path / file, np.uint8, "c"))
+    if len(mapped) != entry.arrays_bytes:
+        raise ValueError(
+            f"{entry.folder}/{_ARRAYS} has {len(mapped)} bytes, not {entry.arrays_bytes}"
+        )
     gone, names = gone_of(path, entry), names_of(path, entry)
     if gone.dtype != np.uint32 or len(gone) != names.num_rows:
-        raise ValueError(f"{_NAMES} has {names.num_rows} rows, not {len(gone)}")
-    arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, {**entry["arrays"], _GONE: None})
+        raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {len(gone)}")
+    arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, entry.arrays)
     if len(arrays.expires) != len(gone):
-        raise ValueError(f"{_ARRAYS} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
-    return FiledShelf(Segment(_with_gone(arrays, gone)), names)
+        raise ValueError(f"{file} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
+    return Segment(_with_gone(arrays, gone), names)
 
 
-def _mapped_part(part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[str, Any]) -> Any:
+def _mapped_part(
+    part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[str, ArrayEntry]
+) -> Any:
     """Views of what is mapped, in place of the arrays of a named tuple.
 
     It is copied on write: removing a subscription here must not write to the file. For a memmap, a
@@ -147,39 +153,41 @@ def _mapped_part(part: Any, name: str, mapped: NDArray[np.uint8], forms: dict[st
         before = f"{name}." if name else ""
         own = zip(part._fields, part, strict=True)  # type: ignore[attr-defined]
         return type(part)(*(_mapped_part(one, before + n, mapped, forms) for n, one in own))
-    if forms[name] is None:
+    if name == _GONE:
         return part
-    written, shape, start = forms[name]
+    if name not in forms:
+        raise ValueError(f"manifest.json names no array {name!r}")
+    written, shape, start = forms[name].dtype, forms[name].shape, forms[name].start
     size = int(np.prod(shape, dtype=np.int64)) * part.itemsize
     if written != _type_of(part) or len(shape) != part.ndim:
         raise ValueError(f"{name} is of {written} {shape}, not of {_type_of(part)}")
-    if start < 0 or start % _ALIGNMENT or min(shape) < 0 or start + size > len(mapped):
+    if start % _ALIGNMENT or start + size > len(mapped):
         raise ValueError(f"{name} is not in the file")
     return mapped[start : start + size].view(part.dtype).reshape(shape)
 
 
-def names_of(path: Path, entry: Entry) -> pa.Table:
+def names_of(path: Path, entry: SegmentEntry) -> pa.Table:
     """The names of the subscriptions of a segment, mapped."""
-    with pa.memory_map(str(path / entry["folder"] / _NAMES)) as source:
+    with pa.memory_map(str(path / entry.folder / _NAMES)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
-def gone_of(path: Path, entry: Entry) -> NDArray[np.uint32]:
+def gone_of(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
     """From which version on each row of a segment is gone: from the first, or never."""
     with _READING:
         gone: NDArray[np.uint32] = np.load(path / _gone_file(entry))
     return gone
 
 
-def _gone_file(entry: Entry) -> str:
-    return f"{entry['folder']}/{entry.get(_GONE, f'{_GONE}.npy')}"
+def _gone_file(entry: SegmentEntry) -> str:
+    return f"{entry.folder}/{entry.deleted_file or f'{_GONE}.npy'}"
 
 
-def files_of(entry: Entry) -> list[str]:
+def files_of(entry: SegmentEntry) -> list[str]:
     """The files that `open_segment` opens."""
-    return [f"{entry['folder']}/{_ARRAYS}", *name_files_of(entry)]
+    return [f"{entry.folder}/{_ARRAYS}", *name_files_of(entry)]
 
 
-def name_files_of(entry: Entry) -> list[str]:
+def name_files_of(entry: SegmentEntry) -> list[str]:
     """The files that `names_of` and `gone_of` open."""
-    return [f"{entry['folder']}/{_NAMES}", _gone_file(entry)]
+    return [f"{entry.folder}/{_NAMES}", _gone_file(entry)]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import Condition
 from fencepost.language.parser import parse
-from fencepost.match.catalogue import checked_id, expiry
-from fencepost.match.matcher import DeadLetters, _rows
+from fencepost.match.catalogue import checked_id, expiry, rows_of
+from fencepost.match.matcher import DeadLetters
 from fencepost.match.outside import refuse_outside
 from fencepost.match.simplify import Simplification, filters_of, told
 from fencepost.model.space import Space, space_of
@@ -108,7 +108,7 @@ def simplify_many(
 def _read(table: object, bad: DeadLetters, space: Space, tokeniser: Tokeniser) -> list[_Read]:
     """The rows of a table that can be used; the others go to `bad`."""
     parsed: dict[str, _Parsed] = {}
-    for number, row in _rows(table, bad):
+    for number, row in rows_of(table, bad):
         try:
             own = _parsed(row, space, tokeniser)
             if own.id in parsed:

@@ -1,7 +1,6 @@
 """A matcher's subscriptions in a folder: one folder a segment, a manifest that names them.
 
-    manifest.json   format, space, stop words, columns, segments; of an index that is changed in
-                    place also its version
+    manifest.json   see `manifest`
     segment-abc/    see `segment_files`
 
 Segments are written first, under names not used before; then the manifest is replaced in one step,
@@ -10,86 +9,90 @@ and what it no longer names is removed.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from fencepost import errors
 from fencepost.atomic import replace_file
 from fencepost.index.columns import Columns, Storage
-from fencepost.language import ast
-from fencepost.language.parser import parse
-from fencepost.language.render import render_json
-from fencepost.match.catalogue import Shelf, Snapshot
 from fencepost.match.decompile import condition_of
 from fencepost.match.explain import written
+from fencepost.match.manifest import (
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    SegmentEntry,
+    column_entries,
+    damaged,
+    decoded,
+    encoded,
+)
 from fencepost.match.segment_files import (
     PREFIX,
-    Entry,
     open_segment,
     write_segment,
 )
-from fencepost.model.space import Space
-from fencepost.model.tokens import Tokeniser
-from fencepost.plan.checks import Column, Kind
+from fencepost.match.segments import Segment, SegmentReader
+from fencepost.match.snapshot import Snapshot
 
-FORMAT = 10
-MANIFEST = "manifest.json"
-Manifest = dict[str, Any]
-Opened = tuple[tuple[Shelf, ...], Columns]
+Opened = tuple[tuple[Segment, ...], Columns]
 
 
-def expression(shelf: Shelf, row: int, columns: Columns) -> str:
+def expression(shelf: SegmentReader, row: int, columns: Columns) -> str:
     """The expression of a subscription, as given or put together from its checks."""
     given = shelf.expression(row)
     if given is not None:
         return given
-    return written(condition_of(shelf.segment, row, columns))
+    return written(condition_of(shelf, row, columns))
 
 
-def save(path: Path, shelves: Snapshot, columns: Columns) -> None:
+def save(path: Path, segments: Snapshot, columns: Columns) -> None:
     """Write an index, in place of one that may be there."""
     try:
-        _save(path, shelves, columns)
+        _save(path, segments, columns)
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"no index can be written to {path!s:.200}: {error}") from error
 
 
-def _save(path: Path, shelves: Snapshot, columns: Columns) -> None:
+def _save(path: Path, segments: Snapshot, columns: Columns) -> None:
     if path.exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise errors.IndexingError(
             f"{path} is not empty and holds no index; give another folder, or remove it"
         )
     path.mkdir(parents=True, exist_ok=True)
-    entries: list[Entry] = []
+    entries: list[SegmentEntry] = []
     try:
-        entries.extend(write_segment(path, shelf, shelves.version) for shelf in shelves)
-        replace_file(path / MANIFEST, manifest_text(entries, columns).encode(), durable=True)
+        entries.extend(write_segment(path, segment, segments.version) for segment in segments)
+        text = encoded(manifest_for(entries, columns))
+        replace_file(path / MANIFEST, text.encode(), durable=True)
     except BaseException:
         for entry in entries:
-            shutil.rmtree(path / entry["folder"], ignore_errors=True)
+            shutil.rmtree(path / entry.folder, ignore_errors=True)
         raise
-    named = {entry["folder"] for entry in entries}
+    named = {entry.folder for entry in entries}
     for old in path.glob(f"{PREFIX}*"):
         if old.name not in named:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def manifest_text(entries: Sequence[Entry], columns: Columns, **more: Any) -> str:
-    """What the manifest of an index says of these segments, and more."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "space": columns.space.value,
-            "stop_words": sorted(columns.tokeniser.stop_words),
-            "columns": columns_json(columns),
-            "segments": list(entries),
-            **more,
-        }
+def manifest_for(
+    entries: Sequence[SegmentEntry],
+    columns: Columns,
+    version: int | None = None,
+    router: str | None = None,
+) -> Manifest:
+    """The manifest of an index of these segments."""
+    return Manifest(
+        format=FORMAT,
+        space=columns.space,
+        stop_words=sorted(columns.tokeniser.stop_words),
+        columns=column_entries(columns),
+        segments=list(entries),
+        version=version,
+        router=router,
     )
 
 
@@ -103,23 +106,23 @@ def open(path: Path) -> Opened:
     while True:
         text = _read_manifest(path)
         try:
-            found = manifest_of(str(path), text)
-            return open_segments(path, found, found["segments"])
+            found = decoded(str(path), text)
+            return open_segments(path, found, found.segments)
         except DAMAGES as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
-                raise errors.IndexingError(
-                    f"the index in {path} is damaged ({error}); build it again"
-                ) from error
+                raise damaged(str(path), error) from error
 
 
-def open_segments(path: Path, manifest: Manifest, entries: Sequence[Entry]) -> Opened:
+def open_segments(path: Path, manifest: Manifest, entries: Sequence[SegmentEntry]) -> Opened:
     """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
-    columns = columns_of(manifest)
+    columns = manifest.event_columns()
     for entry in entries:
-        for name, last in entry["asked"].items():
+        for name, last in entry.last_columns.items():
             if last >= len(columns.of(Storage[name])):
-                raise ValueError("the manifest lacks columns that the segments ask for")
+                raise ValueError(
+                    f"{MANIFEST}: $.columns lacks columns of {name} that {entry.folder} asks for"
+                )
     return tuple(open_segment(path, entry) for entry in entries), columns
 
 
@@ -150,57 +153,3 @@ def no_index(name: str) -> errors.IndexingError:
     return errors.IndexingError(
         f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
     )
-
-
-def manifest_of(name: str, text: str) -> Manifest:
-    """What the text of a manifest says, of the index in the folder of that name."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise errors.IndexingError(
-            f"the index in {name} is damaged ({error}); build it again"
-        ) from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        seen = found.get("format") if isinstance(found, dict) else found
-        raise errors.IndexingError(
-            f"the index in {name} has format {seen!r:.40}; this version reads {FORMAT}: "
-            "build it again"
-        )
-    return found
-
-
-def columns_of(manifest: Manifest) -> Columns:
-    """The columns of events that the subscriptions of an index ask for."""
-    columns = Columns(Tokeniser.without(manifest["stop_words"]), Space(manifest["space"]))
-    for rows in manifest["columns"]:
-        for row in rows:
-            columns.number(column_of(row))
-    return columns
-
-
-def columns_json(columns: Columns) -> list[list[dict[str, object]]]:
-    """The columns for a manifest."""
-    return [[_column_json(column) for column in rows] for rows in columns.by_storage]
-
-
-def _column_json(column: Column) -> dict[str, object]:
-    """A column for the manifest; a value that is no property travels in a condition about it."""
-    source: Any = column.source
-    if isinstance(source, ast.Property):
-        return {"kind": column.kind.name, "property": source.name}
-    if column.kind is Kind.STRING:
-        source = ast.Comparison(ast.Compare.EQ, source, ast.String(""))
-    elif column.kind is Kind.NUMBER:
-        source = ast.Comparison(ast.Compare.EQ, source, ast.Number(0))
-    elif column.kind is not Kind.TRUTH:
-        source = ast.TemporalCondition(ast.Temporal.T_AFTER, source, ast.Time(0))
-    return {"kind": column.kind.name, "condition": render_json(source)}
-
-
-def column_of(row: dict[str, Any]) -> Column:
-    """A column of a manifest."""
-    kind = Kind[row["kind"]]
-    if "property" in row:
-        return Column(kind, ast.Property(row["property"]))
-    condition: Any = parse(row["condition"])
-    return Column(kind, condition if kind is Kind.TRUTH else condition.left)

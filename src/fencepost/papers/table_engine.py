@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from fencepost.events.table import EventTable
 from fencepost.index.segment import NEVER
-from fencepost.match.catalogue import Snapshot
 from fencepost.match.engines import Attributes, Changes, Clock, condition_on
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.run import Found
-from fencepost.match.shelves import Shelves
+from fencepost.match.segment_manager import SegmentManager
+from fencepost.match.snapshot import Snapshot
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Filter
 from fencepost.plan.evaluate import EventValues
@@ -57,7 +57,7 @@ class Table(Protocol):
 def table_index(name: str, make: Callable[[Tokeniser], Table]) -> MatcherIndex:
     """The index of a `Matcher` that is found by the tables which `make` gives, empty ones."""
 
-    def engine(shelves: Shelves, clock: Clock) -> TableEngine:
+    def engine(shelves: SegmentManager, clock: Clock) -> TableEngine:
         return TableEngine(shelves, clock, make(shelves.columns.tokeniser))
 
     return MatcherIndex(name, engine)
@@ -68,7 +68,7 @@ class TableEngine:
 
     Parameters
     ----------
-    shelves : Shelves
+    shelves : SegmentManager
         Whatever is on them already is taken over.
     clock : callable
         The present, by which subscriptions expire.
@@ -76,7 +76,7 @@ class TableEngine:
         An empty one.
     """
 
-    def __init__(self, shelves: Shelves, clock: Clock, table: Table) -> None:
+    def __init__(self, shelves: SegmentManager, clock: Clock, table: Table) -> None:
         self._shelves = shelves
         self._clock = clock
         self._table = table
@@ -159,7 +159,7 @@ class TableEngine:
         shelf, row = self._shelves.find(id)
         if compiled is None:
             compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
-        self._table.add(id, shelf.subscribers[row], compiled)
+        self._table.add(id, shelf.subscriber_of(row), compiled)
         expires = int(shelf.expires[row])
         if expires != NEVER:
             self._expires[id] = expires
@@ -178,9 +178,8 @@ class TableEngine:
         if self._rows[0] is not shelves:
             found, base = {}, 0
             for shelf in shelves:
-                ids = shelf.ids
-                for row in np.flatnonzero(shelf.gone > shelves.version).tolist():
-                    found[ids[row]] = base + row
+                for row in np.flatnonzero(shelf.deleted_version > shelves.version).tolist():
+                    found[shelf.id_of(row)] = base + row
                 base += len(shelf)
             self._rows = shelves, found
         return self._rows[1]

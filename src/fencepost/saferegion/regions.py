@@ -105,11 +105,11 @@ class SafeRegions:
         self._numbers = count(1)
         self._composites: dict[str, tuple[Filter, ...]] = {}
         self._names_of_composites: frozenset[str] | None = frozenset()
-        self._lock = matcher.lock
+        self._lock = matcher.view().lock
         self._nearby = Nearby(position, self._changing, matcher, self._filters_of)
         with self._lock:
             self._put_all()
-            matcher.on_change(self._hear)
+            matcher.view().on_change(self._hear)
 
     @property
     def version(self) -> int:
@@ -203,10 +203,10 @@ class SafeRegions:
     def _filters_of(self, name: str) -> Sequence[Filter]:
         if name.startswith(_OF_COMPOSITE):
             return self._composites[name[1:]]
-        return self._matcher.filters(name[1:])
+        return self._matcher.view().filters(name[1:])
 
     def _row(self, id: str) -> tuple[str, Sequence[Filter], int]:
-        return _OWN + id, self._matcher.filters(id), self._matcher.expires(id)
+        return _OWN + id, self._matcher.view().filters(id), self._matcher.view().expires(id)
 
     def _put_all(self) -> None:
         """Add all that the matcher has now."""

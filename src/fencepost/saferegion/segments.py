@@ -21,8 +21,8 @@ from fencepost.index.segment import NEVER
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.catalogue import Shelf
 from fencepost.match.matcher import Matcher
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.checks import Column, Kind
 from fencepost.plan.relate import CODE
 
@@ -42,7 +42,7 @@ class Usual(NamedTuple):
 
 def matcher_like(matcher: Matcher) -> Matcher:
     """One without subscriptions, of the same space, stop words and clock."""
-    return Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
+    return Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher.view().clock)
 
 
 def usual_of(
@@ -54,21 +54,20 @@ def usual_of(
     """
     found: list[Usual] = []
     others: list[str] = []
-    shelves, now = matcher.snapshot(), matcher._clock()
-    for shelf in shelves:
-        rows = shelf.living(now, shelves.version)
-        chosen, boxes, equals = _usual(shelf, rows, matcher._columns, position, changing)
+    view = matcher.view()
+    for segment, rows in view.living():
+        chosen, boxes, equals = _usual(segment, rows, view.columns, position, changing)
         if len(chosen):
-            found.append(Usual(shelf.column("id").take(pa.array(chosen)), boxes, equals))
+            found.append(Usual(segment.column("id").take(pa.array(chosen)), boxes, equals))
         rest = np.setdiff1d(rows, chosen, assume_unique=True)
-        others += [shelf.ids[row] for row in rest.tolist()]
+        others += [segment.id_of(row) for row in rest.tolist()]
     return found, others
 
 
 def _usual(
-    shelf: Shelf, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
+    segment: SegmentReader, rows: Ints, columns: Columns, position: str, changing: frozenset[str]
 ) -> tuple[Ints, NDArray[np.float64], dict[str, pa.Array]]:
-    arrays = shelf.segment.arrays
+    arrays = segment.arrays
     names = _plain_strings(columns, position)
     column = columns.number_of(Column(Kind.GEOMETRY, Property(position)))
     checks = arrays.checks
@@ -82,7 +81,7 @@ def _usual(
     good &= np.bincount(owner[~(placed | worded)], minlength=filters) == 0
     words = np.flatnonzero(worded)
     good[_twice(owner[words], checks["column"][words], filters)] = False
-    good &= _is_whole(shelf, rows, arrays)[arrays.filter_subscription]
+    good &= _is_whole(segment, rows, arrays)[arrays.filter_subscription]
     # There is one of each filter that is left, in the order of the filters.
     own = np.flatnonzero(placed & good[owner])
     finite: Mask = np.logical_and.reduce(np.isfinite(places.boxes[own]), axis=1)
@@ -141,13 +140,13 @@ def _twice(owner: Ints, column: NDArray[np.integer], filters: int) -> Mask:
     return found
 
 
-def _is_whole(shelf: Shelf, rows: Ints, arrays: SegmentArrays) -> Mask:
+def _is_whole(shelf: SegmentReader, rows: Ints, arrays: SegmentArrays) -> Mask:
     """Which subscriptions have one filter, and no entries of their own beside it."""
-    size = len(shelf.segment)
+    size = len(shelf)
     found = np.zeros(size, bool)
     found[rows] = shelf.expires[rows] == NEVER
     found &= np.bincount(arrays.filter_subscription, minlength=size)[:size] == 1
-    found[rows] &= shelf.segment.entries_of(rows)[1] == 0
+    found[rows] &= shelf.entries_of(rows)[1] == 0
     return found
 
 

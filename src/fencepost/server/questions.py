@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fencepost.errors import ModelError
-from fencepost.match.catalogue import Subscription
+from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.times import format_instant
 from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
@@ -38,8 +38,12 @@ class Expressions:
     def prepare(self, definition: Definition) -> Subscription:
         """See `Asking`."""
         ends = None if definition.expires is None else format_instant(definition.expires)
-        return self.matcher.compiled(
-            definition.id, definition.asked["expression"], definition.subscriber, ends
+        return compiled(
+            self.matcher.view().columns.space,
+            definition.id,
+            definition.asked["expression"],
+            definition.subscriber,
+            ends,
         )
 
     def put(self, prepared: Sequence[Prepared]) -> None:
@@ -161,7 +165,7 @@ class Questions:
     def put(self, prepared: Iterable[Prepared]) -> None:
         """Add or replace."""
         by_kind: dict[str, list[Prepared]] = {}
-        with self.expressions.matcher.lock:
+        with self.expressions.matcher.view().lock:
             for one in prepared:
                 id, kind = one.definition.id, one.definition.kind
                 before = self._kinds.get(id)
@@ -177,7 +181,7 @@ class Questions:
 
     def remove(self, id: str) -> bool:
         """Remove a subscription; whether there was one."""
-        with self.expressions.matcher.lock:
+        with self.expressions.matcher.view().lock:
             kind = self._kinds.pop(id, None)
             if kind is not None:
                 self._asking[kind].remove(id)

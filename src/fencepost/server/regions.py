@@ -39,7 +39,7 @@ class Regions:
     def __init__(self, questions: Questions, limits: Limits) -> None:
         self.questions = questions
         matcher = questions.expressions.matcher
-        with matcher.lock:
+        with matcher.view().lock:
             self._regions = SafeRegions(
                 matcher,
                 position=_POSITION,

@@ -16,7 +16,7 @@ import msgspec
 from fencepost.errors import FencepostError, ModelError
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
 from fencepost.language.parser import parse
-from fencepost.match.catalogue import Subscription
+from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
@@ -171,7 +171,6 @@ class Tracked:
     def __init__(self, space: str, limits: Limits) -> None:
         self._space = space
         self._limits = limits
-        self._compiler = Matcher(space)
         self._groups: dict[str, Group] = {}
         self._group_of: dict[str, Group] = {}
         self._payloads: dict[str, Any] = {}
@@ -195,8 +194,12 @@ class Tracked:
         ends = None if definition.expires is None else format_instant(definition.expires)
         return _Compiled(
             rules,
-            self._compiler.compiled(
-                definition.id, definition.asked["expression"], definition.subscriber, ends
+            compiled(
+                space_of(self._space),
+                definition.id,
+                definition.asked["expression"],
+                definition.subscriber,
+                ends,
             ),
         )
 

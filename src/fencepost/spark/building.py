@@ -8,7 +8,6 @@ manifest names them, in one step.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +16,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from fencepost.errors import IndexingError, ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
 from fencepost.match import storage
+from fencepost.match.manifest import (
+    MANIFEST,
+    Manifest,
+    SegmentEntry,
+    columns_from_json,
+    columns_of,
+    decoded,
+    encoded,
+    entry_of,
+    manifest_name,
+)
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import PREFIX, Entry, files_of, open_segment
+from fencepost.match.segment_files import PREFIX, files_of, open_segment
 from fencepost.model.space import Space
-from fencepost.model.tokens import Tokeniser
 from fencepost.spark import compacting, placing, routing, workers
 from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
@@ -130,11 +140,11 @@ def build_index(
     _refuse_mode(folder, mode)
     with folder.alone():
         _refuse_mode(folder, mode)  # somebody may have built one
-        seen = folder.text(storage.MANIFEST)
+        seen = folder.text(MANIFEST)
         before = None
         if seen is not None and mode == "update":
-            before = storage.manifest_of(folder.name, seen)
-            space, stop_words = before["space"], before["stop_words"]
+            before = decoded(folder.name, seen)
+            space, stop_words = before.space, before.stop_words
         job = _Job(spark, folder, form, space, tuple(stop_words), seen, before)
         return job.run(subscriptions, parts)
 
@@ -160,7 +170,7 @@ class _Job:
         space: str,
         stop_words: tuple[str, ...],
         seen: str | None,
-        before: storage.Manifest | None,
+        before: Manifest | None,
     ) -> None:
         Matcher(space, stop_words=stop_words)  # says what is wrong with them
         self._spark = spark
@@ -218,9 +228,9 @@ class _Job:
         removed = 0
         if self._before is not None:
             old, removed = self._without(
-                good.select(F.col(_ID).cast("string").alias("id")), self._before["segments"]
+                good.select(F.col(_ID).cast("string").alias("id")), self._before.segments
             )
-            fresh = [{**entry, compacting.LEVEL: 0} for entry in entries]
+            fresh = [replace(entry, level=0) for entry in entries]
             entries = self._compacted([*old, *fresh])
         return self._published(entries, columns, added, removed, dead)
 
@@ -262,13 +272,10 @@ class _Job:
 
         asked : texts of `ASKS`; also for rows that are not kept, because their ids come twice.
         """
-        columns = Columns(Tokeniser.without(self._reader.stop_words), Space(self._reader.space))
+        entries = [own for text in sorted(asked) for own in columns_from_json(text)]
         if self._before is not None:
-            columns.adopt(storage.columns_of(self._before))
-        for text in sorted(asked):
-            for row in json.loads(text):
-                columns.number(storage.column_of(row))
-        return columns
+            entries = [own for rows in self._before.columns for own in rows] + entries
+        return columns_of(entries, self._reader.stop_words, Space(self._reader.space))
 
     def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
@@ -283,16 +290,18 @@ class _Job:
 
     def _built(
         self, kept: DataFrame, used: list[str], division: Division, columns: Columns
-    ) -> list[Entry]:
+    ) -> list[SegmentEntry]:
         """Build the parts on the workers; what the manifest says of each."""
         placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
         build = workers.Build(self._folder.uri, used, self._reader, columns, self._prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
-        return [json.loads(row["entry"]) for row in sorted(told.collect())]
+        return [entry_of(row["entry"]) for row in sorted(told.collect())]
 
-    def _without(self, changed: DataFrame, entries: list[Entry]) -> tuple[list[Entry], int]:
+    def _without(
+        self, changed: DataFrame, entries: list[SegmentEntry]
+    ) -> tuple[list[SegmentEntry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
 
         entries = [_described(self._folder, entry) for entry in entries]
@@ -310,12 +319,12 @@ class _Job:
         for number, entry in enumerate(entries):
             row = found.get(number)
             if row is not None:
-                entry = {**entry, "gone": row["gone"], "gone_count": row["count"]}
-            if entry.get("gone_count", 0) < entry["subscriptions"]:
+                entry = replace(entry, deleted_file=row["gone"], deleted=row["count"])
+            if entry.living:
                 left.append(entry)
         return left, sum(row["removed"] for row in found.values())
 
-    def _compacted(self, entries: list[Entry]) -> list[Entry]:
+    def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
         """Segments with those rewritten together that are too many, or of which much is gone."""
         groups = compacting.choose(entries, _PART_SIZE)
         if not groups:
@@ -326,11 +335,13 @@ class _Job:
         told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
         taken = {number for group in groups for number in group.numbers}
         left = [entry for number, entry in enumerate(entries) if number not in taken]
-        return left + [json.loads(row["entry"]) for row in sorted(told)]
+        return left + [entry_of(row["entry"]) for row in sorted(told)]
 
-    def _pieces(self, entries: list[Entry], group: compacting.Group) -> list[compacting.Piece]:
+    def _pieces(
+        self, entries: list[SegmentEntry], group: compacting.Group
+    ) -> list[compacting.Piece]:
         """What is to be written of a group: a piece for each part."""
-        count = sum(compacting.living(entries[number]) for number in group.numbers)
+        count = sum(entries[number].living for number in group.numbers)
         # What is of a level stays few; the parts of all of it are for as many cores.
         parts = self._parts(count) if group.level is None else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
@@ -344,7 +355,7 @@ class _Job:
 
     def _published(
         self,
-        entries: list[Entry],
+        entries: list[SegmentEntry],
         columns: Columns,
         added: int,
         removed: int,
@@ -352,22 +363,22 @@ class _Job:
     ) -> BuiltIndex:
         folder, version = self._folder, self._version
         router = routing.write(folder, entries, columns, version)
-        text = storage.manifest_text(entries, columns, version=version, router=router)
-        if folder.text(storage.MANIFEST) != self._seen:
+        text = encoded(storage.manifest_for(entries, columns, version, router))
+        if folder.text(MANIFEST) != self._seen:
             raise IndexingError(
                 f"another index was written to {folder.name} while this one was built; build again"
             )
-        folder.replace(storage.manifest_name(version), text)
-        folder.replace(storage.MANIFEST, text)
+        folder.replace(manifest_name(version), text)
+        folder.replace(MANIFEST, text)
         _remove_unnamed(folder, time.time())
         return BuiltIndex(
             folder.name,
             self._version,
-            sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries),
+            sum(entry.living for entry in entries),
             added,
             removed,
             len(entries),
-            sum(entry.get("bytes", 0) for entry in entries),
+            sum(entry.memory_bytes or 0 for entry in entries),
             *dead,
         )
 
@@ -381,16 +392,16 @@ def _versions(folder: Folder) -> dict[int, float]:
     return {int(number): at for number, at in found.items() if number.isdecimal()}
 
 
-def _described(folder: Folder, entry: Entry) -> Entry:
+def _described(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
     """An entry with what `Matcher.save` does not write: sizes, what is gone, what it needs."""
-    if "bytes" in entry:
+    if entry.memory_bytes is not None:
         return entry
     with folder.held(files_of(entry)) as path:
-        segment = open_segment(path, entry).segment
+        segment = open_segment(path, entry)
     with folder.writing() as path:
-        routing.write_needs(path / entry["folder"], segment)
+        routing.write_needs(path / entry.folder, segment)
     gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))
-    return {**entry, "bytes": segment.nbytes, "gone_count": gone}
+    return replace(entry, memory_bytes=segment.nbytes, deleted=gone)
 
 
 def _remove_unnamed(folder: Folder, now_s: float) -> None:
@@ -401,7 +412,7 @@ def _remove_unnamed(folder: Folder, now_s: float) -> None:
     # A file in a folder that is kept goes with the last version that named it.
     files = {name for number in old for name in _named(folder, number) if "/" in name}
     unnamed = {name for name in files - named if name.partition("/")[0] in tops}
-    unnamed |= {storage.manifest_name(number) for number in old}
+    unnamed |= {manifest_name(number) for number in old}
     unnamed |= {n for n in folder.changed_s() if n.startswith(_OWN) and n not in tops}
     folder.remove(sorted(unnamed))
 
@@ -412,9 +423,9 @@ def _named(folder: Folder, version: int) -> set[str]:
         found = folder.manifest(version)
     except IndexingError:  # of another format, which nobody can read
         return set()
-    entries = found["segments"]
-    gone = {f"{entry['folder']}/{entry['gone']}" for entry in entries if "gone" in entry}
-    return gone | {entry["folder"] for entry in entries} | {found["router"]}
+    entries = found.segments
+    gone = {f"{own.folder}/{own.deleted_file}" for own in entries if own.deleted_file is not None}
+    return gone | {own.folder for own in entries} | ({found.router} if found.router else set())
 
 
 def _kept_and_old(written_s: dict[int, float], now_s: float) -> tuple[list[int], list[int]]:

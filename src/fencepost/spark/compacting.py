@@ -8,25 +8,24 @@ segment of which more than half is gone is rewritten by itself.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fencepost.match.catalogue import Shelf
-from fencepost.match.segment_files import Entry, files_of, open_segment, write_segment
-from fencepost.match.shelves import merged
+from fencepost.match.manifest import SegmentEntry, encoded
+from fencepost.match.segment_files import files_of, open_segment, write_segment
+from fencepost.match.segments import Segment, merge_segments
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import Asked
 from fencepost.spark.placing import CHANCE, Division, Places, lie
 from fencepost.spark.workers import Batches, Out
 
-LEVEL = "level"  # of an entry of the manifest; one that no update wrote has none
 _FAN = 8  # so many small segments of a level become one of the next
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -48,38 +47,32 @@ class Piece:
     part: int
 
 
-def living(entry: Entry) -> int:
-    """How many subscriptions of a segment are not gone."""
-    count: int = entry["subscriptions"] - entry.get("gone_count", 0)
-    return count
-
-
-def choose(entries: Sequence[Entry], part_size: int) -> list[Group]:
+def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     """Which segments to rewrite."""
     # Of half a part or more there are few anyhow.
     small: dict[int, list[int]] = {}
     for number, entry in enumerate(entries):
-        if LEVEL in entry and 2 * living(entry) < part_size:
-            small.setdefault(entry[LEVEL], []).append(number)
+        if entry.level is not None and 2 * entry.living < part_size:
+            small.setdefault(entry.level, []).append(number)
     gathered: list[int] = []
     level = 0
     while len(small.get(level, ())) + bool(gathered) >= _FAN:
         gathered += small[level]
         level += 1
-    count = sum(living(entries[number]) for number in gathered)
-    if gathered and 2 * count > sum(map(living, entries)):
+    count = sum(entries[number].living for number in gathered)
+    if gathered and 2 * count > sum(entry.living for entry in entries):
         return [Group(tuple(range(len(entries))), None)]
     found = [Group(tuple(gathered), level)] if gathered else []
     for number, entry in enumerate(entries):
-        if number not in gathered and 2 * living(entry) < entry["subscriptions"]:
-            found.append(Group((number,), entry.get(LEVEL)))
+        if number not in gathered and 2 * entry.living < entry.subscriptions:
+            found.append(Group((number,), entry.level))
     return found
 
 
 class Sample:
     """Where some of the subscriptions of segments lie, given by number."""
 
-    def __init__(self, path: str, entries: Sequence[Entry], share: float) -> None:
+    def __init__(self, path: str, entries: Sequence[SegmentEntry], share: float) -> None:
         self._path = path
         self._entries = list(entries)
         self._share = share
@@ -96,7 +89,7 @@ class Rewrite:
     """Writes pieces, given by number, as new segments."""
 
     def __init__(
-        self, path: str, entries: Sequence[Entry], pieces: Sequence[Piece], prefix: str
+        self, path: str, entries: Sequence[SegmentEntry], pieces: Sequence[Piece], prefix: str
     ) -> None:
         self._path = path
         self._entries = list(entries)
@@ -108,30 +101,27 @@ class Rewrite:
             entry = self._written(self._pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
-                    {"piece": pa.array([number], pa.int32()), "entry": [json.dumps(entry)]}
+                    {"piece": pa.array([number], pa.int32()), "entry": [encoded(entry)]}
                 )
 
-    def _written(self, piece: Piece) -> Entry | None:
+    def _written(self, piece: Piece) -> SegmentEntry | None:
         shelves = [_opened(self._path, self._entries[n]) for n in piece.group.numbers]
         rows = [_rows(shelf, piece) for shelf in shelves]
         if not any(map(len, rows)):
             return None
-        shelf = merged(shelves, rows)
+        shelf = merge_segments(shelves, rows)
         with folder_of(self._path).writing() as path:
             entry = write_segment(path, shelf, 0, self._prefix)
-            routing.write_needs(path / entry["folder"], shelf.segment)
-        entry["bytes"] = shelf.segment.nbytes
-        if piece.group.level is not None:
-            entry[LEVEL] = piece.group.level
-        return entry
+            routing.write_needs(path / entry.folder, shelf)
+        return replace(entry, memory_bytes=shelf.nbytes, level=piece.group.level)
 
 
-def _opened(path: str, entry: Entry) -> Shelf:
+def _opened(path: str, entry: SegmentEntry) -> Segment:
     with folder_of(path).held(files_of(entry)) as folder:
         return open_segment(folder, entry)
 
 
-def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
+def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
     """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
     rows = shelf.living(time.time_ns(), 0)
     if piece.division is None:
@@ -141,10 +131,8 @@ def _rows(shelf: Shelf, piece: Piece) -> NDArray[np.int64]:
     return own
 
 
-def _places(shelf: Shelf) -> pa.Table:
+def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {
-        name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf.segment)).items()
-    }
+    found = {name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf)).items()}
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

@@ -23,6 +23,7 @@ from pyarrow import fs
 from fencepost.atomic import replace_file
 from fencepost.errors import IndexingError
 from fencepost.match import storage
+from fencepost.match.manifest import MANIFEST, Manifest, damaged, decoded, manifest_name
 from fencepost.spark.caching import Cache, side_by_side
 
 _LOCK = ".building"
@@ -43,18 +44,19 @@ class Folder(ABC):
         self.uri = uri
         self.name = name
 
-    def manifest(self, version: int | None = None) -> storage.Manifest:
+    def manifest(self, version: int | None = None) -> Manifest:
         """What the manifest says, or said at a version."""
-        text = self.text(storage.manifest_name(version))
+        file = manifest_name(version)
+        text = self.text(file)
         if text is not None:
-            return storage.manifest_of(self.name, text)
+            return decoded(self.name, text, file)
         if version is not None and self.has_index():
             raise removed(self.name, version)
         raise storage.no_index(self.name)
 
     def has_index(self) -> bool:
         """Whether there is an index."""
-        return self.text(storage.MANIFEST) is not None
+        return self.text(MANIFEST) is not None
 
     @abstractmethod
     def text(self, name: str) -> str | None:
@@ -96,7 +98,7 @@ class Folder(ABC):
 def removed(name: str, version: object, why: object = None) -> IndexingError:
     """What is said where a version, or a file of it, is not there any more."""
     if version is None:
-        return IndexingError(f"the index in {name} is damaged ({why}); build it again")
+        return damaged(name, why)
     told = "" if why is None else f" or is damaged ({why})"
     return IndexingError(
         f"version {version} of the index in {name} was removed after newer ones came{told}; match "

@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match import storage
 from fencepost.match.batch import Pairs, match_pairs, names_of
+from fencepost.match.manifest import Manifest, SegmentEntry
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry
 from fencepost.spark.folders import folder_of
 from fencepost.spark.observing import Observed
 
@@ -75,12 +74,12 @@ def plan(path: str | Path, how: str = "auto") -> MatchPlan:
     return _plan(folder.name, folder.manifest(), how)
 
 
-def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
+def _plan(path: str, found: Manifest, how: str) -> MatchPlan:
     if how not in WAYS:
         raise ModelError(f"how must be one of {', '.join(WAYS)}; saw {how!r:.40}")
-    entries = found["segments"]
-    total = sum(entry.get("bytes", 0) for entry in entries)
-    divided = "router" in found
+    entries = found.segments
+    total = sum(entry.memory_bytes or 0 for entry in entries)
+    divided = found.router is not None
     if how == "partitioned" and not divided:
         raise IndexingError(
             f"the index in {path} has no parts; build it with fencepost.spark.build_index, or "
@@ -94,8 +93,8 @@ def _plan(path: str, found: storage.Manifest, how: str) -> MatchPlan:
         how, why = "partitioned", f"it is larger than {WHOLE_BYTES / 1e6:,.0f} MB"
     else:
         how, why = "whole", f"it is not larger than {WHOLE_BYTES / 1e6:,.0f} MB"
-    count = sum(entry["subscriptions"] - entry.get("gone_count", 0) for entry in entries)
-    return MatchPlan(how, why, found.get("version", 0), len(entries), total, count)
+    count = sum(entry.living for entry in entries)
+    return MatchPlan(how, why, found.version or 0, len(entries), total, count)
 
 
 def match(
@@ -150,13 +149,13 @@ def match(
     manifest = folder.manifest()
     chosen = _plan(folder.name, manifest, how)
     slots = max(chosen.parts, 1)
-    asked = storage.columns_of(manifest).every_attribute()
+    asked = manifest.event_columns().every_attribute()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]
     needed = needed or events.columns[:1]
     # Subscribers that are the ids need not be told by workers. A next index may have others.
-    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest["segments"])
+    owned = events.isStreaming or any(_has_owners(entry) for entry in manifest.segments)
     told = [name for name in added if owned or name != _OWNER]
     schema = StructType(
         [events.schema[name] for name in kept]
@@ -166,7 +165,7 @@ def match(
     observed = Observed(folder.uri) if events.isStreaming else None
     if observed is not None:
         plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
-    version = manifest.get("version")
+    version = manifest.version
     task = _Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
     if chosen.how == "whole":
         found = plain.mapInArrow(_Matches(task), schema)
@@ -185,9 +184,9 @@ def match(
     return found if observed is None else observed.matches(found)
 
 
-def _has_owners(entry: Entry) -> bool:
+def _has_owners(entry: SegmentEntry) -> bool:
     """Whether some subscriptions of a segment belong to others than their ids say."""
-    return _OWNER in entry.get("names", [_OWNER])
+    return _OWNER in entry.names
 
 
 def _newest(events: DataFrame, path: str) -> Column:
@@ -264,7 +263,7 @@ class _Task:
         """Pairs of events and rows of subscriptions, and events that cannot be read."""
         bad: list[tuple[int, str]] = []
         given = bad if self.dead_letters else None
-        found = match_pairs(matcher, matcher.snapshot(), table.select(self.names), 1, given)
+        found = match_pairs(matcher, matcher.view().snapshot(), table.select(self.names), 1, given)
         return found, bad
 
     def result(
@@ -283,7 +282,7 @@ class _Task:
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
         """What events answer."""
         found, bad = self.pairs(matcher, table)
-        shelves = matcher.snapshot()
+        shelves = matcher.view().snapshot()
         none = pa.nulls(len(bad), pa.string())
         told = [
             pa.concat_arrays([names_of(shelves, own, found.rows), none])
@@ -302,7 +301,7 @@ class _Newest:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            version = folder_of(self.path).manifest().get("version")
+            version = folder_of(self.path).manifest().version
             yield pa.RecordBatch.from_pydict({"version": pa.array([version], pa.int64())})
 
 
@@ -336,7 +335,7 @@ class _Routes:
         for batch, version in self.task.versioned(batches):
             if router is None:
                 router = worker.router(self.task.path, version)
-            parts = np.array(router.snapshot().column("id").to_pylist(), np.int32)
+            parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
             found, bad = self.task.pairs(router, self.task.table(batch))
             rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
             part = np.concatenate((parts[found.rows], np.full(len(bad), -1, np.int32)))

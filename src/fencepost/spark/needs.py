@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.places import places_of
 from fencepost.index.posts import PostRows, ranges, rows_of
-from fencepost.index.segment import Segment
 from fencepost.index.table import TableArrays
 from fencepost.kernels import checking
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.language.ast import Array, Geometry, Items, Spatial, String
+from fencepost.match.segments import SegmentReader
 from fencepost.plan.checks import Filter, ListCheck, MemberCheck, RelateCheck, Term
 
 Ints = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
     string_start: Ints
 
     @classmethod
-    def by(cls, segment: Segment) -> Asked:
+    def by(cls, segment: SegmentReader) -> Asked:
         """What those of a segment ask for."""
         own = segment.arrays
         return cls(
@@ -207,7 +207,7 @@ def _rarest(items: Ints, low: Ints, high: Ints) -> Ints:
     return found
 
 
-def summary(segment: Segment) -> pa.Table:
+def summary(segment: SegmentReader) -> pa.Table:
     """What an event must have one of to match anything in a segment; boxes are put together."""
     asked = Asked.by(segment)
     needs = needs_of(asked)

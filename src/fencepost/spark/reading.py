@@ -22,7 +22,8 @@ from fencepost.index.posts import untold
 from fencepost.index.table import FilterTable, TableArrays
 from fencepost.language.ast import Spatial
 from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.matcher import Matcher
+from fencepost.match.catalogue import compiled_rows
+from fencepost.match.matcher import Matcher, matcher_of
 from fencepost.model.space import space_of
 from fencepost.model.tokens import Tokeniser
 
@@ -97,9 +98,10 @@ class Reader:
 
         columns : what it asks for from the beginning, so that others number them alike.
         """
-        matcher = Matcher(self.space, stop_words=self.stop_words)
-        if columns is not None:
-            matcher._columns.adopt(columns)
+        if columns is None:
+            matcher = Matcher(self.space, stop_words=self.stop_words)
+        else:
+            matcher = matcher_of(columns.frozen(), ())
         bad: BadRows = []
         table = with_names_as_text(table)
         if self.form.in_columns:
@@ -132,8 +134,7 @@ class Reader:
         else:
             asked = FilterTable(columns)
             rows: list[int] = []
-            matcher = Matcher(self.space, stop_words=self.stop_words)
-            for number, subscription in matcher.compiled_rows(table, bad):
+            for number, subscription in compiled_rows(columns.space, table, bad):
                 asked.add(len(rows), subscription.asked)
                 rows.append(number)
             found.append((np.array(rows, np.int64), asked.arrays()))

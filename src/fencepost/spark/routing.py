@@ -13,10 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from fencepost.index.columns import Columns
-from fencepost.index.segment import NEVER, Segment
+from fencepost.index.segment import NEVER
 from fencepost.match.catalogue import Subscription
+from fencepost.match.manifest import SegmentEntry
 from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry, sync
+from fencepost.match.segment_files import sync
+from fencepost.match.segments import SegmentReader
 from fencepost.spark.folders import Folder
 from fencepost.spark.needs import filters_of, summary
 
@@ -24,7 +26,7 @@ PREFIX = "router-"
 _NEEDS = "needs.arrow"
 
 
-def write_needs(folder: Path, segment: Segment) -> None:
+def write_needs(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
     table = summary(segment)
@@ -34,10 +36,10 @@ def write_needs(folder: Path, segment: Segment) -> None:
         sync(file)
 
 
-def write(folder: Folder, entries: Sequence[Entry], columns: Columns, version: int) -> str:
+def write(folder: Folder, entries: Sequence[SegmentEntry], columns: Columns, version: int) -> str:
     """Write a router for segments; the name of its folder."""
     router = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
-    files = [f"{entry['folder']}/{_NEEDS}" for entry in entries]
+    files = [f"{entry.folder}/{_NEEDS}" for entry in entries]
     parts = []
     with folder.held(files) as path:
         for number, file in enumerate(files):

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fencepost.errors import ModelError
-from fencepost.match import storage
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
@@ -121,14 +120,14 @@ def track(
         raise ModelError(f"the column {key!r} must hold strings or whole numbers; it is {kind}")
     folder = folder_of(str(path))
     manifest = folder.manifest()
-    space = storage.columns_of(manifest).space
+    space = manifest.space
     names = Names(key, time, position)
     given = tuple(sorted({"on": tuple(on), **options}.items()))
     Tracker(Matcher(space), key, time=time, position=position, **dict(given))  # checks the options
     silence = options.get("forget_after_s")
     task = _Task(
         folder.uri,
-        None if events.isStreaming else manifest.get("version"),
+        None if events.isStreaming else manifest.version,
         tuple(events.columns),
         names,
         given,

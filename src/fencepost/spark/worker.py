@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from fencepost.errors import IndexingError
 from fencepost.match import storage
-from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import Entry, files_of
+from fencepost.match.manifest import MANIFEST, Manifest, SegmentEntry, decoded, manifest_name
+from fencepost.match.matcher import Matcher, matcher_of
+from fencepost.match.segment_files import files_of
 from fencepost.spark.folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8
@@ -18,7 +21,7 @@ _OPEN: dict[tuple[str, object], Matcher] = {}  # in the order of their last use
 
 def matcher(path: str, version: int | None) -> Matcher:
     """The matcher of a version of an index; of what there is, where there are no versions."""
-    folder, name = folder_of(path), storage.manifest_name(version)
+    folder, name = folder_of(path), manifest_name(version)
     # A version may come twice where an index was removed.
     return _kept((path, (name, folder.stamp(name))), lambda: _whole(folder, version))
 
@@ -26,7 +29,7 @@ def matcher(path: str, version: int | None) -> Matcher:
 def _whole(folder: Folder, version: int | None) -> Matcher:
     manifest = folder.manifest(version)
     try:
-        return _opened(folder, manifest, manifest["segments"])
+        return _opened(folder, manifest, manifest.segments)
     except IndexingError:
         # Between reading the manifest and the files, somebody may have saved another.
         if version is not None or folder.manifest() == manifest:
@@ -38,22 +41,23 @@ def router(path: str, version: int | None) -> Matcher:
     """What tells to which parts of an index events go."""
     folder = folder_of(path)
     manifest = folder.manifest(version)
-    if "router" not in manifest:
+    if manifest.router is None:
         raise IndexingError(
             f"the index in {path} has no parts any more, as it was saved in one piece; build it "
             "with fencepost.spark.build_index, or match it with how='whole'"
         )
     # A folder does not come twice.
-    name = manifest["router"]
-    return _kept((path, name), lambda: _routing(folder, manifest["version"], name))
+    name = manifest.router
+    return _kept((path, name), lambda: _routing(folder, manifest.version, name))
 
 
-def _routing(folder: Folder, version: int, name: str) -> Matcher:
-    text = folder.text(f"{name}/{storage.MANIFEST}")
+def _routing(folder: Folder, version: int | None, name: str) -> Matcher:
+    file = f"{name}/{MANIFEST}"
+    text = folder.text(file)
     if text is None:
         raise removed(folder.name, version)
-    manifest = {**storage.manifest_of(folder.name, text), "version": version}
-    entries = [{**entry, "folder": f"{name}/{entry['folder']}"} for entry in manifest["segments"]]
+    manifest = replace(decoded(folder.name, text, file), version=version)
+    entries = [replace(entry, folder=f"{name}/{entry.folder}") for entry in manifest.segments]
     return _opened(folder, manifest, entries)
 
 
@@ -61,21 +65,19 @@ def part(path: str, version: int | None, number: int) -> Matcher:
     """One part of an index."""
     folder = folder_of(path)
     manifest = folder.manifest(version)
-    entry = manifest["segments"][number]
+    entry = manifest.segments[number]
     return _kept(
-        (path, (entry["folder"], entry.get("gone"))), lambda: _opened(folder, manifest, [entry])
+        (path, (entry.folder, entry.deleted_file)), lambda: _opened(folder, manifest, [entry])
     )
 
 
-def _opened(folder: Folder, manifest: storage.Manifest, entries: Sequence[Entry]) -> Matcher:
+def _opened(folder: Folder, manifest: Manifest, entries: Sequence[SegmentEntry]) -> Matcher:
     try:
         with folder.held(name for entry in entries for name in files_of(entry)) as path:
             shelves, columns = storage.open_segments(path, manifest, entries)
     except storage.DAMAGES as error:
-        raise removed(folder.name, manifest.get("version"), error) from error
-    made = Matcher(columns.space)
-    made._load(columns, shelves)
-    return made
+        raise removed(folder.name, manifest.version, error) from error
+    return matcher_of(columns, shelves)
 
 
 def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
@@ -90,4 +92,4 @@ def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:
 
 
 def _mapped_bytes() -> int:
-    return sum(shelf.segment.nbytes for one in _OPEN.values() for shelf in one.snapshot())
+    return sum(one.view().nbytes for one in _OPEN.values())

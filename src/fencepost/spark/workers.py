@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -10,19 +9,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from fencepost.atomic import replacing
 from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
-from fencepost.match import storage
+from fencepost.match.manifest import (
+    SegmentEntry,
+    column_entries,
+    columns_from_json,
+    columns_of,
+    encoded,
+)
 from fencepost.match.segment_files import (
-    Entry,
     gone_of,
     name_files_of,
     names_of,
     write_array,
     write_segment,
 )
+from fencepost.model.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.needs import NOTHING, Asked
@@ -69,7 +75,7 @@ class Place:
         for rows, filters in tables:
             for name, own in lie(Asked.by_table(filters, len(rows))).items():
                 found[name][numbers[rows]] = own
-        asks = json.dumps([c for rows in storage.columns_json(columns) for c in rows])
+        asks = encoded([own for rows in column_entries(columns) for own in rows])
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
         table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
@@ -90,7 +96,7 @@ class Build:
         self._path = path
         self._names = list(names)
         self._reader = reader
-        self._columns = storage.columns_json(columns)
+        self._columns = encoded([own for rows in column_entries(columns) for own in rows])
         self._prefix = prefix
 
     def __call__(self, batches: Batches) -> Out:
@@ -99,22 +105,19 @@ class Build:
             return
         table = pa.Table.from_batches(given)
         part = table.column(PART)[0].as_py()
-        columns = storage.columns_of(
-            {
-                "stop_words": self._reader.stop_words,
-                "space": self._reader.space,
-                "columns": self._columns,
-            }
+        columns = columns_of(
+            columns_from_json(self._columns), self._reader.stop_words, Space(self._reader.space)
         )
         matcher, bad = self._reader(_named(table, self._names), columns)
         assert not bad, bad  # they were read before
-        for shelf in matcher.snapshot():
+        snapshot = matcher.view().snapshot()
+        for shelf in snapshot:
             with folder_of(self._path).writing() as path:
-                entry = write_segment(path, shelf, matcher.snapshot().version, self._prefix)
-                routing.write_needs(path / entry["folder"], shelf.segment)
-            entry["bytes"] = shelf.segment.nbytes
+                entry = write_segment(path, shelf, snapshot.version, self._prefix)
+                routing.write_needs(path / entry.folder, shelf)
+            entry = replace(entry, memory_bytes=shelf.nbytes)
             yield pa.RecordBatch.from_pydict(
-                {"part": pa.array([part], pa.int32()), "entry": [json.dumps(entry)]}
+                {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
             )
 
 
@@ -147,7 +150,7 @@ class SetAside:
 class Ids:
     """The ids of segments, given by number, that are not gone."""
 
-    def __init__(self, path: str, entries: Sequence[Entry]) -> None:
+    def __init__(self, path: str, entries: Sequence[SegmentEntry]) -> None:
         self._path = path
         self._entries = list(entries)
 
@@ -170,7 +173,7 @@ class Ids:
 class Remove:
     """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
 
-    def __init__(self, path: str, entries: Sequence[Entry], version: int) -> None:
+    def __init__(self, path: str, entries: Sequence[SegmentEntry], version: int) -> None:
         self._path = path
         self._entries = list(entries)
         self._version = version
@@ -187,8 +190,8 @@ class Remove:
         gone[rows] = 0
         name = f"{GONE}{self._version}-{uuid.uuid4().hex[:8]}.npy"
         with folder.writing() as path:
-            (path / entry["folder"]).mkdir(exist_ok=True)
-            write_array(path / entry["folder"] / name, gone)
+            (path / entry.folder).mkdir(exist_ok=True)
+            write_array(path / entry.folder / name, gone)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from fencepost.errors import LanguageError, ModelError
 from fencepost.language.ast import Condition
-from fencepost.match.catalogue import Subscription
-from fencepost.match.engines import condition_on
+from fencepost.match.catalogue import Subscription, compiled_condition
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row
 from fencepost.model.space import Space
@@ -42,7 +41,7 @@ class Fences:
         self._hysteresis = hysteresis
         self._relaxed: dict[str, Condition] = {}  # by subscription, as hysteresis has it
         if hysteresis:
-            matcher.on_change(self._note_changed)
+            matcher.view().on_change(self._note_changed)
 
     def __contains__(self, id: str) -> bool:
         return id in self._matcher
@@ -77,7 +76,7 @@ class Fences:
         """
         fences = set(matched)
         if self._hysteresis and point is not None:
-            values = self._matcher._values(event)
+            values = self._matcher.view().values(event)
             for id in before:
                 if id not in fences and id in self._matcher:
                     condition = self._relaxed.get(id) or self._relax(id)
@@ -87,12 +86,12 @@ class Fences:
 
     def _relax(self, id: str) -> Condition | None:
         """What is asked of a position so that it has not left a subscription that there is."""
-        with self._matcher.lock:
+        with self._matcher.view().lock:
             if id not in self._matcher:
                 return None
             if len(self._relaxed) >= _MOST_RELAXED:
                 self._relaxed.clear()
-            condition = _condition(self._matcher, id)
+            condition = self._matcher.view().condition(id)
             found = self._relaxed[id] = relaxed(condition, self._position, self._hysteresis)
             return found
 
@@ -103,10 +102,9 @@ class Fences:
     def subscriber_of(self, id: str) -> str:
         """To whom a fence belongs."""
         try:
-            shelf, row = self._matcher._shelves.find(id)
+            return self._matcher.view().subscriber(id)
         except ModelError:  # removed since it matched
             return id
-        return shelf.subscribers[row]
 
 
 class Ways:
@@ -125,12 +123,13 @@ class Ways:
     def __init__(self, matcher: Matcher, position: str) -> None:
         self._matcher = matcher
         self._position = position
-        self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=matcher._clock)
+        view = matcher.view()
+        self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=view.clock)
         self._round_the_earth = matcher.space == Space.WGS84.value
         self._changed: set[str] = set()
         self.left_out: set[str] = set()
-        with matcher.lock:
-            matcher.on_change(self._note)
+        with view.lock:
+            view.on_change(self._note)
             self._changed.update(matcher.ids())
 
     def _note(self, ids: Iterable[str]) -> None:
@@ -149,29 +148,24 @@ class Ways:
         """Take up what changed since."""
         if not self._changed:
             return
-        matcher, compiled = self._matcher, []
-        with matcher.lock:
+        matcher, view, compiled = self._matcher, self._matcher.view(), []
+        with view.lock:
             changed, self._changed = self._changed, set()
             self.left_out -= changed
             for id in changed:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
                     continue
-                condition = passing(_condition(matcher, id), self._position)
+                condition = passing(view.condition(id), self._position)
                 try:
-                    filters = self._lines._filters(condition)
+                    filters = compiled_condition(condition, view.columns.space)
                 except LanguageError:  # more alternatives than one subscription may have
                     self.left_out.add(id)
                     self._lines.unsubscribe(id)
                     continue
-                compiled.append(Subscription(id, condition, id, matcher.expires(id), filters))
+                compiled.append(Subscription(id, condition, id, view.expires(id), filters))
             if compiled:
                 self._lines.add(compiled, replace=True)
-
-
-def _condition(matcher: Matcher, id: str) -> Condition:
-    """What a subscription asks; the lock of its matcher is held."""
-    return condition_on(*matcher._shelves.find(id), matcher._columns)
 
 
 def _geojson(point: Point) -> dict[str, object]:

@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from fencepost.errors import FencepostError
+from fencepost.match.catalogue import compiled
 from fencepost.match.matcher import Matcher
+from fencepost.model.space import space_of
 from fencepost.server import reading
 from fencepost.server.handlers.events import event_at
 from fencepost.server.operations import Asked, operation
@@ -29,7 +31,7 @@ async def try_expression(asked: Asked, body: Trial) -> Tried:
 
     def run() -> list[Explanation]:
         matcher = Matcher(asked.service.settings.space)
-        matcher.add([matcher.compiled(_NAME, expression)])
+        matcher.add([compiled(space_of(matcher.space), _NAME, expression)])
         return [_explained(matcher, one, _NAME) for one in body.events]
 
     return Tried(await asyncio.to_thread(run))
@@ -75,7 +77,8 @@ def _explained_one(questions: Questions, event: object, id: str) -> Explanation:
 def _explained_parts(questions: Questions, event: object, id: str) -> Explanation:
     """Which parts of a composite an event can play, and why not the others."""
     matcher = Matcher(questions.space)
-    matcher.add([matcher.compiled(name, part) for name, part in questions.composites.atoms(id)])
+    for name, part in questions.composites.atoms(id):
+        matcher.subscribe(name, part)
     found = {name: _explained(matcher, event, name) for name in matcher.ids()}
     members: dict[str, Any] = {name: one.explanation for name, one in found.items()}
     return Explanation(

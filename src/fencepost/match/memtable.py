@@ -1,25 +1,27 @@
-"""Subscriptions that came last: arrays that grow, through which each event goes one by one.
+"""The memtable: the subscriptions that came last, in arrays that grow.
 
-Their filters stand under no access path, but the smallest box that a check needs the event to meet
-is beside each. The arrays have room behind what is there, and a row says from which version on it
-is: so adding one is one call, and whoever matches with an older version is not disturbed. Where
-the room is used up, larger arrays take the place of all.
+Every event visits each filter, but the smallest box that a check needs the event to meet lies
+beside it. The arrays have room behind what is there, and a row says from which version on it
+exists: so adding one is one call, and matches with an older version are not disturbed. Where the
+room is used up, larger arrays take the place of all.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
 from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
-from fencepost.index.segment import NEVER, NEVER_GONE, Segment, free_of, nothing
+from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
 from fencepost.index.selectivity import Path
 from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
@@ -31,6 +33,8 @@ from fencepost.kernels.rooms import REMOVED
 from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.vectors import WIDTH
 from fencepost.kernels.vocabulary import Vocabulary
+from fencepost.match.catalogue import Expression, Subscription
+from fencepost.match.segments import SegmentReader, names_table
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain
 from fencepost.model.outlines import Outline, plain_arrays
@@ -46,7 +50,7 @@ def _empty(room: int) -> SegmentArrays:
     return nothing()._replace(
         checks=np.zeros(4 * room, CHECK),
         filter_check=np.zeros(room + 1, np.uint32),
-        # Those that are not there yet belong to a subscription that never comes.
+        # Free rows point at a sentinel subscription that never matches.
         filter_subscription=np.full(room, room, np.uint32),
         gone=np.full(room + 1, NEVER_GONE, np.uint32),
         born=np.full(room + 1, NEVER_GONE, np.uint32),
@@ -142,30 +146,49 @@ class _Given:
         self._points[: len(points)] = array("d", points)
 
 
-class Delta:
-    """Subscriptions, row by row as they come.
+class Memtable:
+    """The subscriptions that came last, row by row; matched at once, made a segment later.
+
+    Parameters
+    ----------
+    columns : Columns
+    serial : int
+        Of all views of it.
+    room : int
+        For how many subscriptions to have room, if they ask for little.
 
     Attributes
     ----------
+    subscriptions : list of Subscription
     handle
         Of all arrays, with the room behind; an older one stays good for older versions.
-    gone, expires : array
+    deleted_version, expires : array
         Of each row, as in `SegmentArrays`.
     may_be_posted : bool
         Whether one of them may ask for words and a place only, which take less room otherwise.
+
+    Notes
+    -----
+    One writer at a time; readers hold a `MemtableView`. A row's arrays are written before its
+    subscription is appended, and that before the snapshot with the row is published: a match relies
+    on it, because it looks up the id of whatever the kernel finds. Kernels are given a version, and
+    skip rows that were created after it.
     """
 
-    def __init__(self, columns: Columns, room: int = FIRST_ROOM) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, serial: int, room: int = FIRST_ROOM) -> None:
+        self.serial = serial
+        self.subscriptions: list[Subscription] = []
         self.may_be_posted = False
+        self._rows: dict[str, int] = {}
+        self._columns = columns
         self._sizes = np.zeros(growing.SIZES, np.int64)
         self._given = _Given(self._sizes)
         self._use(_empty(room))
 
-    def _use(self, arrays: SegmentArrays) -> None:
+    def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
         self._arrays = arrays
-        self.gone, self.expires = arrays.gone, arrays.expires
-        self.handle = handle(arrays)
+        self.deleted_version, self.expires = arrays.gone, arrays.expires
+        self.handle = handle(arrays) if own is None else own
 
     @property
     def room(self) -> int:
@@ -175,23 +198,37 @@ class Delta:
     def __len__(self) -> int:
         return int(self._sizes[growing.SUBSCRIPTIONS])
 
-    def add(self, subscriptions: Sequence[tuple[Asked, int]], version: int) -> None:
-        """Add what subscriptions ask and when they expire; they are there from a version on.
+    def row_of(self, id: str) -> int:
+        """The last row of an id, or -1."""
+        return self._rows.get(id, -1)
+
+    def id_of(self, row: int) -> str:
+        """The id of a row."""
+        return self.subscriptions[row].id
+
+    def subscriber_of(self, row: int) -> str:
+        """The subscriber of a row."""
+        return self.subscriptions[row].subscriber
+
+    def add(self, subscriptions: Collection[Subscription], version: int) -> None:
+        """Add some, from a version on; their ids are not in use, or of rows deleted by then.
 
         Where one cannot be added, none is.
         """
-        if len(subscriptions) == 1:
-            self._add(*subscriptions[0], version)
-            return
-        sizes = self._sizes.copy()
+        sizes, arrays, own = self._sizes.copy(), self._arrays, self.handle
         try:
-            for asked, expires in subscriptions:
-                self._add(asked, expires, version)
+            for one in subscriptions:
+                self._add(one.asked, one.expires, version)
         except BaseException:
+            # If they grew, the arrays that readers have would miss what is deleted later.
             self._sizes[:] = sizes
+            self._use(arrays, own)
             self._arrays.born[len(self) :] = NEVER_GONE
             self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
             raise
+        for one in subscriptions:
+            self._rows[one.id] = len(self.subscriptions)
+            self.subscriptions.append(one)
 
     def _add(self, asked: Asked, expires: int, version: int) -> None:
         shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
@@ -250,13 +287,13 @@ class Delta:
             own.scan_free[block] = free_of(own.scan_column[block * WIDTH : last])[0]
 
     def remove(self, row: int, version: int) -> None:
-        """Let a subscription match no longer, from a version on."""
-        self._arrays.state[REMOVED] += 1  # before the other: a match that begins now must look
-        self.gone[row] = version
+        """Delete a row from a version on: the count first, as in `Segment.remove`."""
+        self._arrays.state[REMOVED] += 1
+        self.deleted_version[row] = version
 
-    def renew(self) -> None:
-        """Begin with version 0 again: what is there is there, what is gone is gone."""
-        self.gone[self.gone != NEVER_GONE] = 0
+    def restart_versions(self) -> None:
+        """Begin with version 0 again: what is there is there, what is deleted is deleted."""
+        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
         self._arrays.born[: len(self)] = 0
 
     def _grow(self) -> None:
@@ -270,43 +307,84 @@ class Delta:
         new.filter_subscription[self._sizes[growing.FILTERS] :] = room
         self._use(new._replace(state=old.state, vocabulary=words._replace(slots=slots)))
 
-    def segment(self, count: int) -> Segment:
-        """The first so many subscriptions as others are, ready to be looked at."""
+    def arrays_of(self, count: int) -> SegmentArrays:
+        """The arrays of the first so many rows, without the room behind."""
         own = self._arrays
         filters = int(np.searchsorted(own.filter_subscription, count))
         checks = int(own.filter_check[filters])
         blocks = -(-filters // WIDTH)
         sizes, g = self._sizes, own.shapes
-        return Segment(
-            own._replace(
-                checks=own.checks[:checks],
-                filter_check=own.filter_check[: filters + 1],
-                filter_subscription=own.filter_subscription[:filters],
-                gone=own.gone[:count],
-                born=nothing().born,
-                expires=own.expires[:count],
-                set_start=own.set_start[: sizes[growing.SETS] + 1],
-                set_items=own.set_items[: sizes[growing.SET_ITEMS]],
-                scan=own.scan[:filters],
-                scan_column=own.scan_column[:filters],
-                scan_box=own.scan_box[:blocks],
-                scan_free=free_of(own.scan_column[:filters]),
-                path=own.path[:filters],
-                share=own.share[:filters],
-                vocabulary=own.vocabulary._replace(
-                    start=own.vocabulary.start[: sizes[growing.WORDS] + 1]
-                ),
-                shapes=ShapeArrays(
-                    x=g.x[: sizes[growing.POINTS]],
-                    y=g.y[: sizes[growing.POINTS]],
-                    mark=g.mark[: sizes[growing.POINTS]],
-                    chains=g.chains[: sizes[growing.CHAINS] + 1],
-                    shapes=g.shapes[: sizes[growing.SHAPES] + 1],
-                    nodes=g.nodes[: sizes[growing.NODES]],
-                    touches=g.touches[: sizes[growing.TOUCHES]],
-                ),
-            )
+        return own._replace(
+            checks=own.checks[:checks],
+            filter_check=own.filter_check[: filters + 1],
+            filter_subscription=own.filter_subscription[:filters],
+            gone=own.gone[:count],
+            born=nothing().born,
+            expires=own.expires[:count],
+            set_start=own.set_start[: sizes[growing.SETS] + 1],
+            set_items=own.set_items[: sizes[growing.SET_ITEMS]],
+            scan=own.scan[:filters],
+            scan_column=own.scan_column[:filters],
+            scan_box=own.scan_box[:blocks],
+            scan_free=free_of(own.scan_column[:filters]),
+            path=own.path[:filters],
+            share=own.share[:filters],
+            vocabulary=own.vocabulary._replace(
+                start=own.vocabulary.start[: sizes[growing.WORDS] + 1]
+            ),
+            shapes=ShapeArrays(
+                x=g.x[: sizes[growing.POINTS]],
+                y=g.y[: sizes[growing.POINTS]],
+                mark=g.mark[: sizes[growing.POINTS]],
+                chains=g.chains[: sizes[growing.CHAINS] + 1],
+                shapes=g.shapes[: sizes[growing.SHAPES] + 1],
+                nodes=g.nodes[: sizes[growing.NODES]],
+                touches=g.touches[: sizes[growing.TOUCHES]],
+            ),
         )
+
+
+class MemtableView(SegmentReader):
+    """The rows that a memtable has at one moment."""
+
+    def __init__(self, memtable: Memtable) -> None:
+        self._memtable = memtable
+        self._count = count = len(memtable)
+        self.serial = memtable.serial
+        self.handle = memtable.handle
+        self.id_of, self.subscriber_of = memtable.id_of, memtable.subscriber_of
+        self.deleted_version = memtable.deleted_version[:count]
+        self.expires = memtable.expires[:count]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def arrays(self) -> SegmentArrays:  # type: ignore[override]
+        """The arrays, cut off behind these rows when first asked for."""
+        return self._memtable.arrays_of(self._count)
+
+    @property
+    def names(self) -> pa.Table:
+        """The names, written when asked for."""
+        return names_table(self._memtable.subscriptions[: self._count])
+
+    def row_of(self, id: str) -> int:
+        """The row of an id, or -1."""
+        return self._memtable.row_of(id)
+
+    def given(self, row: int) -> Expression:
+        """The expression of a row, or its condition."""
+        return self._memtable.subscriptions[row].expression
+
+    def remove(self, row: int, version: int) -> None:
+        """Delete a row from a version on."""
+        self._memtable.remove(row, version)
+        self.removals += 1
+
+    def restart_versions(self) -> None:
+        """Begin with version 0 again."""
+        self._memtable.restart_versions()
 
 
 def _has_list(terms: Filter) -> bool:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from fencepost.index.places import bounded
 from fencepost.index.posts import ranges
-from fencepost.index.segment import Segment
 from fencepost.kernels import checking
 from fencepost.kernels.checking import ITEMS, TEXT
+from fencepost.match.segments import SegmentReader
 
 
 class Named(NamedTuple):
@@ -42,18 +42,18 @@ def use_of(column: int, kind: int) -> int:
 
 
 def word_key(
-    segment: Segment, use: NDArray[np.int64], word: NDArray[np.int64]
+    segment: SegmentReader, use: NDArray[np.int64], word: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """One number for a use and a word of the segment's vocabulary."""
     return use * len(segment.arrays.vocabulary.start) + word
 
 
-def use_of_key(segment: Segment, key: NDArray[np.int64]) -> NDArray[np.int64]:
+def use_of_key(segment: SegmentReader, key: NDArray[np.int64]) -> NDArray[np.int64]:
     """The use again."""
     return key // len(segment.arrays.vocabulary.start)
 
 
-def words_named(segment: Segment, rows: NDArray[np.int64]) -> Named:
+def words_named(segment: SegmentReader, rows: NDArray[np.int64]) -> Named:
     """The words that these subscriptions name."""
     parts = [*_in_checks(segment, rows), *_in_posts(segment, rows)]
     number = np.concatenate([own for own, _ in parts])
@@ -65,7 +65,7 @@ def words_named(segment: Segment, rows: NDArray[np.int64]) -> Named:
     return Named(number[first], key[first])
 
 
-def _in_checks(segment: Segment, rows: NDArray[np.int64]) -> list[Named]:
+def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
     names = (
@@ -85,7 +85,7 @@ def _in_checks(segment: Segment, rows: NDArray[np.int64]) -> list[Named]:
     return found
 
 
-def _in_posts(segment: Segment, rows: NDArray[np.int64]) -> list[Named]:
+def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
     posts = segment.arrays.posts
     entries, sizes = segment.entries_of(rows)
     number = np.repeat(np.arange(len(rows)), sizes)
@@ -108,7 +108,7 @@ def _in_posts(segment: Segment, rows: NDArray[np.int64]) -> list[Named]:
     return found
 
 
-def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
+def places_wanted(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
@@ -133,7 +133,7 @@ def places_wanted(segment: Segment, rows: NDArray[np.int64]) -> Wanted:
 
 
 def _checks_of(
-    segment: Segment, rows: NDArray[np.int64]
+    segment: SegmentReader, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.void], NDArray[np.int64]]:
     """All checks of these subscriptions, and of which of them each is."""
     arrays = segment.arrays

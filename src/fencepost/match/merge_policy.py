@@ -1,0 +1,96 @@
+"""Which neighbouring segments to merge: a pure function of their sizes, and nothing else.
+
+Every event probes every segment, so there should be few; every merge rewrites what it merges, so a
+row should be merged rarely. Segments are listed oldest first, and only neighbours are merged, which
+keeps that order.
+
+- A segment of which more than half is deleted is rewritten alone.
+- *Tiers*: `FAN` neighbours of one tier become one of the next, so each row is rewritten once a tier
+  and there are fewer than `FAN` segments of each. A tier spans a factor of `FAN` in size.
+- *While events go by*, small segments are merged sooner than that: a segment takes in all that came
+  after it, unless it is much larger than them.
+- *At rest*, merging goes on until each segment is much larger than all that came after it together.
+  What was loaded in parts and then stays ends as one segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+FAN_BITS = 2
+FAN = 2**FAN_BITS
+SMALLEST_TIER = 1024  # all segments with fewer rows are of one tier
+MAX_MIDDLE = 2**17  # while events go by, a segment of up to so many rows takes in what follows it
+TOO_LARGE = 8  # a larger one does so too, unless it is more than so many times as large
+LARGER_AT_REST = 4  # the factor of a segment that stays as it is, at rest
+LARGER_WHEN_AWAITED = 32  # the same where a caller waits in order to match faster afterwards
+
+
+class Size(NamedTuple):
+    """How many rows a segment has, and how many of them are deleted."""
+
+    rows: int
+    deleted: int = 0
+
+    @property
+    def mostly_deleted(self) -> bool:
+        """Whether rewriting it alone at least halves it."""
+        return 2 * self.deleted > self.rows
+
+
+def merge_now(sizes: Sequence[Size], small: int | None) -> range | None:
+    """The neighbours to merge without waiting, or None.
+
+    small : while events go by, so many rows a segment has that takes in no more as it is filed;
+        None while there are no events.
+    """
+    for number in reversed(range(len(sizes))):
+        if sizes[number].mostly_deleted:
+            return range(number, number + 1)
+    found = None if small is None else _small_run(sizes, small)
+    return found or _tier_run(sizes)
+
+
+def merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
+    """The segments from the first one on that is not much larger than all after it, or None.
+
+    awaited : whether a caller waits for it.
+    """
+    times = LARGER_WHEN_AWAITED if awaited else LARGER_AT_REST
+    first, after = len(sizes), 0
+    for number in reversed(range(len(sizes))):
+        if after and sizes[number].rows <= times * after:
+            first = number
+        after += sizes[number].rows
+    return range(first, len(sizes)) if first < len(sizes) else None
+
+
+def _small_run(sizes: Sequence[Size], small: int) -> range | None:
+    """The newest small segment that takes in no more, and those before it.
+
+    The last segment is left out: it may still take in what is filed next.
+    """
+    stop = len(sizes) - 1
+    first, rows = stop, 0
+    while first > 0:
+        limit = max(MAX_MIDDLE, TOO_LARGE * rows) if rows else small
+        if sizes[first - 1].rows > limit:
+            break
+        first -= 1
+        rows += sizes[first].rows
+    return range(first, stop) if stop - first > 1 else None
+
+
+def _tier_run(sizes: Sequence[Size]) -> range | None:
+    """The newest `FAN` neighbours of which none is of a higher tier than the last."""
+    tiers = [_tier(size) for size in sizes]
+    for stop in reversed(range(FAN, len(tiers) + 1)):
+        if max(tiers[stop - FAN : stop]) == tiers[stop - 1]:
+            return range(stop - FAN, stop)
+    return None
+
+
+def _tier(size: Size) -> int:
+    living = size.rows - size.deleted
+    return max(living // SMALLEST_TIER, 1).bit_length() // FAN_BITS

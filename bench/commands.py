@@ -72,6 +72,17 @@ class SparkFigure(StrEnum):
     PEER = "peer"
 
 
+class Workload(StrEnum):
+    """What `fencepost bench turns` measures."""
+
+    FENCES = "fences"
+    MANY_FENCES = "many-fences"
+    TAXI = "taxi"
+    WORDS = "words"
+    TEXTS = "texts"
+    RELATE = "relate"
+
+
 class MapData(StrEnum):
     """Where regions of maps and venues come from."""
 
@@ -136,6 +147,36 @@ def regions(
     names = [one.value for one in figure or RegionsFigure]
     asked = {"quick": quick, "seed": seed, "source": _source(data)}
     _figures("papers.regions", names, out, as_json, **asked)
+
+
+@app.command("turns")
+def turns(
+    base: Annotated[str, typer.Option(help="The revision to compare with: a commit or a tag.")],
+    workload: Annotated[
+        list[Workload] | None,
+        typer.Option(help="What to measure; may be given several times. All if left out."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each side has its turn.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Compare this checkout with an earlier revision, by turns.
+
+    Both do the same work in processes of their own: the answers are compared,
+    and the best round of each counts. A revision whose kernels are not
+    compiled yet compiles them first, which takes minutes and is not timed.
+
+    [bold]Examples[/bold]
+      fencepost bench turns --base HEAD~5
+      fencepost bench turns --base main --workload fences --rounds 5
+    """
+    from bench.turns import run as turns_run
+
+    names = [one.value for one in workload or Workload]
+    rows = turns_run.run(base, names, rounds)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        Console().print(turns_run.render(rows, base))
 
 
 @app.command("spatiotextual")

@@ -63,7 +63,7 @@ class Expressions:
 
     def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
         """See `Asking`."""
-        table = self.matcher.match_batch(events, dead_letters=bad)
+        table = self.matcher.match_batch(events, dead_letters=bad, sort=True)
         if not table.num_rows:
             return []
         rows = table.column("event").to_pylist()

@@ -217,7 +217,8 @@ class Publisher:
 
     async def _send(self, text: bytes) -> None:
         async with self._sending:
-            await self._socket.send_text(text.decode())
+            if not self._void:  # else an answer would say that all withdrawals were told
+                await self._socket.send_text(text.decode())
 
 
 async def _pong(given: object) -> bytes:

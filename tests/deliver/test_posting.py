@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fencepost.deliver import Envelopes, Outcome, Posting, Schedule, Waiting, Went, unwrapped
 from fencepost.deliver.posting import Clock
 from fencepost.errors import StoreError
+from fencepost.events import EventTable
 from fencepost.server import Limits, Outbox, Service, Settings, definition_of
 from fencepost.store import endpoints
 from fencepost.store.endpoints import DeadLetter, Endpoint
@@ -89,7 +90,8 @@ class Stage:
 
     def publish(self, *events: dict[str, Any]) -> None:
         bodies = ["{}" for _ in events]
-        self.service.broker.publish(1, events, bodies).result(WAIT_S)
+        table = EventTable.read(events, self.service.space)
+        self.service.broker.publish(1, table, bodies).result(WAIT_S)
 
     def endpoint(self, name: str) -> Endpoint:
         with self.service.database.reading() as connection:

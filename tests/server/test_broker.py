@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fencepost.errors import StoreError
+from fencepost.events import EventTable
 from fencepost.server import Limits, Service, Settings, Writing, definition_of
 from tests.waiting import WAIT_S
 
@@ -24,12 +25,12 @@ def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
 
     under_way = service.broker.change(wait)
     assert begun.wait(WAIT_S)
-    waiting = service.broker.publish(1, [{"n": 1}], ["{}"])
+    waiting = service.broker.publish(1, EventTable.read([{"n": 1}]), ["{}"])
     assert waiting.cancel()
     assert not under_way.cancel()
     go_on.set()
     assert under_way.result(WAIT_S) == "done"
-    published = service.broker.publish(1, [{"n": 2}], ["{}"]).result(WAIT_S)
+    published = service.broker.publish(1, EventTable.read([{"n": 2}]), ["{}"]).result(WAIT_S)
     assert (published.accepted, published.first) == (1, 1)
     service.close()
 
@@ -54,9 +55,9 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
     assert begun.wait(WAIT_S)
     entries: list[Any] = [
         broker.change(subscribe),
-        broker.publish(1, [{"n": 1}], ['{"n": 1}']),
+        broker.publish(1, EventTable.read([{"n": 1}]), ['{"n": 1}']),
         broker.change(fail),
-        broker.publish(1, [{"n": 2}], ['{"n": 2}']),
+        broker.publish(1, EventTable.read([{"n": 2}]), ['{"n": 2}']),
     ]  # one group
     go_on.set()
     assert entries[0].result(WAIT_S) == [True]

@@ -331,7 +331,7 @@ def test_fuzzed_payloads_never_stop_the_server(tmp_path: Path, broker: Mosquitto
 @given(st.binary(max_size=300) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
 def test_any_payload_is_events_or_letters(payload: bytes) -> None:
     events, letters = events_of_payload(payload, Limits(), space_of("wgs84"))
-    assert len(events.events) == len(events.bodies)
+    assert len(events.table) == len(events.bodies)
     for letter in letters:
         assert letter.reason
         letter.body.encode()

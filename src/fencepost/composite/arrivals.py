@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from math import isfinite
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
+from fencepost.model.geometry_input import RawShapes, read_geometry
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND, instant_of, parse_instant
@@ -78,13 +77,7 @@ def location_of(value: object, name: str) -> Hulls:
         raise GeometryError(raw.problems, single=True)
     if len(raw.x) == 1:
         return Hulls(raw.x, raw.y, _ONE)
-    return _hulls_of(raw)
-
-
-def locations_of(values: Iterable[object]) -> tuple[Hulls, dict[int, str]]:
-    """The hulls of many locations, and why those that have none cannot be used."""
-    raw = read_geometries(values)
-    return _hulls_of(raw), {problem.row: str(problem) for problem in raw.problems}
+    return _hull_of(raw)
 
 
 def check_location(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
@@ -106,13 +99,6 @@ def is_too_wide(x: NDArray[np.float64]) -> bool:
     return bool(x.max() - x.min() > 180.0)
 
 
-def _hulls_of(raw: RawShapes) -> Hulls:
-    start = raw.chain_start[raw.shape_chain]
-    bad: NDArray[np.int64] = np.flatnonzero(start[1:] == start[:-1])
-    if not len(bad):
-        found: Hulls = hulls(Hulls(raw.x, raw.y, start))
-        return found
-    good = hulls(Hulls(raw.x, raw.y, np.delete(start, bad + 1)))
-    sizes = np.zeros(len(start) - 1, np.int64)
-    sizes[np.delete(np.arange(len(sizes)), bad)] = np.diff(good.start)
-    return Hulls(good.x, good.y, np.concatenate(([0], np.cumsum(sizes))))
+def _hull_of(raw: RawShapes) -> Hulls:
+    found: Hulls = hulls(Hulls(raw.x, raw.y, np.array((0, len(raw.x)))))
+    return found

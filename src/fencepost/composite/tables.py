@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.composite.arrivals import (
@@ -14,17 +13,19 @@ from fencepost.composite.arrivals import (
     Names,
     check_location,
     id_of,
-    locations_of,
+    location_of,
     time_of,
 )
-from fencepost.errors import ModelError
-from fencepost.events.table import as_arrow
+from fencepost.errors import FencepostError
+from fencepost.events.table import EventTable
+from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.match.matcher import DeadLetters, Matcher
-from fencepost.model.arrow_text import readable
-from fencepost.model.event import Row, attributes
-from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.space import Space
 from fencepost.plan.values import is_missing
+
+Floats = NDArray[np.float64]
+
+_NOWHERE = np.empty(0)
 
 
 class Arrival(NamedTuple):
@@ -52,141 +53,56 @@ class Arrival(NamedTuple):
 
 
 def arrivals(
-    table: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
+    source: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
 ) -> tuple[list[Arrival], DeadLetters]:
     """The events of a table that can be used, in order; and why the others cannot."""
-    columns = _columns(table, names)
+    table = EventTable.read(source, space).with_text_checked({names.time, names.id})
     letters: DeadLetters = []
+    found = matcher.match_batch(table, dead_letters=letters, sort=True)
     atoms: dict[int, list[str]] = {}
-    found = matcher.match_batch(columns.table, dead_letters=letters, sort=True)
     for row, atom in zip(*(found.column(k).to_pylist() for k in range(2)), strict=True):
         atoms.setdefault(row, []).append(atom)
     reasons = dict(letters)
-    known: dict[int, tuple[int, str | int | None]] = {}
-    for row, (at, key) in enumerate(zip(columns.times, columns.ids, strict=True)):
-        if row not in reasons:
-            try:
-                name = None if is_missing(key) else id_of(key, row)
-            except ModelError as error:
-                reasons[row] = str(error)
-            else:
-                if isinstance(at, str):
-                    reasons[row] = at
-                else:
-                    known[row] = at, name
-    playing = [row for row in sorted(atoms) if row in known]
-    hull, problems = locations_of(columns.locations(playing))
-    bounds = dict(zip(playing, map(slice, *_ends(hull.start)), strict=True))
-    nowhere = slice(0, 0)
-    for k, row in enumerate(playing if space is Space.WGS84 else ()):
-        if k not in problems:
-            try:
-                check_location(space, hull.x[bounds[row]], hull.y[bounds[row]])
-            except ModelError as error:
-                problems[k] = str(error)
-    for k, reason in problems.items():
-        reasons[playing[k]] = reason
-        del known[playing[k]]
-    numbers = columns.numbers
-    good = [
-        Arrival(
-            numbers[row],
-            *known[row],
-            atoms.get(row, []),
-            hull.x[bounds.get(row, nowhere)],
-            hull.y[bounds.get(row, nowhere)],
-        )
-        for row in known
-    ]
-    return good, [*columns.bad, *((numbers[row], why) for row, why in reasons.items())]
-
-
-def _ends(start: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    """Where runs begin and end."""
-    ends = start.tolist()
-    return ends[:-1], ends[1:]
-
-
-class _Columns(NamedTuple):
-    """What is read of a table: what can be matched of it, its rows there, and the rest."""
-
-    table: object
-    numbers: Sequence[int]
-    times: Sequence[int | str]  # or why it is none
-    ids: Sequence[object]
-    locations: Callable[[list[int]], Any]
-    bad: DeadLetters
-
-
-def _columns(table: object, names: Names) -> _Columns:
-    arrow = as_arrow(table)
-    if arrow is None:
-        return _of_events(table, names)
-    rows, arrow, bad = readable(arrow, {names.time, names.id})
-    named = with_named_geometries(arrow, {names.geometry})
-    nothing = pa.chunked_array([pa.nulls(arrow.num_rows)])
-    time, geometry, key = (
-        named.column(name) if name in named.column_names else nothing for name in names
-    )
-    return _Columns(
-        arrow,
-        rows.tolist(),
-        _times(time, names.time),
-        key.to_pylist(),
-        lambda chosen: _taken(geometry, chosen),
-        bad,
-    )
-
-
-def _times(column: pa.ChunkedArray, name: str) -> list[int | str]:
-    """The times in a column, or why one is none."""
-    if not pa.types.is_timestamp(column.type):
-        return [_time(value, name) for value in column.to_pylist()]
-    values = column.to_numpy()
-    try:
-        whole = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
-    except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
-        return [_time(value, name) for value in values]
-    return [
-        at if at is not None and -MOST_TIME < at < MOST_TIME else _time(value, name)
-        for at, value in zip(whole, values, strict=True)
-    ]
-
-
-def _time(value: object, name: str) -> int | str:
-    try:
-        return time_of(value, name)
-    except ModelError as error:
-        return str(error)
-
-
-def _taken(column: pa.ChunkedArray, rows: list[int]) -> Any:
-    if pa.types.is_null(column.type):
-        return [None] * len(rows)
-    return column.take(pa.array(rows, pa.int64()))
-
-
-def _of_events(table: Any, names: Names) -> _Columns:
-    if isinstance(table, dict) and table.get("type") == "FeatureCollection":
-        table = table.get("features")
-    if hasattr(table, "to_dict"):
-        table = [Row(row) for row in table.to_dict("records")]
-    if not isinstance(table, list | tuple):
-        raise ModelError(
-            f"a {type(table).__name__} is no table of events; give an Arrow table, a DataFrame, a "
-            "FeatureCollection or a list of events"
-        )
-    good: list[Mapping[str, object]] = []
-    numbers: list[int] = []
-    bad: DeadLetters = []
-    for number, event in enumerate(table):
+    good: list[Arrival] = []
+    times, given = table.instants(names.time), table.values(names.time)
+    hulls = _hulls(table, names.geometry)
+    for event, (row, key) in enumerate(
+        zip(table.numbers.tolist(), table.values(names.id), strict=True)
+    ):
+        if row in reasons:
+            continue
+        at = times[event]
         try:
-            good.append(Row(attributes(event)))
-            numbers.append(number)
-        except ModelError as error:
-            bad.append((number, str(error)))
-    times = [_time(one.get(names.time), names.time) for one in good]
-    ids = [one.get(names.id) for one in good]
-    return _Columns(
-        good, numbers, times, ids, lambda rows: [good[row].get(names.geometry) for row in rows], bad
-    )
+            if at is None or not -MOST_TIME < at < MOST_TIME:
+                at = time_of(given[event], names.time)
+            name = None if is_missing(key) else id_of(key, row)
+            x = y = _NOWHERE
+            if row in atoms:
+                x, y = hulls(event)
+                check_location(space, x, y)
+        except FencepostError as error:
+            reasons[row] = str(error)
+        else:
+            good.append(Arrival(row, at, name, atoms.get(row, []), x, y))
+    return good, [*reasons.items()]
+
+
+def _hulls(table: EventTable, name: str) -> Callable[[int], tuple[Floats, Floats]]:
+    """From an event to the corners of the hull of its location; raises what is wrong with that."""
+    shapes, rows, _ = table.geometries(name)
+    g = shapes.arrays
+    start = g.chains["start"].astype(np.int64)[g.shapes["chain"].astype(np.int64)]
+    is_there = np.diff(start) > 0
+    known = hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
+    number = np.cumsum(is_there) - 1
+    values = table.values(name, geometric=True)
+
+    def hull_of(event: int) -> tuple[Floats, Floats]:
+        if rows[event] < 0:  # what is no valid shape may have a hull all the same
+            own = location_of(values[event], name)
+            return own.x, own.y
+        k = number[rows[event]]
+        part = slice(int(known.start[k]), int(known.start[k + 1]))
+        return known.x[part], known.y[part]
+
+    return hull_of

@@ -26,7 +26,7 @@ from fencepost.model.geometry_arrow import extension_name
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.evaluate import EventValues
-from fencepost.plan.values import is_missing
+from fencepost.plan.values import is_missing, nanoseconds_of
 
 BadRows = list[tuple[int, str]]
 """Row and reason of each event that cannot be used."""
@@ -90,6 +90,7 @@ class EventTable:
         self._lock = threading.RLock()
         self._columns: dict[str, pa.Array | None] = {}
         self._values: dict[tuple[str, bool], Sequence[object]] = {}
+        self._instants: dict[str, Sequence[int | None]] = {}
         self._geometries: dict[str, Geometries] = {}
 
     @classmethod
@@ -139,9 +140,9 @@ class EventTable:
 
     @classmethod
     def concatenated(cls, tables: Sequence[EventTable]) -> EventTable:
-        """The events of several tables in one space, with the geometries that were read already."""
-        if len(tables) == 1:
-            return tables[0]
+        """The events of several tables in one space, numbered anew, with the geometries that were
+        read already.
+        """
         rows = [row for table in tables for row in table.rows()]
         joined = cls(rows, space=tables[0].space if tables else Space.PLANAR)
         known = set.intersection(*(set(table._geometries) for table in tables)) if tables else ()
@@ -204,6 +205,17 @@ class EventTable:
                     reasons.setdefault(row, reason)
         return self.without(reasons)
 
+    def with_values(self, values: Mapping[str, Sequence[object]]) -> EventTable:
+        """The same events with more attributes, and nothing `bad`; geometries are shared."""
+        added = zip(*values.values(), strict=True)
+        rows = [
+            Row({**row, **dict(zip(values, more, strict=True))})
+            for row, more in zip(self.rows(), added, strict=True)
+        ]
+        table = EventTable(rows, self.numbers, space=self.space)
+        table._geometries = {k: g for k, g in self._geometries.items() if k not in values}
+        return table
+
     # Columns
 
     @property
@@ -246,6 +258,26 @@ class EventTable:
             if geometric or _says_it_is_geometric(chosen.schema.field(0)):
                 chosen = with_named_geometries(chosen, (name,))
             return python_values(chosen.column(0))
+
+    def instants(self, name: str) -> Sequence[int | None]:
+        """A column as instants in nanoseconds since 1970; None where a value is none."""
+        with self._lock:
+            if name not in self._instants:
+                self._instants[name] = self._read_instants(name)
+            return self._instants[name]
+
+    def _read_instants(self, name: str) -> Sequence[int | None]:
+        column = self.column(name)
+        if column is not None and pa.types.is_timestamp(column.type):
+            try:
+                found: list[int | None] = (
+                    column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
+                )
+            except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
+                pass
+            else:
+                return found
+        return [nanoseconds_of(value) for value in self.values(name)]
 
     @contextmanager
     def naming(self, names: Sequence[str]) -> Iterator[None]:
@@ -376,6 +408,8 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _joined(given: Sequence[Geometries]) -> Geometries:
+    if len(given) == 1:
+        return given[0]
     base, first = 0, 0
     rows: list[NDArray[np.int64]] = []
     problems: dict[int, GeometryProblem] = {}

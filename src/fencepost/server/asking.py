@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fencepost.events.table import EventTable
 from fencepost.match.matcher import DeadLetters
-from fencepost.model.event import Row, attributes
 from fencepost.server.definitions import Definition
 from fencepost.store.database import Connection
 from fencepost.store.state import Change
@@ -48,21 +48,31 @@ class Prepared(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """An event that is taken: its row, its position in the log, and its attributes."""
+    """Events that are taken.
 
-    row: int
-    position: int
-    values: Row
+    Attributes
+    ----------
+    table : EventTable
+        They themselves, with their positions in the log as `LOGGED`.
+    row_at : dict of int to int
+        The row of each among all that came with it, by its position.
+    """
+
+    table: EventTable
+    row_at: dict[int, int]
+
+    @classmethod
+    def of(cls, events: EventTable, positions: Sequence[int]) -> Arrived:
+        """Events with their positions in the log."""
+        rows = events.numbers.tolist()
+        row_at = dict(zip(positions, rows, strict=True))
+        return cls(events.with_values({LOGGED: positions}), row_at)
 
 
-def arrived(events: Sequence[Mapping[str, Any]], bad: DeadLetters, first: int) -> list[Arrived]:
+def arrived(events: EventTable, bad: DeadLetters, first: int) -> Arrived:
     """The events that are taken, the first of which has a position."""
-    left_out = {row for row, _ in bad}
-    taken = (one for one in enumerate(events) if one[0] not in left_out)
-    return [
-        Arrived(row, position, Row({**attributes(event), LOGGED: position}))
-        for position, (row, event) in enumerate(taken, first)
-    ]
+    taken = events.without(dict(bad))
+    return Arrived.of(taken, range(first, first + len(taken)))
 
 
 class Asking(Protocol):
@@ -84,7 +94,7 @@ class Remembering(Asking, Protocol):
     def __len__(self) -> int:
         """How many subscriptions there are."""
 
-    def answer(self, arrived: Sequence[Arrived]) -> list[Found]:
+    def answer(self, arrived: Arrived) -> list[Found]:
         """What subscribers are to be told of events, by row."""
 
     def after_changes(self) -> list[Found]:

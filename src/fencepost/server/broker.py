@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fencepost.errors import FencepostError, StoreError
+from fencepost.events.table import EventTable
 from fencepost.server.asking import Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.problems import Busy
@@ -162,7 +163,7 @@ class Broker:
     def publish(
         self,
         tenant: int,
-        events: Sequence[dict[str, Any]],
+        events: EventTable,
         bodies: Sequence[str],
         *,
         name: str | None = None,
@@ -172,8 +173,9 @@ class Broker:
 
         Parameters
         ----------
-        events, bodies : sequences of dict and str
-            The same, read and as JSON.
+        events : EventTable
+        bodies : sequence of str
+            The same as JSON.
         name : str, optional
             What the publisher calls this publication: the second of a name changes nothing, and
             gets the answer that the first got.

@@ -19,13 +19,14 @@ from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
 from fencepost.errors import ModelError
+from fencepost.events.table import EventTable
 from fencepost.language.ast import Condition
 from fencepost.match.matcher import DeadLetters
-from fencepost.model.event import Row, attributes
 from fencepost.model.raw_shapes import shown
+from fencepost.model.space import space_of
 from fencepost.model.times import format_instant
 from fencepost.plan.values import is_missing
-from fencepost.server.asking import Arrived, Found, Prepared
+from fencepost.server.asking import LOGGED, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.store import log, state
@@ -36,6 +37,7 @@ DETECTION = "detection"
 _OWNER, _DETECTOR, _POSITION = "composites", "detector", "position"
 _KEY = "\0event"  # the attribute that names an event to a detector
 _TIME = "time"
+_NO_TIME = "it has no time"
 _MEMBERS = ("members", "where", "within_s")
 _LEAST_EVENTS = 1_000  # between two times that a detector is written
 _SHARE = 10  # of what is live, too
@@ -130,9 +132,8 @@ class Composites:
 
     # Events
 
-    def answer(self, arrived: Sequence[Arrived]) -> list[Found]:
+    def answer(self, arrived: Arrived) -> list[Found]:
         """What subscribers are to be told of events, by row."""
-        row_at = {one.position: one.row for one in arrived}
         now = self._clock()
         found: list[tuple[int, str, tuple[int, ...], Found]] = []
         for one in self._pushed(arrived):
@@ -150,27 +151,26 @@ class Composites:
             if "payload" in definition.asked:
                 data["payload"] = definition.asked["payload"]
             positions = tuple(_positions(members))
-            row = row_at[max(positions)]  # the one that made it complete
+            row = arrived.row_at[max(positions)]  # the one that made it complete
             text = msgspec.json.encode(data).decode()
             told = Found(row, definition.subscriber, DETECTION, text)
             found.append((row, one.composite, positions, told))
         # The order in which a detector finds what one event completes depends on its past.
         return [told for *_, told in sorted(found)]
 
-    def _pushed(self, arrived: Sequence[Arrived]) -> list[Detection]:
+    def _pushed(self, arrived: Arrived) -> list[Detection]:
         """What events complete; those that the detector cannot use are counted only."""
-        events = [
-            Row({**one.values, _KEY: _key(one)})
-            for one in arrived
-            if not is_missing(one.values.get(_TIME))
-        ]
-        self._counts["no_time"] += len(arrived) - len(events)
-        self._since_written += len(events)
+        times = enumerate(arrived.table.values(_TIME))
+        timed = arrived.table.without({k: _NO_TIME for k, time in times if is_missing(time)})
+        self._counts["no_time"] += len(arrived.table) - len(timed)
+        self._since_written += len(timed)
         bad: DeadLetters = []
+        events = timed.with_values({_KEY: [*map(_key, timed.rows())]})
         found = self._detector.push_batch(events, dead_letters=bad)
-        late = sum(reason.startswith("too late") for _, reason in bad)
+        reasons = [reason for _, reason in bad if reason != _NO_TIME]
+        late = sum(reason.startswith("too late") for reason in reasons)
         self._counts["late"] += late
-        self._counts["refused"] += len(bad) - late
+        self._counts["refused"] += len(reasons) - late
         return found
 
     def needs_all(self, values: Mapping[str, object]) -> bool:
@@ -216,7 +216,10 @@ class Composites:
         self._detector, self._dirty = detector, False
         self._written = position = int(kept[_POSITION])
         while page := log.events_after(connection, tenant, position, _PAGE):
-            self._pushed([_read(at, body) for at, _, body in page])
+            events = EventTable.read(
+                [json.loads(body) for _, _, body in page], space_of(self._space)
+            )
+            self._pushed(Arrived.of(events, [at for at, *_ in page]))
             position = page[-1][0]
 
     def stats(self) -> dict[str, Any]:
@@ -246,10 +249,10 @@ def composite_of(definition: Definition) -> Composite:
     )
 
 
-def _key(one: Arrived) -> str:
+def _key(event: Mapping[str, object]) -> str:
     """The position and the id of an event."""
-    id = one.values.get("id")
-    return json.dumps([one.position, id if isinstance(id, str | int) else None])
+    id = event.get("id")
+    return json.dumps([event[LOGGED], id if isinstance(id, str | int) else None])
 
 
 def _members(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,7 +273,3 @@ def _positions(members: Mapping[str, Any]) -> Iterator[int]:
             yield from _positions(one["members"])
         else:
             yield one["position"]
-
-
-def _read(position: int, body: str) -> Arrived:
-    return Arrived(0, position, Row(attributes(json.loads(body))))

@@ -16,6 +16,7 @@ from aiomqtt import Message
 
 from fencepost.deliver.topics import tenant_of
 from fencepost.errors import FencepostError, StoreError
+from fencepost.events.table import EventTable
 from fencepost.files.json_values import elements
 from fencepost.model.space import Space
 from fencepost.server import reading
@@ -86,7 +87,7 @@ class MqttEvents:
         source = f"mqtt:{topic}"
         publication = _Publication(tenant, events, source, _name(message), _shown(payload))
         written: list[Awaitable[object]] = []
-        if events.events:
+        if len(events.table):
             written.append(self._written(publication, await self._publish(publication)))
         if letters:
             written.append(self._set_aside(publication, letters))
@@ -99,7 +100,7 @@ class MqttEvents:
             try:
                 return self._service.broker.publish(
                     one.tenant,
-                    one.events.events,
+                    one.events.table,
                     one.events.bodies,
                     name=one.name,
                     source=one.source,
@@ -146,7 +147,7 @@ class MqttEvents:
 
 def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Events, list[Letter]]:
     """The events of a payload, and what in it is none."""
-    nothing = Events([], [], [], [])
+    nothing = Events(EventTable([], space=space), [], [], [])
     if len(payload) > limits.body_bytes:
         reason = f"it is larger than {limits.body_bytes:,} bytes; publish it in parts"
         return nothing, [Letter(reason, _shown(payload))]
@@ -156,7 +157,7 @@ def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Eve
             events = reading.events_of(payload, reading.JSON_TYPES[0], limits, space)
         except Refusal:
             events = reading.events_of(payload, reading.LINES_TYPES[0], limits, space)
-            if not events.events:
+            if not len(events.table):
                 raise
             as_lines = True
     except FencepostError as error:

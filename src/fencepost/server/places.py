@@ -9,46 +9,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fencepost.errors import GeometryError, ModelError
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import point_of
+from fencepost.errors import GeometryProblem
+from fencepost.events.table import EventTable
 from fencepost.model.space import OUTSIDE, Space
 
 
-def unusable_places(
-    events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int
-) -> dict[int, str]:
-    """Row and reason of events whose geometry cannot be used; null is a geometry that is not known.
+def table_of(events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int) -> EventTable:
+    """Events as a table, with their geometries read; what cannot be used is `bad`.
 
-    Parameters
-    ----------
-    events : sequence of mapping
-        Of Features and other objects alike, the member `geometry`.
+    Of Features and other objects alike the member `geometry` is looked at; null is one that is not
+    known.
     """
-    most_x, most_y = space.limits
-    found: dict[int, str] = {}
-    for row, event in enumerate(events):
-        geometry = event.get("geometry")
+    table = EventTable.read(events, space)
+    wrong: dict[int, str] = {}
+    for number, row in enumerate(table.numbers.tolist()):
+        geometry = events[row].get("geometry")
         if not isinstance(geometry, dict):
-            if geometry is not None and event.get("type") == "Feature":
-                found[row] = "its geometry is no GeoJSON geometry; give an object or null"
-            continue
-        point = point_of(geometry)
-        if point is not None:
-            if abs(point[0]) > most_x or abs(point[1]) > most_y:
-                found[row] = f"its geometry has {OUTSIDE}"
-            continue
-        if _positions(geometry.get("coordinates"), most_vertices) > most_vertices:
-            found[row] = f"it has more than {most_vertices:,} vertices; simplify its geometry"
-            continue
-        try:
-            shape = Shapes.read_one(geometry)
-        except (GeometryError, ModelError) as error:
-            found[row] = f"its geometry cannot be used: {error}"
-        else:
-            if len(shape.rows_outside(space)):
-                found[row] = f"its geometry has {OUTSIDE}"
-    return found
+            if geometry is not None and events[row].get("type") == "Feature":
+                wrong[number] = "its geometry is no GeoJSON geometry; give an object or null"
+        elif _positions(geometry.get("coordinates"), most_vertices) > most_vertices:
+            wrong[number] = f"it has more than {most_vertices:,} vertices; simplify its geometry"
+    table = table.without(wrong)
+    problems = table.geometries("geometry").problems
+    return table.without(
+        {
+            number: _unusable(problem)
+            for number, problem in problems.items()
+            if isinstance(events[table.numbers[number]].get("geometry"), dict)
+        }
+    )
+
+
+def _unusable(problem: GeometryProblem) -> str:
+    if problem.reason == OUTSIDE:
+        return f"its geometry has {OUTSIDE}"
+    return f"its geometry cannot be used: {problem}"
 
 
 def _positions(given: object, most: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from fencepost.events.table import EventTable
 from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import ITS_OWN, NO_EVENT
 from fencepost.server.schemas import Published, Rejected
@@ -23,7 +24,7 @@ class Publication:
     """Events of a publisher who waits; see `Broker.publish`."""
 
     tenant: int
-    events: Sequence[dict[str, Any]]
+    events: EventTable
     bodies: Sequence[str]
     name: str | None
     source: str | None
@@ -46,7 +47,7 @@ def log_together(
     """Match and write publications of one tenant; the answer to each."""
     tenant = together[0].tenant
     questions = writing.broker.questions(tenant)
-    events = [event for one in together for event in one.events]
+    events = EventTable.concatenated([one.events for one in together])
     bodies = [body for one in together for body in one.bodies]
     bad: DeadLetters = []
     first = writing.last.event + 1

@@ -17,10 +17,12 @@ from msgspec import UNSET, Raw
 from starlette.websockets import WebSocket
 
 from fencepost.errors import FencepostError
+from fencepost.events.table import EventTable
+from fencepost.model.event import Row
 from fencepost.saferegion.regions import Withdrawal
 from fencepost.server import reading, schemas
 from fencepost.server.operations import Asked, operation
-from fencepost.server.places import unusable_places
+from fencepost.server.places import table_of
 from fencepost.server.problems import Refusal, problem, refusal_of
 from fencepost.server.regions import Regions
 from fencepost.server.schemas import Forget, Move, Moved, Published, SafeRegion, ToExplain
@@ -187,16 +189,14 @@ class Publisher:
             found.region = Raw(answer.region.encode())
         return msgspec.json.encode(found)
 
-    async def _logged(self, event: object) -> tuple[Published, dict[str, Any]]:
+    async def _logged(self, event: object) -> tuple[Published, Row]:
         service = self._service
-        values = _usable(event, service)
-        body = msgspec.json.encode(values).decode()
-        published = await service.done(
-            service.broker.publish(self._caller.tenant, [values], [body])
-        )
+        table = _usable(event, service)
+        body = msgspec.json.encode(event).decode()
+        published = await service.done(service.broker.publish(self._caller.tenant, table, [body]))
         if published.rejected:
             raise Refusal(422, f"the event cannot be used: {published.rejected[0].reason}")
-        return published, values
+        return published, Row(table.row(0))
 
     def _socket_host(self) -> str:
         return self._socket.client.host if self._socket.client else ""
@@ -225,13 +225,12 @@ async def _pong(given: object) -> bytes:
     return msgspec.json.encode({"pong": given})
 
 
-def _usable(event: object, service: Service) -> dict[str, Any]:
-    """An event whose geometry can be used."""
-    values = reading.event_of(event)
-    bad = unusable_places([values], service.space, service.settings.limits.vertices)
-    if bad:
-        raise Refusal(422, f"the event cannot be used: {bad[0]}")
-    return values
+def _usable(event: object, service: Service) -> EventTable:
+    """A table of one event, whose geometry can be used."""
+    table = table_of([reading.event_of(event)], service.space, service.settings.limits.vertices)
+    if table.bad:
+        raise Refusal(422, f"the event cannot be used: {table.bad[0][1]}")
+    return table
 
 
 async def publish_socket(socket: WebSocket) -> None:
@@ -249,7 +248,7 @@ async def safe_region(asked: Asked, body: ToExplain) -> SafeRegion:
     """Where an object need not send its events, for some seconds: what is subscribed in the
     meantime counts for it from then on. Nothing is published.
     """
-    event = _usable(body.event, asked.service)
+    event = Row(_usable(body.event, asked.service).row(0))
     publishers: Publishers = asked.request.app.state.publishers
     regions = await publishers.regions(asked.caller.tenant)
     region = await asyncio.to_thread(regions.around, event)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fencepost.errors import ModelError
+from fencepost.events.table import EventTable
 from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.times import format_instant
@@ -61,7 +62,7 @@ class Expressions:
         self._owners.pop(id, None)
         self._payloads.pop(id, None)
 
-    def answer(self, events: Sequence[dict[str, Any]], bad: DeadLetters) -> list[Found]:
+    def answer(self, events: EventTable, bad: DeadLetters) -> list[Found]:
         """See `Asking`."""
         table = self.matcher.match_batch(events, dead_letters=bad, sort=True)
         if not table.num_rows:
@@ -189,13 +190,13 @@ class Questions:
                     self._follower.want_no_more(id)
         return kind is not None
 
-    def answer(
-        self, events: Sequence[dict[str, Any]], bad: DeadLetters, first: int = 1
-    ) -> list[Found]:
+    def answer(self, events: EventTable, bad: DeadLetters, first: int = 1) -> list[Found]:
         """What subscribers are to be told of events, in the order of the events.
 
         Parameters
         ----------
+        events : EventTable
+            Numbered from 0.
         bad : list
             Collects (row, reason) of events that are not taken.
         first : int

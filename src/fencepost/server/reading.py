@@ -14,6 +14,7 @@ import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 
 from fencepost.errors import FencepostError
+from fencepost.events.table import EventTable
 from fencepost.files.events import Batch
 from fencepost.files.features import features, json_text
 from fencepost.files.json_values import (
@@ -26,7 +27,7 @@ from fencepost.files.json_values import (
 )
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space
-from fencepost.server.places import unusable_places
+from fencepost.server.places import table_of
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import properties
 from fencepost.server.settings import Limits
@@ -42,21 +43,41 @@ _WHERE = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
 _NAME = re.compile(r"[^.\[]*")
 
 
+class Objects(NamedTuple):
+    """JSON objects of a request.
+
+    Attributes
+    ----------
+    objects : list of dict
+    texts : list of str
+        The same as JSON.
+    rows : list of int
+        The number of each within the request.
+    rejected : list of (int, str)
+        Row and reason of what is no object.
+    """
+
+    objects: list[dict[str, Any]]
+    texts: list[str]
+    rows: list[int]
+    rejected: list[tuple[int, str]]
+
+
 class Events(NamedTuple):
     """Events of a request.
 
     Attributes
     ----------
-    events : list of dict
+    table : EventTable
     bodies : list of str
         The same as JSON.
     rows : list of int
         The number of each within the request.
     rejected : list of (int, str)
-        Row and reason of what is no event.
+        Row and reason of what cannot be used.
     """
 
-    events: list[dict[str, Any]]
+    table: EventTable
     bodies: list[str]
     rows: list[int]
     rejected: list[tuple[int, str]]
@@ -184,7 +205,14 @@ def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
         found = _from_json(body)
     else:
         raise unsupported(type, EVENT_TYPES)
-    return _without_unusable_places(found, limits, space)
+    table = table_of(found.objects, space, limits.vertices)
+    numbers = table.numbers.tolist()
+    return Events(
+        table,
+        [found.texts[number] for number in numbers],
+        [found.rows[number] for number in numbers],
+        [*found.rejected, *((found.rows[number], reason) for number, reason in table.bad)],
+    )
 
 
 def event_of(value: object) -> dict[str, Any]:
@@ -195,8 +223,8 @@ def event_of(value: object) -> dict[str, Any]:
         raise Refusal(422, f"the event cannot be used: {error}") from None
 
 
-def _from_json(body: bytes) -> Events:
-    found = Events([], [], [], [])
+def _from_json(body: bytes) -> Objects:
+    found = Objects([], [], [], [])
     try:
         text = body.decode("utf-8-sig")
         for row, element in enumerate(elements(text, "the body")):
@@ -210,9 +238,9 @@ def _from_json(body: bytes) -> Events:
     return found
 
 
-def objects_of(body: bytes) -> Events:
+def objects_of(body: bytes) -> Objects:
     """The JSON objects in a body, one a line."""
-    found = Events([], [], [], [])
+    found = Objects([], [], [], [])
     row = 0
     for line in body.splitlines():
         try:
@@ -228,7 +256,7 @@ def objects_of(body: bytes) -> Events:
     return found
 
 
-def _take(found: Events, row: int, text: str, value: object) -> None:
+def _take(found: Objects, row: int, text: str, value: object) -> None:
     if len(found.rows) >= _MOST_EVENTS:
         raise Refusal(413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts")
     try:
@@ -244,12 +272,12 @@ def _take(found: Events, row: int, text: str, value: object) -> None:
     except ValueError:
         found.rejected.append((row, "it holds what JSON cannot say: NaN, Infinity or a surrogate"))
     else:
-        found.events.append(event)
-        found.bodies.append(text)
+        found.objects.append(event)
+        found.texts.append(text)
         found.rows.append(row)
 
 
-def _from_arrow(body: bytes) -> Events:
+def _from_arrow(body: bytes) -> Objects:
     try:
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
@@ -263,20 +291,7 @@ def _from_arrow(body: bytes) -> Events:
         bodies = [json_text(row) for row in rows]
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Refusal(422, f"the table cannot be read: {error!s:.200}") from None
-    return Events([json.loads(one) for one in bodies], bodies, every.tolist(), [])
-
-
-def _without_unusable_places(found: Events, limits: Limits, space: Space) -> Events:
-    bad = unusable_places(found.events, space, limits.vertices)
-    if not bad:
-        return found
-    good = [place for place in range(len(found.rows)) if place not in bad]
-    return Events(
-        [found.events[place] for place in good],
-        [found.bodies[place] for place in good],
-        [found.rows[place] for place in good],
-        [*found.rejected, *((found.rows[place], reason) for place, reason in bad.items())],
-    )
+    return Objects([json.loads(one) for one in bodies], bodies, every.tolist(), [])
 
 
 def _check_surrogates(value: object, text: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.events.table import EventTable
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
 from fencepost.language.parser import parse
 from fencepost.match.catalogue import Subscription, compiled
@@ -30,8 +31,8 @@ from fencepost.store import state
 from fencepost.store.database import Connection
 from fencepost.store.state import Change
 from fencepost.tracking import keeping
-from fencepost.tracking.notification import Notification
-from fencepost.tracking.reading import Position, read_event
+from fencepost.tracking.notification import Key, Notification
+from fencepost.tracking.reading import Position, read_table
 from fencepost.tracking.tracker import Tracker
 
 NOTIFICATION = "notification"
@@ -99,41 +100,48 @@ class Group:
         ordered = "cross" in tracker.rules.on or tracker.objects.forgets or tracker.holds_back
         return ordered or self.refresh or tracker.rules.debounce > 0
 
-    def push(self, arrived: Sequence[Arrived]) -> Iterator[tuple[int, Notification]]:
+    def push(self, arrived: Arrived) -> Iterator[tuple[int, Notification]]:
         """Rows of events, and what is to be told of each; what is no position is counted only."""
-        positions = [(one.row, own) for one in arrived for own in self._read(one.values)]
+        positions, table = self._read(arrived)
         if not self.tracker.holds_back:
             try:
-                told = self.tracker.push_positions([own for _, own in positions])
+                told = self.tracker.push_positions(positions, table)
             except FencepostError:  # one cannot be matched: the others can, one by one
                 pass
             else:
-                row_at = {one.position: one.row for one in arrived}
-                by_row = [(row_at[_logged(one)], one) for one in told]
+                by_row = [(arrived.row_at[_logged(one)], one) for one in told]
                 yield from sorted(by_row, key=lambda one: one[0])
                 return
-        for row, position in positions:
+        for row, position in zip(table.numbers.tolist(), positions, strict=True):
             try:
                 for one in self.tracker.push_position(position):
                     yield row, one
             except FencepostError:
                 self.counts["refused"] += 1
 
-    def _read(self, values: Row) -> Iterator[Position]:
-        """The position that an event is, if it is one of an object that can be tracked."""
+    def _read(self, arrived: Arrived) -> tuple[list[Position], EventTable]:
+        """The positions of objects that can be tracked, and the table of those events alone."""
         names, objects = self.tracker.names, self.tracker.objects
-        if is_missing(values.get(names.key)) or is_missing(values.get(names.time)):
-            self.counts["not_positions"] += 1
-            return
-        try:
-            position = read_event(values, names, self._space)
-        except FencepostError:
-            self.counts["refused"] += 1
-            return
-        if len(objects) >= self._most_objects and position.key not in objects:
-            self.counts["too_many_objects"] += 1
-            return
-        yield position
+        found, bad = read_table(arrived.table, names)
+        left_out = {row: reason for row, _, reason in bad}
+        for _, event, _ in bad:
+            assert isinstance(event, Row)
+            silent = is_missing(event.get(names.key)) or is_missing(event.get(names.time))
+            self.counts["not_positions" if silent else "refused"] += 1
+        positions: list[Position] = []
+        known: set[Key] = set()  # here, and not before
+        for position in found:
+            new = position.key not in objects and position.key not in known
+            if new and len(objects) + len(known) >= self._most_objects:
+                self.counts["too_many_objects"] += 1
+                left_out[arrived.row_at[_position_of(position.event)]] = "too many objects"
+                continue
+            if new:
+                known.add(position.key)
+            positions.append(position)
+        rows = enumerate(arrived.table.numbers.tolist())
+        table = arrived.table.without({k: left_out[row] for k, row in rows if row in left_out})
+        return positions, table
 
     def changes(self) -> Iterator[Change]:
         """What is to be written since the last time."""
@@ -247,7 +255,7 @@ class Tracked:
 
     # Events
 
-    def answer(self, arrived: Sequence[Arrived]) -> list[Found]:
+    def answer(self, arrived: Arrived) -> list[Found]:
         """What subscribers are to be told of events, by row."""
         found: list[Found] = []
         for group in self._groups.values():
@@ -360,7 +368,12 @@ def _rules(given: object) -> str:
 def _logged(one: Notification) -> int:
     """The position in the log of the event by which something became known."""
     assert one.event is not None
-    position = one.event[LOGGED]
+    return _position_of(one.event)
+
+
+def _position_of(event: Mapping[str, object]) -> int:
+    """The position of an event in the log."""
+    position = event[LOGGED]
     assert isinstance(position, int)
     return position
 

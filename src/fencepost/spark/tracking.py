@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fencepost.errors import ModelError
+from fencepost.events.table import EventTable
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
@@ -164,7 +165,7 @@ class _Read:
         space = self.task.tracker().space
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns(list(self.task.columns))
-            positions, bad = read_table(table, self.task.names, space)
+            positions, bad = read_table(EventTable.read(table, space), self.task.names)
             if bad:
                 reasons = "; ".join(reason for *_, reason in bad[:3])
                 raise ModelError(f"{len(bad)} rows are no positions: {reasons}")

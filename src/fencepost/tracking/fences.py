@@ -7,14 +7,16 @@ that are asked about ways.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import LanguageError, ModelError
+from fencepost.events.table import EventTable
 from fencepost.language.ast import Condition
 from fencepost.match.catalogue import Subscription, compiled_condition
-from fencepost.match.matcher import Matcher
+from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.event import Row
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import truth
@@ -50,15 +52,20 @@ class Fences:
         """The fences that a position matches, sorted."""
         return self._matcher.match(event)
 
-    def match_many(self, events: pa.Table | Sequence[Row]) -> list[list[str]]:
+    def match_many(self, events: EventTable) -> list[list[str]]:
         """The same for each of many positions, in one call."""
-        found = self._matcher.match_batch(events, sort=True)
+        letters: DeadLetters = []
+        found = self._matcher.match_batch(events, dead_letters=letters, sort=True)
+        unmatched = [reason for row, reason in letters if (row, reason) not in events.bad]
+        if unmatched:
+            raise ModelError("; ".join(unmatched[:10]))
         matched: list[list[str]] = [[] for _ in range(len(events))]
         column = found.column("subscription").combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # of no chunks
             return matched
         names = column.dictionary.to_pylist()
-        rows, codes = found.column("event").to_pylist(), column.indices.to_pylist()
+        rows = np.searchsorted(events.numbers, found.column("event").to_numpy()).tolist()
+        codes = column.indices.to_pylist()
         for row, code in zip(rows, codes, strict=True):
             matched[row].append(names[code])
         return matched

@@ -8,14 +8,11 @@ from math import isfinite
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from fencepost.errors import GeometryError, ModelError
+from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.events.table import EventTable
 from fencepost.kernels.shapes import POINTS, ShapeArrays
-from fencepost.model.arrow_text import python_values, readable
 from fencepost.model.event import Row, attributes
-from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
@@ -25,7 +22,7 @@ from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 
-BadRows: TypeAlias = list[tuple[int, Row, str]]
+BadRows: TypeAlias = list[tuple[int, object, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,44 +72,47 @@ def read_event(event: object, names: Names, space: Space) -> Position:
     return Position(key, time, _single_points(shapes.arrays)[0], values)
 
 
-def read_table(table: pa.Table, names: Names, space: Space) -> tuple[list[Position], BadRows]:
-    """The positions in a table, row by row; the other rows, and why they are none."""
+def read_table(
+    table: EventTable, names: Names, events: Sequence[Row] | None = None
+) -> tuple[list[Position], BadRows]:
+    """The positions in a table, in order; the other events, and why they are none.
+
+    events : what stands for the attributes of each event; the attributes if left out.
+    """
+    have = table.column_names
     for name in (names.key, names.time, names.position):
-        if table.column_names.count(name) != 1:
-            have = ", ".join(table.column_names)
-            raise ModelError(f"the table needs one column {name!r}; it has: {have}")
-    texts = {name for name in table.column_names if name != names.position}
-    unreadable = dict(readable(table, texts)[2])
-    keys = python_values(table.column(names.key))
-    times = _times(table.column(names.time))
-    named = with_named_geometries(table, (names.position,))
-    places = named.column(names.position).combine_chunks()
-    shapes = Shapes.read(places.chunk(0) if isinstance(places, pa.ChunkedArray) else places)
-    problems = {one.row: str(one) for one in shapes.problems}
-    problems |= {one.row: str(one) for one in shapes.problems_outside(space)}
+        if have is not None and name not in have:
+            raise ModelError(f"the table needs a column {name!r}; it has: {', '.join(have)}")
+    unreadable = dict(table.with_text_checked({*(have or ())} - {names.position}).bad)
+    if events is None:
+        events = [Row(row) for row in table.rows(geometric=(names.position,))]
+    shapes, rows, problems = table.geometries(names.position)
+    points = _single_points(shapes.arrays)
+    keys, times = table.values(names.key), table.instants(names.time)
+    places, given = table.values(names.position, geometric=True), table.values(names.time)
     good: list[Position] = []
     bad: BadRows = []
-    dimensions = shapes.arrays.shapes["dimension"].tolist()
-    points = _single_points(shapes.arrays)
-    events = _rows(named)
-    for row, (key, time, event) in enumerate(zip(keys, times, events, strict=True)):
+    for number, (row, event) in enumerate(zip(table.numbers.tolist(), events, strict=True)):
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])
-            if row in problems or dimensions[row] < 0:
-                reason = problems.get(row, "it is missing")
-                raise ModelError(f"the {names.position!r} of the event cannot be used: {reason}")
-            own, instant = key_of(key, names), time_of(time, names)
+            key, time = key_of(keys[number], names), times[number]
+            if time is None:
+                time = time_of(given[number], names)
+            if rows[number] < 0:
+                raise ModelError(_unusable(names, places[number], problems.get(number)))
         except ModelError as error:
             bad.append((row, event, str(error)))
         else:
-            good.append(Position(own, instant, points[row], event))
+            good.append(Position(key, time, points[rows[number]], event))
     return good, bad
 
 
-def _rows(table: pa.Table) -> list[Row]:
-    """The rows of a table as events."""
-    return [Row(row) for row in EventTable(table).rows()]
+def _unusable(names: Names, place: object, problem: GeometryProblem | None) -> str:
+    if is_missing(place):
+        return f"the event has no {names.position!r}; a position must say where it is"
+    why = "it is no geometry" if problem is None else problem.reason
+    return f"the {names.position!r} of the event cannot be used: {why}"
 
 
 def key_of(value: object, names: Names) -> Key:
@@ -129,13 +129,13 @@ def key_of(value: object, names: Names) -> Key:
 
 def time_of(value: object, names: Names) -> int:
     """The time of a position; raises ModelError where a value is none."""
-    instant = value if type(value) is _Instant else nanoseconds_of(value)
+    instant = nanoseconds_of(value)
     if instant is None:
         raise ModelError(
             f"the {names.time!r} of the event must be a time, as a datetime or in ISO 8601; saw "
             f"{shown(value)}"
         )
-    return int(instant)
+    return instant
 
 
 def duration(name: str, seconds: object) -> int:
@@ -175,20 +175,6 @@ def instant(value: object) -> int:
             f"{shown(value)}"
         )
     return found
-
-
-class _Instant(int):
-    """Nanoseconds that were a time already."""
-
-
-def _times(column: pa.ChunkedArray) -> Sequence[object]:
-    if pa.types.is_timestamp(column.type):
-        try:
-            whole = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
-            return [None if time is None else _Instant(time) for time in whole]
-        except pa.ArrowInvalid:  # beyond the years that 64 bits of nanoseconds reach
-            pass
-    return python_values(column)
 
 
 def _single_points(g: ShapeArrays) -> list[Point | None]:

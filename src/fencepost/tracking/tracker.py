@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-import pyarrow as pa
-
 from fencepost.errors import FencepostError, ModelError
-from fencepost.events.table import as_arrow
+from fencepost.events.table import EventTable
 from fencepost.match.matcher import Matcher
-from fencepost.model.event import Row
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import space_of
 from fencepost.tracking import stays
@@ -162,18 +159,18 @@ class Tracker:
         ----------
         table : Arrow table or record batch, pandas or GeoPandas DataFrame, or sequence of events
         """
-        arrow = as_arrow(table)
-        if arrow is None:
-            return in_order(one for event in _events(table) for one in self.push(event))
-        positions, bad = read_table(arrow, self.names, self.space)
+        events = EventTable.read(table, self.space)
+        positions, bad = read_table(events, self.names)
+        bad += [(row, _given(table, row), reason) for row, reason in events.bad]
         if bad:
-            self._refuse([(event, f"row {row}: {reason}") for row, event, reason in bad])
-            unusable = {row for row, _, _ in bad}
-            arrow = arrow.take([row for row in range(arrow.num_rows) if row not in unusable])
-        return self.push_positions(positions, arrow)
+            self._refuse([(event, f"row {row}: {reason}") for row, event, reason in sorted(bad)])
+            reasons = {row: reason for row, _, reason in bad}
+            numbers = enumerate(events.numbers.tolist())
+            events = events.without({k: reasons[row] for k, row in numbers if row in reasons})
+        return self.push_positions(positions, events)
 
     def push_positions(
-        self, positions: Sequence[Position], table: pa.Table | None = None
+        self, positions: Sequence[Position], table: EventTable | None = None
     ) -> list[Notification]:
         """The same for events that were read already; table : of which they are the rows, if any.
 
@@ -182,8 +179,9 @@ class Tracker:
         """
         matched: Iterable[Sequence[str] | None] = repeat(None)
         if not self.holds_back:
-            events = [one.event for one in positions] if table is None else table
-            matched = self._fences.match_many(events)
+            if table is None:
+                table = EventTable([one.event for one in positions], space=self.space)
+            matched = self._fences.match_many(table)
         found: list[Notification] = []
         for position, ids in zip(positions, matched, strict=False):
             found += self._pushed(position, ids)
@@ -237,7 +235,8 @@ class Tracker:
         clock = self._order.watermark if time is None else instant(time)
         self.objects.sweep(self._order.watermark, always=True)
         moving = list(self.objects)
-        matched = self._fences.match_many([Row(one.event) for one in moving])
+        events = EventTable([one.event for one in moving], space=self.space)
+        matched = self._fences.match_many(events)
         found: list[Notification] = []
         for one, ids in zip(moving, matched, strict=True):
             fences = self._fences.held(one.fences, ids, one.event, one.point)
@@ -429,14 +428,8 @@ def _name(what: str, value: object) -> str:
     return value
 
 
-def _events(table: object) -> Iterable[object]:
-    if isinstance(table, dict) and table.get("type") == "FeatureCollection":
+def _given(table: object, row: int) -> object:
+    """What stands in a row that is no event."""
+    if isinstance(table, Mapping):
         table = table.get("features")
-    if hasattr(table, "to_dict"):  # columns of mixed types
-        table = [Row(row) for row in table.to_dict("records")]
-    if not isinstance(table, (list, tuple)):
-        raise ModelError(
-            f"a {type(table).__name__} is no table of positions; give an Arrow table, a DataFrame, "
-            "a FeatureCollection or a list of events"
-        )
-    return table
+    return table[row] if isinstance(table, list | tuple) else None

@@ -165,13 +165,13 @@ async def _publish_again(asked: Asked, letter: DeadLetter) -> None:
     service, tenant = asked.service, asked.caller.tenant
     limits = service.settings.limits
     events, bad = events_of_payload(letter.body.encode(), limits, service.space)
-    if bad or not events.events:
+    if bad or not len(events.table):
         reason = bad[0].reason if bad else "it holds no event"
         raise Refusal(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
     # The name lets it be taken once, also where the next step does not come about.
     name = f"dead letter {letter.number}"
     published = await service.done(
-        service.broker.publish(tenant, events.events, events.bodies, name=name)
+        service.broker.publish(tenant, events.table, events.bodies, name=name)
     )
     if published.rejected:
         raise Refusal(422, f"it cannot be used as it is: {published.rejected[0].reason}")

@@ -60,10 +60,10 @@ async def publish(asked: Asked, headers: Idempotency) -> Published:
         events = reading.events_of(body, type, limits, service.space)
     else:
         events = await asyncio.to_thread(reading.events_of, body, type, limits, service.space)
-    if events.events:
+    if len(events.table):
         future = service.broker.publish(
             asked.caller.tenant,
-            events.events,
+            events.table,
             events.bodies,
             name=headers.idempotency_key or None,
         )

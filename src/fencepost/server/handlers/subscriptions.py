@@ -103,9 +103,9 @@ async def _put_many(asked: Asked, body: bytes) -> Put:
     questions = asked.service.questions(asked.caller)
     limits = asked.service.settings.limits
     lines = await asyncio.to_thread(reading.objects_of, body)
-    _check_count(asked, len(lines.events))
+    _check_count(asked, len(lines.objects))
     rejected = [*lines.rejected]
-    given = list(zip(lines.rows, lines.events, strict=True))
+    given = list(zip(lines.rows, lines.objects, strict=True))
     created = replaced = 0
 
     def prepare(some: list[tuple[int, dict[str, Any]]]) -> list[Prepared]:

@@ -159,6 +159,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "server/test_composites.py": ("events that are forgotten", {"server.sweeping"}),
     "server/test_mqtt.py": ("payloads to events", {"server.mqtt_events"}),
     "server/test_openapi.py": ("descriptions of operations", {"server.operations"}),
+    "server/test_parsed_once.py": (
+        "how often GeoJSON is read",
+        {"model.geometry_geojson", "model.geometry_plain"},
+    ),
     "server/test_security.py": ("headers that do not come", {"server.patience"}),
     "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
     "server/test_watching.py": (

@@ -25,12 +25,14 @@ def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
 
     under_way = service.broker.change(wait)
     assert begun.wait(WAIT_S)
-    waiting = service.broker.publish(1, EventTable.read([{"n": 1}]), ["{}"])
+    waiting = service.broker.publish(1, EventTable.read([{"n": 1}], service.space), ["{}"])
     assert waiting.cancel()
     assert not under_way.cancel()
     go_on.set()
     assert under_way.result(WAIT_S) == "done"
-    published = service.broker.publish(1, EventTable.read([{"n": 2}]), ["{}"]).result(WAIT_S)
+    published = service.broker.publish(
+        1, EventTable.read([{"n": 2}], service.space), ["{}"]
+    ).result(WAIT_S)
     assert (published.accepted, published.first) == (1, 1)
     service.close()
 

@@ -99,7 +99,7 @@ def test_bad_rows_of_a_table_are_named() -> None:
     assert [reason[:5] for _, reason in letters] == ["row 1"]
     with pytest.raises(ModelError, match="needs one column 'vehicle'"):
         tracker.push_batch(table.drop_columns(["vehicle"]))
-    with pytest.raises(ModelError, match="is no table of positions"):
+    with pytest.raises(ModelError, match="is no table of events"):
         tracker.push_batch("junk")
 
 

@@ -82,7 +82,7 @@ def read_table(
     have = table.column_names
     for name in (names.key, names.time, names.position):
         if have is not None and name not in have:
-            raise ModelError(f"the table needs a column {name!r}; it has: {', '.join(have)}")
+            raise ModelError(f"the table needs one column {name!r}; it has: {', '.join(have)}")
     unreadable = dict(table.with_text_checked({*(have or ())} - {names.position}).bad)
     if events is None:
         events = [Row(row) for row in table.rows(geometric=(names.position,))]

@@ -26,6 +26,7 @@ from fencepost.model.space import Space
 
 if TYPE_CHECKING:
     from fencepost.files.letters import LetterBox
+    from fencepost.files.run import Count
     from fencepost.match.matcher import Matcher
 
 SET_ASIDE = 3
@@ -138,41 +139,53 @@ def index(
     report(letters)
 
 
+EventsFile = Annotated[
+    str,
+    typer.Argument(help="GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard input."),
+]
+MatchesOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write the matches here instead of standard output: .ndjson, .csv, .parquet or "
+        ".geoparquet with a row each, .geojson with the events that match.",
+    ),
+]
+TopK = Annotated[
+    int | None,
+    typer.Option(
+        "--top-k", min=1, help="At most so many matches an event, best first, with their score."
+    ),
+]
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        "--min-score",
+        min=0,
+        max=1,
+        help="No match with a lower score; those of an event best first, with their score.",
+    ),
+]
+JsonSummary = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Give the summary as JSON: on standard output, or on standard error where the "
+        "matches are on standard output.",
+    ),
+]
+
+
 def match(
-    events: Annotated[
-        str,
-        typer.Argument(
-            help="GeoJSON, NDJSON, Parquet or GeoParquet; - is NDJSON on standard input."
-        ),
-    ],
+    events: EventsFile,
     index: Index = None,
     subscriptions: Subscriptions = None,
     stop_words: StopWords = None,
     space: SpaceOption = Space.PLANAR,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Write the matches here instead of standard output: .ndjson, .csv, .parquet or "
-            ".geoparquet with a row each, .geojson with the events that match.",
-        ),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(
-            "--top-k", min=1, help="At most so many matches an event, best first, with their score."
-        ),
-    ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(
-            "--min-score",
-            min=0,
-            max=1,
-            help="No match with a lower score; those of an event best first, with their score.",
-        ),
-    ] = None,
+    out: MatchesOut = None,
+    top_k: TopK = None,
+    min_score: MinScore = None,
     threads: Annotated[int, typer.Option(min=1, help="How many threads match.")] = 1,
     count: Annotated[
         bool, typer.Option("--count", help="Print the number of matches only.")
@@ -180,14 +193,7 @@ def match(
     dead_letters: DeadLetterFile = None,
     strict: Strict = False,
     format: InputFormat = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Give the summary as JSON: on standard output, or on standard error where the "
-            "matches are on standard output.",
-        ),
-    ] = False,
+    as_json: JsonSummary = False,
 ) -> None:
     """Match the events of a file, and write who is to hear of which.
 
@@ -243,6 +249,23 @@ def match(
             matcher.match({})  # so that the time below is that of matching
         step = stack.enter_context(progress("Matching", file.total, hidden=crowded))
         done = match_file(matcher, file, sink, letters, threads, step, limits)
+    if count and not as_json:
+        print_line(str(done.matches))
+    _summarise(done, letters, out, as_json=as_json, to_stderr=out is None and not count)
+    report(letters)
+
+
+def _summarise(
+    done: Count, letters: LetterBox, out: Path | None, *, as_json: bool, to_stderr: bool
+) -> None:
+    """Say what a run of `match` did: as JSON to standard output or error, else to the latter."""
+    if not as_json:
+        print_line(
+            f"{done.events:,} events, {done.matches:,} matches, {letters.count:,} dead letters in "
+            f"{done.seconds:.1f} s ({done.rate:,.0f} events a second)",
+            err=True,
+        )
+        return
     summary = {
         "events": done.events,
         "matches": done.matches,
@@ -251,24 +274,27 @@ def match(
         "events_per_second": round(done.rate),
         "out": None if out is None else str(out),
     }
-    if as_json:
-        print_line(json.dumps(summary), err=out is None and not count)
-    else:
-        if count:
-            print_line(str(done.matches))
-        print_line(
-            f"{done.events:,} events, {done.matches:,} matches, {letters.count:,} dead letters in "
-            f"{done.seconds:.1f} s ({done.rate:,.0f} events a second)",
-            err=True,
-        )
-    report(letters)
+    print_line(json.dumps(summary), err=to_stderr)
+
+
+OneEvent = Annotated[
+    str | None,
+    typer.Argument(help="JSON in quotes, a file of events, or - for JSON on standard input."),
+]
+Simplify = Annotated[
+    bool,
+    typer.Option(
+        "--simplify",
+        help="Show what the subscription can do without, whatever the event; give no EVENT.",
+    ),
+]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Show by what events find the subscription; give no EVENT.")
+]
 
 
 def explain(
-    event: Annotated[
-        str | None,
-        typer.Argument(help="JSON in quotes, a file of events, or - for JSON on standard input."),
-    ] = None,
+    event: OneEvent = None,
     id: Annotated[str | None, typer.Argument(help="Of the subscription.")] = None,
     index: Index = None,
     subscriptions: Subscriptions = None,
@@ -280,17 +306,8 @@ def explain(
     row: Annotated[
         int | None, typer.Option(min=0, help="Which event of the file, from 0, as in `match`.")
     ] = None,
-    simplify: Annotated[
-        bool,
-        typer.Option(
-            "--simplify",
-            help="Show what the subscription can do without, whatever the event; give no EVENT.",
-        ),
-    ] = False,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Show by what events find the subscription; give no EVENT."),
-    ] = False,
+    simplify: Simplify = False,
+    plan: Plan = False,
     as_json: AsJson = False,
 ) -> None:
     """Show why an event matches a subscription or not, condition by condition.

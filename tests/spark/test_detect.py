@@ -101,7 +101,7 @@ def with_bad(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return given
 
 
-REASONS = ["no id", "no geometry", "no time", "POINT (1", "is empty"]
+REASONS = ["no id", "no location", "no time", "POINT (1", "is empty"]
 
 
 def letters(result: DataFrame) -> list[tuple[str, str | None]]:
@@ -116,8 +116,8 @@ def letters(result: DataFrame) -> list[tuple[str, str | None]]:
 TOLD: list[tuple[str, str | None]] = [
     ("POINT (1", "bad"),
     ("is empty", "bad"),
-    ("no geometry", "bad"),
     ("no id", None),
+    ("no location", "bad"),
     ("no time", "bad"),
 ]
 
@@ -130,7 +130,7 @@ def test_events_that_cannot_be_used_are_rows_with_a_reason(spark: SparkSession) 
     assert result.columns[-2:] == ["event", "reason"]
     assert found(result.where("reason is null")) == wanted(events)
     assert letters(result) == TOLD
-    [row] = result.where("reason like '%no geometry%'").collect()
+    [row] = result.where("reason like '%no location%'").collect()
     one = json.loads(row["event"])
     assert one["geometry"] is None
     assert one["time"].startswith("2024-05-01")

@@ -16,7 +16,7 @@ from fencepost.index import Columns, lay_out
 from fencepost.kernels import EventArrays
 from fencepost.language.ast import Property
 from fencepost.model import tokenise
-from fencepost.plan import Column, EventValues, Kind
+from fencepost.plan import Column, Kind
 from tests.match.strategies import examples
 
 WORDS = st.sampled_from(
@@ -101,9 +101,7 @@ def lists_in(block: EventArrays) -> list[list[tuple[int, list[bytes]]]]:
 @examples(300)
 def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
     columns = columns_of(table)
-    by_rows = lay_out(
-        columns, EventTable.of_values([EventValues(row) for row in table.to_pylist()])
-    )
+    by_rows = lay_out(columns, EventTable(table.to_pylist()))
     block = lay_out(columns, EventTable.read(table, columns.space))
     assert lists_in(block) == lists_in(by_rows)
     assert block.text.flags.writeable
@@ -115,7 +113,7 @@ def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
 def test_one_text_of_any_length(word: str, size: int) -> None:
     text = " ".join(f"{word}{k % 700}" for k in range(size))
     columns = columns_of(pa.table({"c": [text], "d": [text]}))
-    block = lay_out(columns, EventTable.of_values([EventValues({"c": text, "d": ["x", text]})]))
+    block = lay_out(columns, EventTable([{"c": text, "d": ["x", text]}]))
     words, listed = lists_in(block)
     assert [key[1:].decode() for key in words[0][1]] == sorted(tokenise(text), key=str.encode)
     assert listed[0][1] == sorted([b"sx", b"s" + text.encode()])

@@ -14,7 +14,7 @@ from fencepost.events import EventTable
 from fencepost.index import Columns, FilterTable, lay_out
 from fencepost.index.events import _scaled, _split
 from fencepost.language import parse
-from fencepost.plan import EventValues, filters, pair_of
+from fencepost.plan import filters, pair_of
 from tests.match.strategies import TEXT_EXPRESSIONS, examples, tables
 
 EDGES = [0, 1, -1, 2**31, 2**32, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
@@ -51,7 +51,7 @@ def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: p
     for number, text in enumerate(texts):
         asked.add(number, filters(parse(text)))
     whole = lay_out(columns, EventTable.read(table, columns.space))
-    rows = lay_out(columns, EventTable.of_values([EventValues(row) for row in table.to_pylist()]))
+    rows = lay_out(columns, EventTable(table.to_pylist()))
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         a, b = getattr(whole, name), getattr(rows, name)
         if name == "number_rest":
@@ -69,5 +69,5 @@ def _string(block: object, row: int, event: int) -> bytes | None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_no_columns_and_no_rows(rows: int) -> None:
-    block = lay_out(Columns(), EventTable.of_values([EventValues({})] * rows))
+    block = lay_out(Columns(), EventTable([{}] * rows))
     assert block.geometry.shape == (0, rows)

@@ -18,7 +18,7 @@ from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.one_event import tell_apart
 from fencepost.language import parse
 from fencepost.model import Shapes
-from fencepost.plan import EventValues, filters
+from fencepost.plan import filters
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
@@ -69,7 +69,7 @@ def columns_of(texts: list[str]) -> Columns:
 
 
 def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
-    row = lay_out(columns, EventTable.of_values([EventValues(event)]))
+    row = lay_out(columns, EventTable([event]))
     one = written(EventLayout(columns), event) or row  # who cannot write it, leaves it to rows
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
@@ -148,7 +148,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
     for event in events * 2:
         one = written(layout, event)
         assert one is not None
-        row = lay_out(columns, EventTable.of_values([EventValues(event)]))
+        row = lay_out(columns, EventTable([event]))
         for name in ("number", "number_rest", "truth", "missing"):
             np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
         assert strings_of(one) == strings_of(row)
@@ -175,7 +175,7 @@ def test_lists_one_after_another() -> None:
             event = {"l": items, "s": "a string", "g": place}
             one = written(layout, event)
             assert one is not None
-            row = lay_out(columns, EventTable.of_values([EventValues(event)]))
+            row = lay_out(columns, EventTable([event]))
             assert one.list_kind.tolist() == row.list_kind.tolist()
             assert lists_of(one) == lists_of(row)
             assert strings_of(one) == strings_of(row)

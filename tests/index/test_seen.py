@@ -46,7 +46,7 @@ def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
     with every_event():
         taken = Seen()
         for event in events:
-            look(taken, lay_out(columns, EventTable.of_values([EventValues(event)])), 1)
+            look(taken, lay_out(columns, EventTable([event])), 1)
     assert len(taken.sample()) == len(events)
     return taken.sample()
 
@@ -137,7 +137,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
         taken = Seen()
         for k in range(20):
             event = EventValues({"a": "x", "b": "y"})
-            look(taken, lay_out(columns, EventTable.of_values([event])), 1)
+            look(taken, lay_out(columns, EventTable([event.attributes])), 1)
             if k == 9:
                 expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.share
     found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.share
@@ -161,7 +161,7 @@ def test_long_strings_are_known_by_their_ends() -> None:
 
 def numbered(columns: Columns, first: int, count: int) -> EventArrays:
     rows = [EventValues({"n": first + k}) for k in range(count)]
-    return lay_out(columns, EventTable.of_values(rows))
+    return lay_out(columns, EventTable([row.attributes for row in rows]))
 
 
 def kept(taken: Seen) -> list[float]:

@@ -22,7 +22,6 @@ from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner
 from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
 from fencepost.testing import Geometries
 
 KERNEL = "Fencepost, kernel"
@@ -42,8 +41,7 @@ class Ours:
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        event = EventValues({ATTRIBUTE: message})
-        return handle(lay_out(self._columns, EventTable.of_values([event])))
+        return handle(lay_out(self._columns, EventTable([{ATTRIBUTE: message}])))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""

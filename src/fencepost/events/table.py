@@ -109,7 +109,7 @@ class EventTable:
                     f"about in {space.value!r}; read them anew"
                 )
             return source
-        arrow = as_arrow(source)
+        arrow = _as_arrow(source)
         if arrow is not None:
             if len(set(arrow.column_names)) < arrow.num_columns:
                 raise ModelError("two columns of the table have one name; rename one of them")
@@ -131,12 +131,6 @@ class EventTable:
             else:
                 numbers.append(number)
         return cls(good, np.array(numbers, np.int64), bad, space)
-
-    @classmethod
-    def of_values(cls, events: Sequence[EventValues]) -> EventTable:
-        """Events that were read one by one."""
-        space = events[0].space if events else Space.PLANAR
-        return cls([event.attributes for event in events], space=space)
 
     @classmethod
     def concatenated(cls, tables: Sequence[EventTable]) -> EventTable:
@@ -304,7 +298,7 @@ class EventTable:
         if self._arrow is not None and name in self._arrow.column_names:
             named = with_named_geometries(self._arrow.select([name]), (name,))
             array = _plain_array(named.column(0))
-            if is_geometric(array.type):
+            if _is_geometric(array.type):
                 every = np.arange(self._size)
                 return self._usable(Shapes.read(array), every)
         values = self.values(name, geometric=True)
@@ -384,7 +378,7 @@ def _says_it_is_geometric(field: pa.Field) -> bool:
     return name is not None and name.startswith("geoarrow.")
 
 
-def is_geometric(kind: pa.DataType) -> bool:
+def _is_geometric(kind: pa.DataType) -> bool:
     """Whether an Arrow array of a type is read as geometries without Python objects."""
     return (
         isinstance(kind, pa.BaseExtensionType)
@@ -422,7 +416,7 @@ def _joined(given: Sequence[Geometries]) -> Geometries:
     return Geometries(Shapes.gather(parts), np.concatenate(rows), problems)
 
 
-def as_arrow(source: object) -> pa.Table | None:
+def _as_arrow(source: object) -> pa.Table | None:
     """A table of events as Arrow, or None where it is a sequence of events."""
     if isinstance(source, pa.Table):
         return source

@@ -108,20 +108,35 @@ class SegmentEngine(_OfShelves):
         super().__init__(shelves, clock)
         self._runner = Runner()
 
+    def ids(self, event: Attributes) -> Iterable[str]:
+        """The ids of the subscriptions that an event answers."""
+        snapshot = self._shelves.snapshot()
+        found = self._match_one(snapshot, event)
+        if found is not None and len(snapshot) == 1:
+            return map(snapshot.ids[0], found[1:])
+        return _named(snapshot.ids, self._split(snapshot, event, found))
+
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
+        return self._split(snapshot, event, self._match_one(snapshot, event))
+
+    def _match_one(self, snapshot: Snapshot, event: Attributes) -> list[int] | None:
+        """Where the rows of each segment end that an event answers, and these; see `Runner`."""
         if not snapshot:
-            return ()
+            return []
         columns = self._shelves.columns
         found = self._runner.match_one(snapshot, columns, event, self._clock())
-        if found is None:
-            return super().hits(snapshot, event)
-        if self._shelves.seen.due(1):
+        if found is not None and self._shelves.seen.due(1):
             table = EventTable((event,), space=columns.space)
             self._shelves.seen.take(lay_out(columns, table), 1)
+        return found
+
+    def _split(
+        self, snapshot: Snapshot, event: Attributes, found: list[int] | None
+    ) -> Sequence[Sequence[int]]:
+        if found is None:
+            return super().hits(snapshot, event)
         first = len(snapshot)
-        if first == 1:
-            return (found[1:],)
         ends = [first, *(first + stop for stop in found[:first])]
         return [found[start:stop] for start, stop in pairwise(ends)]
 

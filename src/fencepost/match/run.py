@@ -175,7 +175,10 @@ class Runner:
         None where the event must be matched as a table of one. There must be a segment.
         """
         size = columns.size  # before the columns are looked at: they may grow meanwhile
-        desk = _taken(self._desks)  # nobody else has it until it is put back
+        try:
+            desk = self._desks.pop()  # nobody else has it until it is put back
+        except IndexError:
+            desk = None
         if desk is None or desk.size != size:
             desk = _Desk(size, EventLayout(columns), self._new_room())
         desk.turn += 1

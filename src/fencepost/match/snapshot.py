@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -22,30 +23,20 @@ class Snapshot(tuple[SegmentReader, ...]):
     """
 
     version: int
-    _names: dict[str, Names]
-    _handles: Any
 
     def __new__(
         cls, segments: Iterable[SegmentReader], version: int, before: Snapshot | None = None
     ) -> Snapshot:
         """Segments at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, segments)
-        made.version = version
         if before is not None and before._same_handles(made):
-            made._handles = before._handles
-            made._names = before._names
-        else:
-            made._handles = None
-            made._names = {}
+            vars(made).update(vars(before))
+        made.version = version
         return made
 
     def at(self, version: int) -> Snapshot:
         """The same segments at a later version, by which a row was deleted."""
-        made: Snapshot = tuple.__new__(Snapshot, self)
-        made.version = version
-        made._names = self._names
-        made._handles = self._handles
-        return made
+        return Snapshot(self, version, self)
 
     def _same_handles(self, others: Snapshot) -> bool:
         """Whether all segments are the same, but for how many rows the memtable has."""
@@ -53,32 +44,24 @@ class Snapshot(tuple[SegmentReader, ...]):
             return False
         return not self or self[-1] is others[-1] or self[-1].handle is others[-1].handle
 
-    @property
+    @cached_property
     def ids(self) -> Names:
         """From the rows of each segment to their ids."""
-        names = self._names.get("id")
-        if names is None:
-            names = self._names["id"] = tuple(segment.id_of for segment in self)
-        return names
+        return tuple(segment.id_of for segment in self)
 
-    @property
+    @cached_property
     def subscribers(self) -> Names:
         """From the rows of each segment to their subscribers."""
-        names = self._names.get("subscriber")
-        if names is None:
-            names = self._names["subscriber"] = tuple(segment.subscriber_of for segment in self)
-        return names
+        return tuple(segment.subscriber_of for segment in self)
 
-    @property
+    @cached_property
     def handles(self) -> Any:
         """The segments as kernels take them; there must be one at least."""
-        if self._handles is None:
-            first, *others = (segment.handle for segment in self)
-            handles = listed(first)
-            for other in others:
-                handles = followed_by(handles, other)
-            self._handles = handles
-        return self._handles
+        first, *others = (segment.handle for segment in self)
+        handles = listed(first)
+        for other in others:
+            handles = followed_by(handles, other)
+        return handles
 
     def column(self, name: str) -> pa.ChunkedArray:
         """The "id" or the "subscriber" of each row, counted through all segments."""

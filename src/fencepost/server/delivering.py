@@ -1,21 +1,16 @@
-"""What a server hands over by itself: its endpoints, and its connection to an MQTT broker."""
+"""What a server hands over by itself: messages of subscribers who have an endpoint."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-from contextlib import suppress
+from collections.abc import Iterable
+from typing import Any
 
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.mqtt import Link
-from fencepost.deliver.mqtt_address import broker_address
 from fencepost.deliver.posting import Carrier, Posting, Waiting
-from fencepost.deliver.webhook import Webhooks
-from fencepost.server.mqtt_events import MqttEvents
 from fencepost.server.service import Service
+from fencepost.server.transports import TRANSPORTS, Settings, Shown, Transport
 from fencepost.server.writing import Committed, Writing
 from fencepost.store import endpoints, log
-from fencepost.store.database import setting
 from fencepost.store.endpoints import Endpoint
 
 _PAGE_CHARS = 1 << 20
@@ -69,76 +64,51 @@ class Outbox:
 
 
 class Delivering:
-    """Hands over what is committed, from `start` to `stop`.
+    """Hands over what is committed, from `start` to `stop`."""
 
-    Attributes
-    ----------
-    gate : Gate
-        Which addresses webhooks may go to.
-    posting : Posting
-    events : MqttEvents or None
-        What came in over MQTT.
-    """
-
-    def __init__(self, service: Service, gate: Gate | None = None) -> None:
-        self.gate = gate or Gate(allow_private=service.settings.allow_private_webhooks)
-        self.events: MqttEvents | None = None
-        self._address = (
-            None if service.settings.mqtt is None else broker_address(service.settings.mqtt)
-        )
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._link: Link | None = None
-        self._linking: asyncio.Task[None] | None = None
+        self._transports = {one.kind(): one(service) for one in TRANSPORTS}
+        self._posting: Posting | None = None
         self._known: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def has_mqtt(self) -> bool:
-        """Whether there is a broker to hand over to."""
-        return self._address is not None
+    def transport_for(self, settings: Settings) -> Transport[Any]:
+        """What hands over as settings say."""
+        return next(one for one in self._transports.values() if type(settings) is one.Settings)
 
-    @property
-    def is_mqtt_connected(self) -> bool:
-        """Whether it can be reached now."""
-        return self._link is not None and self._link.is_ready
+    def shown(self, stored: Endpoint, **more: Any) -> Shown:
+        """What is told of an endpoint."""
+        return self._transports[stored.kind].endpoint(stored, **more)
 
     def counts(self) -> dict[str, int]:
-        """How much was handed over and came in since the start."""
-        came = {"mqtt_received": 0, "mqtt_unusable": 0}
-        return {**self.posting.counts, **(came if self.events is None else self.events.counts)}
+        """How much was handed over, and what transports counted, since the start."""
+        found = dict(self._posting.counts) if self._posting is not None else {}
+        for one in self._transports.values():
+            found |= one.counts()
+        return found
 
     async def start(self) -> None:
         """Go on where the last server was."""
         service = self._service
         self._loop = asyncio.get_running_loop()
-        self._webhooks = Webhooks(self.gate)
-        carriers: dict[str, Carrier] = {"webhook": self._webhooks}
-        if self._address is not None:
-            self.events = MqttEvents(service)
-            self._link = carriers["mqtt"] = Link(
-                self._address,
-                await service.changed(_identifier),
-                self.events.take,
-                service.settings.retention_s,
-                service.settings.limits.body_bytes,
-                self._wake_all,
-            )
-        self.posting = Posting(Outbox(service), carriers)
         self._known = service.database.read(endpoints.endpoint_subscribers)
+        carriers: dict[str, Carrier] = {}
+        self._posting = Posting(Outbox(service), carriers)
+        for kind, transport in self._transports.items():
+            carrier = await transport.start(self._wake_all)
+            if carrier is not None:
+                carriers[kind] = carrier
         service.broker.on_commit(self._committed)
         self._wake_all()
-        if self._link is not None:
-            self._linking = asyncio.create_task(self._link.run())
 
     async def stop(self) -> None:
         """Hand over nothing more."""
         self._loop = None
-        if self._linking is not None:
-            self._linking.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._linking
-        await self.posting.close()
-        await self._webhooks.close()
+        if self._posting is not None:
+            await self._posting.close()
+        for transport in self._transports.values():
+            await transport.stop()
 
     def changed(self, subscriber: int, *, removed: bool = False) -> None:
         """Note that an endpoint was set, or removed."""
@@ -146,11 +116,10 @@ class Delivering:
             self._known.discard(subscriber)
         else:
             self._known.add(subscriber)
-        self.posting.wake(subscriber, changed=True)
+        self._wake([subscriber], changed=True)
 
     def _wake_all(self) -> None:
-        for subscriber in self._known & self._service.broker.depth.keys():
-            self.posting.wake(subscriber)
+        self._wake(self._known & self._service.broker.depth.keys())
 
     def _committed(self, committed: Committed) -> None:
         """In the broker's thread: wake those who have new messages."""
@@ -159,11 +128,7 @@ class Delivering:
         if new and loop is not None:
             loop.call_soon_threadsafe(self._wake, new)
 
-    def _wake(self, subscribers: set[int]) -> None:
+    def _wake(self, subscribers: Iterable[int], *, changed: bool = False) -> None:
+        assert self._posting is not None
         for one in subscribers:
-            self.posting.wake(one)
-
-
-def _identifier(writing: Writing) -> str:
-    """The name of this server's session at a broker, chosen once."""
-    return setting(writing.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")
+            self._posting.wake(one, changed=changed)

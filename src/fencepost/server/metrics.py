@@ -94,7 +94,7 @@ def prometheus(service: Service, caller: Caller, delivering: Delivering) -> str:
         _Metric("mqtt_unusable_total", "counter", "Those of which not all could be used.",
                 [({}, counts["mqtt_unusable"])]),
         _Metric("mqtt_connected", "gauge", "Whether the MQTT broker is connected.",
-                [({}, delivering.is_mqtt_connected)]),
+                [({}, counts["mqtt_connected"])]),
         _Metric("subscriptions", "gauge", "Subscriptions of the tenant.", [({}, len(questions))]),
         _Metric("connections", "gauge", "Open WebSockets and event streams.",
                 [({}, len(service.hub))]),

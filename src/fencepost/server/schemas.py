@@ -11,11 +11,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from fencepost.deliver.webhook import MOST_AT_ONCE
 from fencepost.model.times import format_instant
 from fencepost.store import keys
 from fencepost.store.endpoints import DeadLetter as StoredDeadLetter
-from fencepost.store.endpoints import Endpoint as StoredEndpoint
 from fencepost.store.subscriptions import StoredSubscription
 
 MOST = 2**63 - 1
@@ -276,92 +274,12 @@ class Acknowledged(Json):
 
 
 class Endpoint(Json, kw_only=True):
-    """The endpoint."""
+    """What is told of an endpoint of any kind; each transport has members of its own."""
 
-    kind: Literal["webhook", "mqtt"]
-    url: str | UnsetType = UNSET
-    headers: Annotated[list[str] | UnsetType, about("The names of further headers.")] = UNSET
-    batch: Count | UnsetType = UNSET
-    topic: str | UnsetType = UNSET
-    secret: Annotated[
-        str | UnsetType, about("What signs requests; told once, if the server made it.")
-    ] = UNSET
     failures: Annotated[Count, about("How often in a row handing over failed.")]
     retry_at: Time | None
     problem: str | None
     disabled: Annotated[bool, about("Whether it is not tried until set anew.")]
-
-    @staticmethod
-    def of(stored: StoredEndpoint) -> Endpoint:
-        """An endpoint without its secret."""
-        target = stored.target
-        waits = stored.failures and not stored.disabled
-        return Endpoint(
-            kind=stored.kind,  # type: ignore[arg-type]
-            **{name: target[name] for name in ("url", "batch", "topic") if name in target},
-            headers=sorted(target["headers"]) if "headers" in target else UNSET,
-            failures=stored.failures,
-            retry_at=format_instant(stored.retry_at) if waits else None,
-            problem=stored.problem,
-            disabled=bool(stored.disabled),
-        )
-
-
-class Webhook(Json, tag_field="kind", tag="webhook"):
-    """Messages are posted to an address."""
-
-    url: Annotated[str, Meta(max_length=2_000)]
-    secret: (
-        Annotated[
-            str,
-            Meta(
-                min_length=16,
-                max_length=200,
-                pattern=r"^[!-~]*$(?!\n)",
-                description="What signs requests, without spaces; made and told once if left out.",
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    headers: Annotated[
-        dict[
-            Annotated[str, Meta(max_length=100, pattern=r"^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$(?!\n)")],
-            Annotated[str, Meta(max_length=1_000, pattern=r"^[ -~]*$(?!\n)")],
-        ],
-        Meta(max_length=20, description="At most 20, in ASCII, sent with every request."),
-    ] = {}
-    batch: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=MOST_AT_ONCE,
-            description="1: a request holds one message. More: a list of so many.",
-        ),
-    ] = 1
-
-
-class Mqtt(Json, tag_field="kind", tag="mqtt"):
-    """Messages are published to a topic."""
-
-    topic: Annotated[str, Meta(min_length=1, max_length=1_000)] | UnsetType = UNSET
-
-
-class Subscriber(Json):
-    """The subscriber."""
-
-    subscriber: str
-    acknowledged: Count
-    depth: Annotated[Count, about("Messages that are not acknowledged.")]
-    lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
-    connections: Count
-    endpoint: Endpoint | None
-
-
-class Subscribers(Json):
-    """Subscribers."""
-
-    subscribers: list[Subscriber]
-    next: str | None
 
 
 class SafeRegion(Json):

@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET
-
-from fencepost.deliver import topics
 from fencepost.deliver.envelope import unwrapped
-from fencepost.deliver.urls import url_of
-from fencepost.errors import DeliveryError
 from fencepost.match.catalogue import checked_id
 from fencepost.server.delivering import Delivering
 from fencepost.server.mqtt_events import events_of_payload
-from fencepost.server.operations import Asked, operation, position_of
+from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import Refusal, not_found
-from fencepost.server.schemas import Endpoint, Mqtt, Webhook
+from fencepost.server.transports import Settings, Shown
 from fencepost.server.writing import Writing
 from fencepost.store import endpoints
 from fencepost.store.endpoints import DeadLetter
 
-_OURS = frozenset(
-    {
-        *("host", "content-type", "content-length", "content-encoding", "transfer-encoding"),
-        *("connection", "keep-alive", "te", "trailer", "upgrade", "expect"),
-    }
-)
-_OURS_TOO = ("fencepost-", "proxy-")
-_LOOKUP_S = 5.0
+_ENDPOINT = Content("The endpoint.", {"application/json": Shown})
 
 
-@operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: Endpoint})
-async def put(asked: Asked, body: Webhook | Mqtt) -> Endpoint:
+@operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
+async def put(asked: Asked, body: Settings) -> Shown:
     """Have the messages of a subscriber posted to a webhook or an MQTT topic.
 
     From the last acknowledged one on.
     """
-    service, caller = asked.service, asked.caller
+    caller = asked.caller
     name = checked_id(asked.id, "subscriber")
-    if isinstance(body, Webhook):
-        kind, target = "webhook", await _webhook(_delivering(asked), body)
-    else:
-        kind, target = "mqtt", _mqtt(_delivering(asked), body, caller.tenant_name, name)
+    transport = _delivering(asked).transport_for(body)
+    target = await transport.target(body, caller.tenant_name, name)
 
     def work(writing: Writing) -> int:
         number = writing.subscriber(caller.tenant, name)
-        endpoints.put_endpoint(writing.connection, number, kind, target)
+        endpoints.put_endpoint(writing.connection, number, transport.kind(), target)
         return number
 
-    subscriber = await service.changed(work)
+    subscriber = await asked.service.changed(work)
     _delivering(asked).changed(subscriber)
-    found = _found(asked, subscriber)
-    if isinstance(body, Webhook) and body.secret is UNSET:
-        found.secret = target["secret"]
-    return found
+    return _found(asked, subscriber, **transport.told_once(body, target))
 
 
-@operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: Endpoint})
-async def one(asked: Asked) -> Endpoint:
+@operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
+async def one(asked: Asked) -> Shown:
     """Where the messages of a subscriber are posted, and how that goes."""
     return _found(asked, asked.service.subscriber(asked.caller, asked.id))
 
@@ -82,47 +62,11 @@ def _delivering(asked: Asked) -> Delivering:
     return found
 
 
-def _found(asked: Asked, subscriber: int) -> Endpoint:
+def _found(asked: Asked, subscriber: int, **more: Any) -> Shown:
     found = asked.service.database.read(endpoints.endpoint, subscriber)
     if found is None:
         raise not_found("endpoint of", asked.id)
-    return Endpoint.of(found)
-
-
-async def _webhook(delivering: Delivering, given: Webhook) -> dict[str, Any]:
-    gate = delivering.gate
-    url = url_of(given.url, any_port=gate.allow_private)
-    try:
-        async with asyncio.timeout(_LOOKUP_S):
-            await gate.addresses(url.host, url.port)
-    except TimeoutError:
-        pass  # as with a name that is not known yet: each connection looks again
-    except DeliveryError as error:
-        if not isinstance(error.__cause__, OSError):
-            raise Refusal(422, str(error)) from None
-    secret = given.secret
-    return {
-        "url": str(url),
-        "secret": f"fps_{secrets.token_urlsafe(32)}" if secret is UNSET else secret,
-        "headers": _headers(given.headers),
-        "batch": given.batch,
-    }
-
-
-def _headers(given: Mapping[str, str]) -> dict[str, str]:
-    found = {name.lower(): value.strip() for name, value in given.items()}
-    for name in found:
-        if name in _OURS or name.startswith(_OURS_TOO):
-            raise Refusal(422, f"`headers`: {name} is not yours to set; leave it out")
-    return found
-
-
-def _mqtt(delivering: Delivering, given: Mqtt, tenant: str, subscriber: str) -> dict[str, Any]:
-    if not delivering.has_mqtt:
-        raise Refusal(422, "this server has no MQTT broker; start it with --mqtt HOST:PORT")
-    if given.topic is UNSET:
-        return {"topic": topics.default_topic(tenant, subscriber)}
-    return {"topic": topics.checked_topic(given.topic, tenant)}
+    return _delivering(asked).shown(found, **more)
 
 
 @operation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 from msgspec import UNSET
 from starlette.responses import Response
@@ -14,13 +15,32 @@ from fencepost.server.schemas import (
     Acknowledgement,
     AfterPosition,
     ByName,
-    Endpoint,
+    Count,
+    Json,
     Message,
-    Subscriber,
-    Subscribers,
+    about,
 )
 from fencepost.server.service import as_list
+from fencepost.server.transports import Shown
 from fencepost.store import endpoints, log
+
+
+class Subscriber(Json):
+    """The subscriber."""
+
+    subscriber: str
+    acknowledged: Count
+    depth: Annotated[Count, about("Messages that are not acknowledged.")]
+    lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
+    connections: Count
+    endpoint: Shown | None
+
+
+class Subscribers(Json):
+    """Subscribers."""
+
+    subscribers: list[Subscriber]
+    next: str | None
 
 
 @operation(
@@ -74,5 +94,5 @@ def _subscriber(asked: Asked, name: str) -> Subscriber:
         service.broker.depth.get(subscriber, 0),
         service.age(oldest),
         service.hub.connections(subscriber),
-        None if endpoint is None else Endpoint.of(endpoint),
+        None if endpoint is None else asked.request.app.state.delivering.shown(endpoint),
     )

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_arrow import extension_name
 from fencepost.model.space import Space
+from fencepost.model.times import parse_instants
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.values import is_missing, nanoseconds_of
@@ -286,7 +287,10 @@ class EventTable:
                 pass
             else:
                 return found
-        return [nanoseconds_of(value) for value in self.values(name)]
+        values = self.values(name)
+        if {*map(type, values)} == {str}:
+            return parse_instants(cast(Sequence[str], values))
+        return [nanoseconds_of(value) for value in values]
 
     @contextmanager
     def naming(self, names: Sequence[str]) -> Iterator[None]:
@@ -365,12 +369,12 @@ class EventTable:
         names: Collection[str] | None = None,
         geometric: Collection[str] = (),
         tokeniser: Tokeniser = EVERY_WORD,
-    ) -> list[EventValues]:
+    ) -> Iterator[EventValues]:
         """The events one by one; their geometries are those of this table."""
-        return [
+        return (
             EventValues(row, tokeniser, self.space, _OfRow(self, number))
             for number, row in enumerate(self.rows(names, geometric))
-        ]
+        )
 
 
 @dataclass(frozen=True, slots=True)

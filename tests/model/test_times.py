@@ -11,7 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.model import format_instant
-from fencepost.model.times import DAY, SECOND, format_date, instant_of, parse_instant
+from fencepost.model.times import (
+    DAY,
+    SECOND,
+    format_date,
+    instant_of,
+    parse_instant,
+    parse_instants,
+)
 
 FIRST = (date(1, 1, 1) - date(1970, 1, 1)).days * DAY
 LAST = ((date(9999, 12, 31) - date(1970, 1, 1)).days + 1) * DAY - 1
@@ -172,3 +179,34 @@ def test_an_offset_with_seconds() -> None:
     assert (
         instant_of(datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))) == FIRST - DAY // 24
     )
+
+
+PARTS = st.sampled_from(
+    ["00", "01", "12", "13", "23", "24", "29", "30", "31", "59", "60", "0A", "٣٤"]
+)
+LIKE_TIMES = st.one_of(
+    st.builds(
+        "{}-{}-{}{}{}:{}:{}{}{}".format,
+        st.sampled_from(["2024", "2023", "1900", "1699", "1700", "2259", "2260", "0000", "9999"]),
+        PARTS,
+        PARTS,
+        st.sampled_from(["T", "T", "t", " "]),
+        PARTS,
+        PARTS,
+        PARTS,
+        st.sampled_from(
+            ["", "", ".", ".5", ".123456789", ".1234567891", ",5", ".5x", ".000000001"]
+        ),
+        st.sampled_from(["Z", "Z", "z", "", "+01:00", "Z\0", "\0"]),
+    ),
+    st.datetimes().map(lambda value: value.isoformat() + "Z"),
+    st.text(max_size=31),
+)
+
+
+@given(st.lists(LIKE_TIMES, max_size=8))
+@example(["1700-01-01T00:00:00Z", "2259-12-31T23:59:59.999999999Z", "2023-02-29T00:00:00Z"])
+@example(["2024-02-29T00:00:00.Z", "2024-02-29T00:00:00.1Z", ""])
+def test_many_texts_are_read_as_each_of_them(texts: list[str]) -> None:
+    one_by_one = [parse_instant(text) for text in texts]
+    assert parse_instants(texts) == [None if one is None else one[0] for one in one_by_one]

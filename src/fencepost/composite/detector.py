@@ -212,20 +212,18 @@ class Detector:
             raise ModelError(f"{len(bad)} events cannot be used, so none was: {first}")
         with self._lock:
             letters = [*bad]
-            found = [one for event in events for one in self._arrived(event, letters)]
+            clock, pools_of, arrive = self._clock, self._registry.pools, self._joiner.arrive
+            found: list[Detection] = []
+            for row, at, key, atoms, x, y in events:
+                if clock.is_late(at):
+                    letters.append((row, clock.pass_over(at)))
+                    continue
+                name = clock.next if key is None else key
+                found += arrive(at, name, pools_of(atoms), x, y, evicts=False)
+            self._joiner.evict()
             if dead_letters is not None:
                 dead_letters.extend(sorted(letters))
             return found
-
-    def _arrived(self, event: Arrival, bad: DeadLetters) -> Iterable[Detection]:
-        """What an event of a table makes complete, unless it is too late."""
-        clock = self._clock
-        if clock.is_late(event.at):
-            bad.append((event.row, clock.pass_over(event.at)))
-            return ()
-        key = clock.next if event.key is None else event.key
-        pools = self._registry.pools(event.atoms)
-        return self._joiner.arrive(event.at, key, pools, event.x, event.y)
 
     # Parts that were matched elsewhere
 

@@ -64,16 +64,26 @@ class Joiner:
         self._casts.clear()
 
     def arrive(
-        self, at: int, key: Key, pools: Sequence[Pool], x: Floats, y: Floats
+        self,
+        at: int,
+        key: Key,
+        pools: Sequence[Pool],
+        x: Floats,
+        y: Floats,
+        *,
+        evicts: bool = True,
     ) -> list[Detection]:
-        """What an event completes that is not too late and may be in these pools; it is kept."""
+        """What an event completes that is not too late and may be in these pools; it is kept.
+
+        evicts : whether nothing that expired is left afterwards; otherwise `evict` must follow.
+        """
         number, is_newer = self._clock.count(), self._clock.see(at)
         pools = [pool for pool in pools if not pool.tests or pool.takes(x, y)]
         if not pools:
-            if is_newer or self._is_bounded:  # otherwise nothing goes
+            if self._is_bounded or (is_newer and evicts):  # otherwise nothing goes
                 self.evict()
             return []
-        played = tuple(pool.number for pool in pools)
+        played = tuple([pool.number for pool in pools])
         if played not in self._casts:
             self._casts[played] = self._cast(pools)
         cast = self._casts[played]

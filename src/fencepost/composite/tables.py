@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.composite.arrivals import (
@@ -24,8 +26,7 @@ from fencepost.model.space import Space
 from fencepost.plan.values import is_missing
 
 Floats = NDArray[np.float64]
-
-_NOWHERE = np.empty(0)
+_Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]
 
 
 class Arrival(NamedTuple):
@@ -38,7 +39,7 @@ class Arrival(NamedTuple):
         Its time.
     key : str or int or None
         Its id, if it has one.
-    atoms : list of str
+    atoms : tuple of str
         The subscriptions that it answers.
     x, y : float64 arrays
         The corners of its hull, if it answers any.
@@ -47,25 +48,53 @@ class Arrival(NamedTuple):
     row: int
     at: int
     key: str | int | None
-    atoms: list[str]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    atoms: tuple[str, ...]
+    x: Floats
+    y: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Events of a table; each is an `Arrival` only while it is looked at.
+
+    Thousands of those, kept, would set off Python's collector again and again. It forgets plain
+    tuples of plain values.
+
+    Attributes
+    ----------
+    events : list of tuple
+        As an `Arrival`, but for where the corners of the hull begin in `x` and `y`, and end.
+    x, y : float64 arrays
+    """
+
+    events: list[_Event]
+    x: Floats
+    y: Floats
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        x, y = self.x, self.y
+        for row, at, key, atoms, first, stop in self.events:
+            yield Arrival(row, at, key, atoms, x[first:stop], y[first:stop])
 
 
 def arrivals(
     source: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
-) -> tuple[list[Arrival], DeadLetters]:
+) -> tuple[Arrivals, DeadLetters]:
     """The events of a table that can be used, in order; and why the others cannot."""
     table = EventTable.read(source, space).with_text_checked({names.time, names.id})
     letters: DeadLetters = []
     found = matcher.match_batch(table, dead_letters=letters, sort=True)
-    atoms: dict[int, list[str]] = {}
-    for row, atom in zip(*(found.column(k).to_pylist() for k in range(2)), strict=True):
-        atoms.setdefault(row, []).append(atom)
+    atoms = _atoms(table, found)
     reasons = dict(letters)
-    good: list[Arrival] = []
     times, given = table.instants(names.time), table.values(names.time)
-    hulls = _hulls(table, names.geometry)
+    known, numbers = _hulls(table, names.geometry)
+    starts, hull_at = known.start.tolist(), numbers.tolist()
+    x, y = [known.x], [known.y]
+    size = len(known.x)
+    good: list[_Event] = []
     for event, (row, key) in enumerate(
         zip(table.numbers.tolist(), table.values(names.id), strict=True)
     ):
@@ -75,34 +104,46 @@ def arrivals(
         try:
             if at is None or not -MOST_TIME < at < MOST_TIME:
                 at = time_of(given[event], names.time)
-            name = None if is_missing(key) else id_of(key, row)
-            x = y = _NOWHERE
-            if row in atoms:
-                x, y = hulls(event)
-                check_location(space, x, y)
+            name = key if type(key) is str else None if is_missing(key) else id_of(key, row)
+            first = stop = 0
+            if atoms[event] and hull_at[event] >= 0:
+                first, stop = starts[hull_at[event]], starts[hull_at[event] + 1]
+                check_location(space, known.x[first:stop], known.y[first:stop])
+            elif atoms[event]:  # what is no valid shape may have a hull all the same
+                own = location_of(
+                    table.values(names.geometry, geometric=True)[event], names.geometry
+                )
+                check_location(space, own.x, own.y)
+                first, stop = size, size + len(own.x)
+                x.append(own.x)
+                y.append(own.y)
+                size = stop
         except FencepostError as error:
             reasons[row] = str(error)
         else:
-            good.append(Arrival(row, at, name, atoms.get(row, []), x, y))
-    return good, [*reasons.items()]
+            good.append((row, at, name, atoms[event], first, stop))
+    return Arrivals(good, np.concatenate(x), np.concatenate(y)), [*reasons.items()]
 
 
-def _hulls(table: EventTable, name: str) -> Callable[[int], tuple[Floats, Floats]]:
-    """From an event to the corners of the hull of its location; raises what is wrong with that."""
+def _atoms(table: EventTable, found: pa.Table) -> list[tuple[str, ...]]:
+    """The subscriptions that each event answers; one tuple for all that answer the same."""
+    column = found.column("subscription").to_pylist()
+    stops = np.searchsorted(found.column("event").to_numpy(), table.numbers, "right").tolist()
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    answered: list[tuple[str, ...]] = []
+    start = 0
+    for stop in stops:
+        own = tuple(column[start:stop])
+        answered.append(known.setdefault(own, own))
+        start = stop
+    return answered
+
+
+def _hulls(table: EventTable, name: str) -> tuple[Hulls, NDArray[np.int64]]:
+    """The hulls of locations, and which one each event has; -1 where there is no valid shape."""
     shapes, rows, _ = table.geometries(name)
     g = shapes.arrays
     start = g.chains["start"].astype(np.int64)[g.shapes["chain"].astype(np.int64)]
     is_there = np.diff(start) > 0
-    known = hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
-    number = np.cumsum(is_there) - 1
-    values = table.values(name, geometric=True)
-
-    def hull_of(event: int) -> tuple[Floats, Floats]:
-        if rows[event] < 0:  # what is no valid shape may have a hull all the same
-            own = location_of(values[event], name)
-            return own.x, own.y
-        k = number[rows[event]]
-        part = slice(int(known.start[k]), int(known.start[k + 1]))
-        return known.x[part], known.y[part]
-
-    return hull_of
+    known: Hulls = hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
+    return known, np.append(np.cumsum(is_there) - 1, -1)[rows]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from fencepost.model.geoarrow import with_named_geometries
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_arrow import extension_name
 from fencepost.model.space import Space
+from fencepost.model.times import parse_instants
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.values import is_missing, nanoseconds_of
@@ -167,7 +168,13 @@ class EventTable:
         """All events but some; these and their reasons join `bad`, by their source's rows."""
         if not bad:
             return self
-        kept = np.delete(np.arange(self._size), sorted(bad))
+        part = self.take(np.delete(np.arange(self._size), sorted(bad)))
+        reasons = [(int(self.numbers[row]), reason) for row, reason in bad.items()]
+        part.bad = sorted([*self.bad, *reasons])
+        return part
+
+    def take(self, kept: NDArray[np.int64]) -> EventTable:
+        """Some events, by ascending rows of this table; nothing is `bad`."""
         runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1)
         rest: Any
         if self._arrow is None:
@@ -177,8 +184,7 @@ class EventTable:
                 [self._arrow.slice(run[0], len(run)) for run in runs if len(run)]
                 or [self._arrow.slice(0, 0)]
             )
-        reasons = [(int(self.numbers[row]), reason) for row, reason in bad.items()]
-        part = EventTable(rest, self.numbers[kept], sorted([*self.bad, *reasons]), self.space)
+        part = EventTable(rest, self.numbers[kept], space=self.space)
         place = {row: k for k, row in enumerate(kept.tolist())}
         for name, (shapes, rows, problems) in self._geometries.items():
             own = {place[row]: why for row, why in problems.items() if row in place}
@@ -210,12 +216,22 @@ class EventTable:
         table._geometries = {k: g for k, g in self._geometries.items() if k not in values}
         return table
 
+    def with_geometries(self, columns: Mapping[str, Geometries]) -> EventTable:
+        """The same events with these geometries, in columns that there are or new ones."""
+        rows = self._arrow if self._rows is None else self._rows
+        assert rows is not None
+        table = EventTable(rows, self.numbers, space=self.space)
+        table._geometries = {**self._geometries, **columns}
+        return table
+
     # Columns
 
     @property
     def column_names(self) -> Collection[str] | None:
         """The names of all columns; None where each event has attributes of its own."""
-        return None if self._arrow is None else self._arrow.column_names
+        if self._arrow is None:
+            return None
+        return [*dict.fromkeys((*self._arrow.column_names, *self._geometries))]
 
     def column(self, name: str) -> pa.Array | None:
         """A column in one Arrow array, without dictionaries; None where there is no such array."""
@@ -271,7 +287,10 @@ class EventTable:
                 pass
             else:
                 return found
-        return [nanoseconds_of(value) for value in self.values(name)]
+        values = self.values(name)
+        if {*map(type, values)} == {str}:
+            return parse_instants(cast(Sequence[str], values))
+        return [nanoseconds_of(value) for value in values]
 
     @contextmanager
     def naming(self, names: Sequence[str]) -> Iterator[None]:
@@ -350,12 +369,12 @@ class EventTable:
         names: Collection[str] | None = None,
         geometric: Collection[str] = (),
         tokeniser: Tokeniser = EVERY_WORD,
-    ) -> list[EventValues]:
+    ) -> Iterator[EventValues]:
         """The events one by one; their geometries are those of this table."""
-        return [
+        return (
             EventValues(row, tokeniser, self.space, _OfRow(self, number))
             for number, row in enumerate(self.rows(names, geometric))
-        ]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ Years are 0001 to 9999, in UTC as well. Finer than a nanosecond is not cut off b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -44,6 +46,7 @@ _MONTHS = {"M": 1, "Y": 12}
 _NANOSECOND = 10**9  # in attoseconds
 _NANOSECONDS = np.dtype("M8[ns]")
 _NAT = -(2**63)
+_LONGEST = len("2024-05-01T12:30:00.123456789Z")
 
 
 def parse_instant(text: str) -> tuple[int, bool] | None:
@@ -82,6 +85,24 @@ def parse_instant(text: str) -> tuple[int, bool] | None:
         return None
     nanoseconds = days * DAY + (clock - shift) * SECOND + parts
     return (nanoseconds, False) if _FIRST <= nanoseconds <= _LAST else None
+
+
+def parse_instants(texts: Sequence[str]) -> list[int | None]:
+    """The nanoseconds since 1970 that each of many texts says; None where it is no time.
+
+    Those like 2024-05-01T12:30:00Z or 2024-05-01T12:30:00.25Z are read together.
+    """
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    try:
+        text = np.array(texts, f"S{_LONGEST}").view(np.uint8).reshape(len(texts), _LONGEST)
+    except UnicodeEncodeError:
+        text = np.zeros((len(texts), _LONGEST), np.uint8)
+    nanoseconds, is_plain = _plain_instants(text, lengths)
+    found: list[int | None] = nanoseconds.tolist()
+    for row in np.flatnonzero(~is_plain).tolist():
+        parsed = parse_instant(str.__str__(texts[row]))
+        found[row] = None if parsed is None else parsed[0]
+    return found
 
 
 def format_instant(nanoseconds: int) -> str:
@@ -167,6 +188,36 @@ def _format_days(days: int) -> str:
         return date.fromordinal(days + _EPOCH_ORDINAL).isoformat()
     except (ValueError, OverflowError):
         raise ValueError(f"day {days} from 1970 is in no year of 0001 to 9999") from None
+
+
+def _plain_instants(
+    text: NDArray[np.uint8], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The instants of ASCII texts of one common form, and which are of that form."""
+    ends = lengths - 1
+    is_plain = (lengths == 20) | ((lengths > 21) & (lengths <= _LONGEST))
+    is_plain &= text[np.arange(len(text)), np.where(is_plain, ends, 0)] == ord("Z")
+    is_plain &= (lengths == 20) | (text[:, 19] == ord("."))
+    for place, sign in zip((4, 7, 10, 13, 16), b"--T::", strict=True):
+        is_plain &= text[:, place] == sign
+    digits = text - np.uint8(ord("0"))  # what is below wraps to more than 9
+    in_fraction = np.arange(20, _LONGEST - 1) < ends[:, None]
+    digits[:, 20 : _LONGEST - 1][~in_fraction] = 0
+
+    def number(first: int, stop: int) -> NDArray[np.int64]:
+        part = digits[:, first:stop]
+        is_plain[(part > 9).any(axis=1)] = False
+        return part.astype(np.int64) @ 10 ** np.arange(stop - first)[::-1]
+
+    year, month, day = number(0, 4), number(5, 7), number(8, 10)
+    hour, minute, second = number(11, 13), number(14, 16), number(17, 19)
+    is_plain &= (year >= 1700) & (year < 2260)  # so that 64 bits suffice
+    is_plain &= (hour < 24) & (minute < 60) & (second < 60)
+    months = np.where(is_plain, 12 * (year - 1970) + month - 1, 0).astype("M8[M]")
+    days = months.astype("M8[D]") + np.where(is_plain, day - 1, 0)
+    is_plain &= (month >= 1) & (month <= 12) & (day >= 1) & (days.astype("M8[M]") == months)
+    seconds = days.astype(np.int64) * 86_400 + hour * 3_600 + minute * 60 + second
+    return np.where(is_plain, seconds, 0) * SECOND + number(20, _LONGEST - 1), is_plain
 
 
 # -------------------------------------------------------------------------------- kinds of objects

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.events.table import EventTable
 from fencepost.language.ast import And, Condition, IsNull, Not, Property
 from fencepost.language.parser import parse
 from fencepost.match.catalogue import Subscription, compiled
@@ -32,7 +31,7 @@ from fencepost.store.database import Connection
 from fencepost.store.state import Change
 from fencepost.tracking import keeping
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.reading import Position, read_table
+from fencepost.tracking.reading import Positions, read_table
 from fencepost.tracking.tracker import Tracker
 
 NOTIFICATION = "notification"
@@ -97,51 +96,47 @@ class Group:
         that is told at once, and what the object does by itself is not.
         """
         tracker = self.tracker
-        ordered = "cross" in tracker.rules.on or tracker.objects.forgets or tracker.holds_back
+        forgets = tracker.objects.forget_after is not None
+        ordered = "cross" in tracker.rules.on or forgets or tracker.holds_back
         return ordered or self.refresh or tracker.rules.debounce > 0
 
     def push(self, arrived: Arrived) -> Iterator[tuple[int, Notification]]:
         """Rows of events, and what is to be told of each; what is no position is counted only."""
-        positions, table = self._read(arrived)
+        positions = self._read(arrived)
         if not self.tracker.holds_back:
             try:
-                told = self.tracker.push_positions(positions, table)
+                told = self.tracker.push_positions(positions)
             except FencepostError:  # one cannot be matched: the others can, one by one
                 pass
             else:
                 by_row = [(arrived.row_at[_logged(one)], one) for one in told]
                 yield from sorted(by_row, key=lambda one: one[0])
                 return
-        for row, position in zip(table.numbers.tolist(), positions, strict=True):
+        for row, position in zip(positions.table.numbers.tolist(), positions, strict=True):
             try:
                 for one in self.tracker.push_position(position):
                     yield row, one
             except FencepostError:
                 self.counts["refused"] += 1
 
-    def _read(self, arrived: Arrived) -> tuple[list[Position], EventTable]:
-        """The positions of objects that can be tracked, and the table of those events alone."""
+    def _read(self, arrived: Arrived) -> Positions:
+        """The positions of objects that can be tracked."""
         names, objects = self.tracker.names, self.tracker.objects
-        found, bad = read_table(arrived.table, names)
-        left_out = {row: reason for row, _, reason in bad}
+        positions, bad = read_table(arrived.table, names)
         for _, event, _ in bad:
             assert isinstance(event, Row)
             silent = is_missing(event.get(names.key)) or is_missing(event.get(names.time))
             self.counts["not_positions" if silent else "refused"] += 1
-        positions: list[Position] = []
+        kept: list[int] = []
         known: set[Key] = set()  # here, and not before
-        for position in found:
-            new = position.key not in objects and position.key not in known
-            if new and len(objects) + len(known) >= self._most_objects:
-                self.counts["too_many_objects"] += 1
-                left_out[arrived.row_at[_position_of(position.event)]] = "too many objects"
-                continue
-            if new:
-                known.add(position.key)
-            positions.append(position)
-        rows = enumerate(arrived.table.numbers.tolist())
-        table = arrived.table.without({k: left_out[row] for k, row in rows if row in left_out})
-        return positions, table
+        for row, key in enumerate(positions.keys):
+            if key not in objects and key not in known:
+                if len(objects) + len(known) >= self._most_objects:
+                    self.counts["too_many_objects"] += 1
+                    continue
+                known.add(key)
+            kept.append(row)
+        return positions.take(kept)
 
     def changes(self) -> Iterator[Change]:
         """What is to be written since the last time."""

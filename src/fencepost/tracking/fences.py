@@ -8,21 +8,86 @@ that are asked about ways.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fencepost.errors import LanguageError, ModelError
-from fencepost.events.table import EventTable
+from fencepost.events.table import EventTable, Geometries
 from fencepost.language.ast import Condition
 from fencepost.match.catalogue import Subscription, compiled_condition
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.event import Row
+from fencepost.model.geometry import Shapes
+from fencepost.model.raw_shapes import LINES, POINTS, RawShapes
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import truth
 from fencepost.tracking.places import FROM, TO, Point, passing, relaxed, way
 
+Ints: TypeAlias = NDArray[np.int64]
+Points: TypeAlias = NDArray[np.float64]  # (n, 2)
+
 _MOST_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a condition
+
+
+class Matches(NamedTuple):
+    """What each of many events matches, as runs of numbers.
+
+    Attributes
+    ----------
+    codes : int64 array
+        Numbers of ids, event after event; those of one event ascend, and so do their ids.
+    start : int64 array
+        Where the run of each event begins, and the last one ends.
+    names : list of str
+        The ids, by number.
+    """
+
+    codes: Ints
+    start: Ints
+    names: list[str]
+
+    def ids(self, row: int) -> list[str]:
+        """The ids that an event matches, sorted."""
+        return [self.names[code] for code in self.codes[self.start[row] : self.start[row + 1]]]
+
+    @property
+    def rows(self) -> Ints:
+        """The event of each code."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def take(self, rows: Ints) -> Matches:
+        """The matches of some events, by ascending rows."""
+        only, sizes = self.only(rows), np.diff(self.start)
+        return only._replace(start=np.concatenate(([0], np.cumsum(sizes[rows]))))
+
+    def only(self, rows: Ints) -> Matches:
+        """The same for some events; as if the others matched nothing."""
+        sizes = np.diff(self.start)
+        kept = np.zeros(len(sizes), bool)
+        kept[rows] = True
+        start = np.concatenate(([0], np.cumsum(np.where(kept, sizes, 0))))
+        return Matches(self.codes[np.repeat(kept, sizes)], start, self.names)
+
+    def differ(self, before: Ints) -> NDArray[np.bool_]:
+        """Which events match other ids than the event before; before : its row, or -1."""
+        sizes, has_one = np.diff(self.start), before >= 0
+        differs: NDArray[np.bool_] = has_one & (sizes != sizes[before])
+        rows = self.rows
+        alike = (has_one & ~differs)[rows]
+        rows, codes = rows[alike], self.codes[alike]
+        place = np.flatnonzero(alike) - self.start[rows]
+        differs[rows[codes != self.codes[self.start[before[rows]] + place]]] = True
+        return differs
+
+    def has(self, rows: Ints, ids: Matches) -> NDArray[np.bool_]:
+        """Whether the event of each row matches the id of each code of others."""
+        number = {name: code for code, name in enumerate(self.names)}
+        codes = np.array([number.get(name, -1) for name in ids.names], np.int64)[ids.codes]
+        pairs = self.rows * len(number) + self.codes
+        return (codes >= 0) & np.isin(rows * len(number) + codes, pairs)
 
 
 class Fences:
@@ -52,23 +117,9 @@ class Fences:
         """The fences that a position matches, sorted."""
         return self._matcher.match(event)
 
-    def match_many(self, events: EventTable) -> list[list[str]]:
+    def match_many(self, events: EventTable) -> Matches:
         """The same for each of many positions, in one call."""
-        letters: DeadLetters = []
-        found = self._matcher.match_batch(events, dead_letters=letters, sort=True)
-        unmatched = [reason for row, reason in letters if (row, reason) not in events.bad]
-        if unmatched:
-            raise ModelError("; ".join(unmatched[:10]))
-        matched: list[list[str]] = [[] for _ in range(len(events))]
-        column = found.column("subscription").combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # of no chunks
-            return matched
-        names = column.dictionary.to_pylist()
-        rows = np.searchsorted(events.numbers, found.column("event").to_numpy()).tolist()
-        codes = column.indices.to_pylist()
-        for row, code in zip(rows, codes, strict=True):
-            matched[row].append(names[code])
-        return matched
+        return _matches(self._matcher, events)
 
     def held(
         self,
@@ -151,6 +202,27 @@ class Ways:
         ends = {FROM: _geojson(start), TO: _geojson(end)}
         return self._lines.match(Row({**event, self._position: line, **ends}))
 
+    def match_many(self, events: EventTable, rows: Ints, starts: Points, ends: Points) -> Matches:
+        """What the ways to some events, by ascending rows, pass through or are in.
+
+        starts, ends : of the way to each of these.
+        """
+        self._follow()
+        there = (starts != ends).any(axis=1)
+        if self._round_the_earth:  # the antimeridian is one place, on either side
+            span = np.abs(ends - starts)
+            there &= (span[:, 0] != 360.0) | (span[:, 1] != 0.0)
+        rows, starts, ends = rows[there], starts[there], ends[there]
+        number = np.full(len(events), -1)
+        number[rows] = np.arange(len(rows))
+        columns = {
+            self._position: _ways(starts, ends, self._round_the_earth),
+            FROM: _shapes(starts, 1, POINTS),
+            TO: _shapes(ends, 1, POINTS),
+        }
+        given = {name: Geometries(shapes, number, {}) for name, shapes in columns.items()}
+        return _matches(self._lines, events.with_geometries(given)).only(rows)
+
     def _follow(self) -> None:
         """Take up what changed since."""
         if not self._changed:
@@ -173,6 +245,44 @@ class Ways:
                 compiled.append(Subscription(id, condition, id, view.expires(id), filters))
             if compiled:
                 self._lines.add(compiled, replace=True)
+
+
+def _matches(matcher: Matcher, events: EventTable) -> Matches:
+    """What events match; raises ModelError where one cannot be matched."""
+    letters: DeadLetters = []
+    found = matcher.match_batch(events, dead_letters=letters, sort=True)
+    unmatched = [reason for row, reason in letters if (row, reason) not in events.bad]
+    if unmatched:
+        raise ModelError("; ".join(unmatched[:10]))
+    column = found.column("subscription").combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # of no chunks
+        return Matches(np.empty(0, np.int64), np.zeros(len(events) + 1, np.int64), [])
+    rows = found.column("event").to_numpy()
+    start = np.append(np.searchsorted(rows, events.numbers), len(rows))
+    return Matches(column.indices.to_numpy().astype(np.int64), start, column.dictionary.to_pylist())
+
+
+def _ways(starts: Points, ends: Points, round_the_earth: bool) -> Shapes:
+    """The straight ways between points: see `way`."""
+    lines = _shapes(np.hstack((starts, ends)).reshape(-1, 2), 2, LINES)
+    wraps = round_the_earth & (np.abs(ends[:, 0] - starts[:, 0]) > 180.0)
+    if not wraps.any():
+        return lines
+    ends_of = zip(starts[wraps].tolist(), ends[wraps].tolist(), strict=True)
+    in_pieces = Shapes.read([way((x, y), (u, v), True) for (x, y), (u, v) in ends_of])
+    own, others = np.flatnonzero(~wraps), np.flatnonzero(wraps)
+    every = Shapes.gather([(lines.arrays, own), (in_pieces.arrays, np.arange(len(others)))])
+    return Shapes.gather([(every.arrays, np.argsort(np.concatenate((own, others))))])
+
+
+def _shapes(points: Points, size: int, dimension: int) -> Shapes:
+    """Shapes of so many points each."""
+    count = len(points) // size
+    x, y = np.ascontiguousarray(points.T)
+    chains = np.arange(count + 1)
+    none = np.zeros(count, np.int64)
+    kind = np.full(count, dimension, np.int8)
+    return Shapes.lay_out(RawShapes(x, y, size * chains, none, chains, kind, ()))
 
 
 def _geojson(point: Point) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencepost.tracking.notification import Key
-from fencepost.tracking.stays import NEVER, Moving, Rules
+from fencepost.tracking.stays import EVER, NEVER, Moving, Rules
 
 
 class Objects:
@@ -29,9 +29,8 @@ class Objects:
     def __init__(self, rules: Rules, forget_after: int | None) -> None:
         self.touched: set[Key] | None = None
         self.forgotten = 0
-        self.forgets = forget_after is not None
+        self.forget_after = forget_after
         self._rules = rules
-        self._forget_after = forget_after or 0
         self._by_key: dict[Key, Moving] = {}
         self._waiting: set[Key] = set()  # of whom time alone may tell something
         self._swept: int | None = None
@@ -59,7 +58,7 @@ class Objects:
 
     def is_silent(self, time: int, watermark: int) -> bool:
         """Whether an object that was last heard of at a time counts as forgotten."""
-        return self.forgets and watermark - time > self._forget_after
+        return self.forget_after is not None and watermark - time > self.forget_after
 
     def put(self, moving: Moving) -> None:
         """Know an object, or that what is known of it changed."""
@@ -70,12 +69,12 @@ class Objects:
         else:
             self._waiting.discard(moving.key)
 
-    def is_quiet(self, moving: Moving, time: int) -> bool:
-        """Whether a position in the same fences changes nothing that is told."""
+    def quiet_until(self, moving: Moving) -> int:
+        """Up to when positions in the same fences change nothing that is told."""
         on = self._rules.on
-        if moving.key in self._waiting and time >= moving.next_due(self._rules):
-            return False
-        return not (("inside" in on and moving.fences) or ("outside" in on and moving.left))
+        if ("inside" in on and moving.fences) or ("outside" in on and moving.left):
+            return EVER
+        return moving.next_due(self._rules) if moving.key in self._waiting else NEVER
 
     def waiting(self) -> list[Moving]:
         """The objects of whom time alone may tell something."""
@@ -102,9 +101,9 @@ class Objects:
 
     def sweep(self, watermark: int | None, always: bool = False) -> None:
         """Drop the silent, now and then: an object that is silent counts as forgotten anyway."""
-        if not self.forgets or watermark is None:
+        if self.forget_after is None or watermark is None:
             return
-        recently = self._swept is not None and 4 * (watermark - self._swept) < self._forget_after
+        recently = self._swept is not None and 4 * (watermark - self._swept) < self.forget_after
         if recently and not always:
             return
         self._swept = watermark

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import NamedTuple, TypeAlias
+from math import isfinite, isnan
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.events.table import EventTable
@@ -22,6 +23,7 @@ from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 
+Floats: TypeAlias = NDArray[np.float64]
 BadRows: TypeAlias = list[tuple[int, object, str]]
 
 
@@ -51,6 +53,61 @@ class Position(NamedTuple):
     event: Row
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Positions column by column.
+
+    Attributes
+    ----------
+    keys, times : list
+    x, y : float64 arrays
+        The points; NaN where a position is no single point.
+    events : sequence of Row
+        Their attributes.
+    table : EventTable
+        The same events, to be matched.
+    """
+
+    keys: list[Key]
+    times: list[int]
+    x: Floats
+    y: Floats
+    events: Sequence[Row]
+    table: EventTable
+
+    @classmethod
+    def of(cls, given: Sequence[Position], space: Space) -> Positions:
+        """Positions that were read one by one."""
+        points = [one.point or (np.nan, np.nan) for one in given]
+        x, y = np.array(points, np.float64).reshape(-1, 2).T
+        events = [one.event for one in given]
+        keys, times = [one.key for one in given], [one.time for one in given]
+        return cls(keys, times, x, y, events, EventTable(events, space=space))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, row: int) -> Position:
+        return Position(self.keys[row], self.times[row], self.point(row), self.events[row])
+
+    def __iter__(self) -> Iterator[Position]:
+        return (self[row] for row in range(len(self)))
+
+    def point(self, row: int) -> Point | None:
+        """Where a position is, if at a single point."""
+        x, y = float(self.x[row]), float(self.y[row])
+        return None if isnan(x) else (x, y)
+
+    def take(self, rows: Sequence[int]) -> Positions:
+        """Some of them, by ascending rows."""
+        if len(rows) == len(self):
+            return self
+        kept = np.array(rows, np.int64)
+        keys, times = [self.keys[row] for row in rows], [self.times[row] for row in rows]
+        events = [self.events[row] for row in rows]
+        return Positions(keys, times, self.x[kept], self.y[kept], events, self.table.take(kept))
+
+
 def read_event(event: object, names: Names, space: Space) -> Position:
     """The position that an event is; raises ModelError where it is none."""
     values = Row(attributes(event))
@@ -69,43 +126,47 @@ def read_event(event: object, names: Names, space: Space) -> Position:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
     if len(shapes.rows_outside(space)):
         raise ModelError(f"the {names.position!r} of the event has {OUTSIDE}")
-    return Position(key, time, _single_points(shapes.arrays)[0], values)
+    ((x, _), (y, _)) = _single_points(shapes.arrays)
+    return Position(key, time, None if isnan(x) else (float(x), float(y)), values)
 
 
-def read_table(
-    table: EventTable, names: Names, events: Sequence[Row] | None = None
-) -> tuple[list[Position], BadRows]:
-    """The positions in a table, in order; the other events, and why they are none.
-
-    events : what stands for the attributes of each event; the attributes if left out.
-    """
+def read_table(table: EventTable, names: Names) -> tuple[Positions, BadRows]:
+    """The positions in a table, in order; the other events, and why they are none."""
     have = table.column_names
     for name in (names.key, names.time, names.position):
         if have is not None and name not in have:
             raise ModelError(f"the table needs one column {name!r}; it has: {', '.join(have)}")
     unreadable = dict(table.with_text_checked({*(have or ())} - {names.position}).bad)
-    if events is None:
-        events = [Row(row) for row in table.rows(geometric=(names.position,))]
+    events = [Row(row) for row in table.rows(geometric=(names.position,))]
     shapes, rows, problems = table.geometries(names.position)
-    points = _single_points(shapes.arrays)
-    keys, times = table.values(names.key), table.instants(names.time)
-    places, given = table.values(names.position, geometric=True), table.values(names.time)
-    good: list[Position] = []
+    x, y = (one[rows] for one in _single_points(shapes.arrays))
+    given, instants = table.values(names.key), table.instants(names.time)
+    plain = {*map(type, given)} <= {str, int} and None not in instants
+    if plain and not unreadable and (rows >= 0).all():
+        keys, times = cast(list[Key], [*given]), cast(list[int], [*instants])
+        return Positions(keys, times, x, y, events, table), []
+    places, texts = table.values(names.position, geometric=True), table.values(names.time)
+    keys, times = [], []
+    good: list[int] = []
     bad: BadRows = []
-    for number, (row, event) in enumerate(zip(table.numbers.tolist(), events, strict=True)):
+    for number, row in enumerate(table.numbers.tolist()):
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])
-            key, time = key_of(keys[number], names), times[number]
+            key, time = key_of(given[number], names), instants[number]
             if time is None:
-                time = time_of(given[number], names)
+                time = time_of(texts[number], names)
             if rows[number] < 0:
                 raise ModelError(_unusable(names, places[number], problems.get(number)))
         except ModelError as error:
-            bad.append((row, event, str(error)))
+            bad.append((row, events[number], str(error)))
         else:
-            good.append(Position(key, time, points[rows[number]], event))
-    return good, bad
+            keys.append(key)
+            times.append(time)
+            good.append(number)
+    kept = np.array(good, np.int64)
+    rest = table.take(kept) if bad else table
+    return Positions(keys, times, x[kept], y[kept], [events[k] for k in good], rest), bad
 
 
 def _unusable(names: Names, place: object, problem: GeometryProblem | None) -> str:
@@ -177,14 +238,12 @@ def instant(value: object) -> int:
     return found
 
 
-def _single_points(g: ShapeArrays) -> list[Point | None]:
-    """Each shape as a point, or None where it is no single one."""
+def _single_points(g: ShapeArrays) -> tuple[Floats, Floats]:
+    """Each shape as a point, or NaN where it is no single one; one NaN more."""
     chain = g.shapes["chain"].astype(np.int64)
     start = g.chains["start"].astype(np.int64)[chain]
-    single = (g.shapes["dimension"][:-1] == POINTS) & (np.diff(start) == 1)
-    found: list[Point | None] = [None] * len(single)
-    rows = np.flatnonzero(single)
-    at = start[rows]
-    for row, x, y in zip(rows.tolist(), g.x[at].tolist(), g.y[at].tolist(), strict=True):
-        found[row] = x, y
-    return found
+    is_single = (g.shapes["dimension"][:-1] == POINTS) & (np.diff(start) == 1)
+    found = np.full((2, len(is_single) + 1), np.nan)
+    at = start[:-1][is_single]
+    found[:, :-1][:, is_single] = g.x[at], g.y[at]
+    return found[0], found[1]

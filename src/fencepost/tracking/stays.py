@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from fencepost.tracking.notification import MOVEMENT, RULE, Key, Notification
 
 MOST_LEFT = 16  # fences that an object is remembered to have left, for "outside"
-NEVER = 2**63 - 1
+NEVER = 2**70  # nanoseconds: years 1 to 9999 lie between
+EVER = -NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Moving:
     def next_due(self, rules: Rules) -> int:
         """Until when positions in the same fences change nothing that is told."""
         if any(stay.changed is not None for stay in self.stays.values()):
-            return 0
+            return EVER
         if "dwell" not in rules.on:
             return NEVER
         waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
@@ -13,21 +16,24 @@ from fencepost.match.matcher import Matcher
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import space_of
 from fencepost.tracking import stays
-from fencepost.tracking.fences import Fences, Ways
+from fencepost.tracking.batch import Batch
+from fencepost.tracking.fences import Fences, Matches, Ways
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
 from fencepost.tracking.objects import Objects
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import (
     Names,
     Position,
+    Positions,
     distance,
     duration,
     instant,
     read_event,
     read_table,
 )
-from fencepost.tracking.stays import Moving, Rules
+from fencepost.tracking.stays import EVER, NEVER, Moving, Rules
 
+Ints: TypeAlias = NDArray[np.int64]
 DeadPositions = list[tuple[object, str]]
 
 
@@ -150,7 +156,11 @@ class Tracker:
 
     def push_position(self, position: Position) -> list[Notification]:
         """The same for an event that was read already."""
-        return in_order(self._pushed(position, None))
+        found: list[Notification] = []
+        if self._accepted(position):
+            found = self._due()
+        self.objects.sweep(self._order.watermark)
+        return in_order(found)
 
     def push_batch(self, table: object) -> list[Notification]:
         """The same for many positions, in the order in which they stand.
@@ -164,27 +174,28 @@ class Tracker:
         bad += [(row, _given(table, row), reason) for row, reason in events.bad]
         if bad:
             self._refuse([(event, f"row {row}: {reason}") for row, event, reason in sorted(bad)])
-            reasons = {row: reason for row, _, reason in bad}
-            numbers = enumerate(events.numbers.tolist())
-            events = events.without({k: reasons[row] for k, row in numbers if row in reasons})
-        return self.push_positions(positions, events)
+        return self.push_positions(positions)
 
-    def push_positions(
-        self, positions: Sequence[Position], table: EventTable | None = None
-    ) -> list[Notification]:
-        """The same for events that were read already; table : of which they are the rows, if any.
+    def push_positions(self, positions: Positions) -> list[Notification]:
+        """The same for events that were read already.
 
-        All are matched in one call, unless they may wait: what is held back is matched when it goes
-        on, by the subscriptions that there are then. Where one cannot be matched, none is taken.
+        They are matched in one call, by the subscriptions that there are when they go on. Where one
+        that need not wait for others cannot be matched, none is taken.
         """
-        matched: Iterable[Sequence[str] | None] = repeat(None)
-        if not self.holds_back:
-            if table is None:
-                table = EventTable([one.event for one in positions], space=self.space)
-            matched = self._fences.match_many(table)
         found: list[Notification] = []
-        for position, ids in zip(positions, matched, strict=False):
-            found += self._pushed(position, ids)
+        matched = None if self.holds_back else self._fences.match_many(positions.table)
+        batch = Batch(positions)
+        if matched is not None and batch.is_in_order([self.objects.get(key) for key in batch.keys]):
+            watermarks = self._all_accepted(positions.times)
+        else:
+            positions, rows, watermarks = self._accepted_many(positions)
+            matched = (
+                self._fences.match_many(positions.table) if matched is None else matched.take(rows)
+            )
+            batch = Batch(positions)
+        if len(positions):
+            found = self._advance(positions, batch, matched, watermarks)
+        self.objects.sweep(self._order.watermark)
         return in_order(found)
 
     def finish(self) -> list[Notification]:
@@ -238,8 +249,8 @@ class Tracker:
         events = EventTable([one.event for one in moving], space=self.space)
         matched = self._fences.match_many(events)
         found: list[Notification] = []
-        for one, ids in zip(moving, matched, strict=True):
-            fences = self._fences.held(one.fences, ids, one.event, one.point)
+        for row, one in enumerate(moving):
+            fences = self._fences.held(one.fences, matched.ids(row), one.event, one.point)
             changed = fences.symmetric_difference(one.fences)
             if changed:
                 when = max(one.time, clock or one.time)
@@ -320,22 +331,15 @@ class Tracker:
 
     # One position
 
-    def _pushed(self, position: Position, matched: Sequence[str] | None) -> list[Notification]:
-        """Take a position; what is to be told of it, if it is due, and of those it sets free.
+    def _accepted(self, position: Position, newest: Mapping[Key, int] | None = None) -> bool:
+        """Put a position in order, unless it is late.
 
-        matched : the ids that it matches, where known; then nothing is held back.
+        newest : the times of positions that went on, and are not known yet.
         """
-        found: list[Notification] = []
-        if self._accepted(position):
-            for one in self._order.due():
-                found += self._step(one, matched)
-        self.objects.sweep(self._order.watermark)
-        return found
-
-    def _accepted(self, position: Position) -> bool:
-        """Put a position in order, unless it is late."""
         moving = self.objects.get(position.key)
         last, watermark = None if moving is None else moving.time, self._order.watermark
+        if newest is not None:
+            last = newest.get(position.key, last)
         if last is not None and watermark is not None and self.objects.is_silent(last, watermark):
             last = None
         reason = self._order.add(position.key, position.time, position, last)
@@ -351,13 +355,28 @@ class Tracker:
     def _released(self, time: int) -> list[Notification]:
         """Let the clock be at a time, and take what is due by then."""
         self._order.see(time)
-        return [told for one in self._order.due() for told in self._step(one, None)]
+        return self._due()
 
-    def _step(self, position: Position, matched: Sequence[str] | None) -> Iterable[Notification]:
-        """Take a position that is due; what is to be told of its object."""
-        key, time, point, event = position
+    def _due(self) -> list[Notification]:
+        """Take the positions that are due; what is to be told of their objects."""
         watermark = self._order.watermark
         assert watermark is not None
+        return [told for one in self._order.due() for told in self._step(one, watermark)]
+
+    def _step(
+        self,
+        position: Position,
+        watermark: int,
+        matched: Sequence[str] | None = None,
+        passed: Sequence[str] | None = None,
+        matched_before: Sequence[str] | None = None,
+    ) -> Iterable[Notification]:
+        """Take a position that is due; what is to be told of its object.
+
+        matched, passed, matched_before : the fences that it matches, that the way to it passes
+        through, and that the position before matches by now; found out where they are not known.
+        """
+        key, time, point, event = position
         moving = self.objects.known(key, watermark)
         self.objects.touch(key)
         if matched is None:
@@ -365,17 +384,19 @@ class Tracker:
         if moving is None:
             moving = Moving(key, time, event, point)
             return self._changed(moving, position, set(matched), set(), set())
-        passed = self._passed(moving, position)
+        if passed is None:
+            passed = self._passed(moving, position)
         is_same = tuple(sorted(matched)) == moving.fences and {*passed}.issubset(moving.fences)
-        if is_same and self.objects.is_quiet(moving, time):
+        if is_same and time < self.objects.quiet_until(moving):
             moving.time, moving.event, moving.point = time, event, point
             return ()
         fences = self._fences.held(moving.fences, matched, event, point)
         crossed = set(passed) - fences - set(moving.fences)
         by_rule = fences.symmetric_difference(moving.fences)
         if by_rule or crossed:
-            matched_now = self._fences.match(moving.event)
-            before = self._fences.held(moving.fences, matched_now, moving.event, moving.point)
+            if matched_before is None:
+                matched_before = self._fences.match(moving.event)
+            before = self._fences.held(moving.fences, matched_before, moving.event, moving.point)
             by_rule -= fences.symmetric_difference(before)
             crossed -= before
         return self._changed(moving, position, fences, by_rule, crossed)
@@ -409,6 +430,99 @@ class Tracker:
         if self._gap is not None and position.time - moving.time > self._gap:
             return []
         return self._ways.match(moving.point, position.point, position.event)
+
+    # Many positions
+
+    def _all_accepted(self, times: Sequence[int]) -> list[int]:
+        """Take positions that are in order and need not wait; the watermark at each."""
+        clock = self._order.clock
+        watermarks = [*accumulate(times, max, initial=clock)][clock is not None :]
+        self._counts["positions"] += len(times)
+        if watermarks:
+            self._order.see(watermarks[-1])
+        return watermarks
+
+    def _accepted_many(self, positions: Positions) -> tuple[Positions, Ints, list[int]]:
+        """Put positions in order; those that are due then, and the watermark at each.
+
+        And the rows of those that are due, where none waits.
+        """
+        newest: dict[Key, int] = {}
+        due: list[Position] = []
+        rows: list[int] = []
+        watermarks: list[int] = []
+        for row, position in enumerate(positions):
+            if not self._accepted(position, newest):
+                continue
+            watermark = self._order.watermark
+            assert watermark is not None
+            for one in self._order.due():
+                newest[one.key] = one.time
+                due.append(one)
+                rows.append(row)
+                watermarks.append(watermark)
+        if self.holds_back:
+            positions = Positions.of(due, self.space)
+        else:
+            positions = positions.take(rows)
+        return positions, np.array(rows, np.int64), watermarks
+
+    def _advance(
+        self, positions: Positions, batch: Batch, matched: Matches, watermarks: list[int]
+    ) -> list[Notification]:
+        """Take positions that are due; what is to be told of their objects."""
+        objects = self.objects
+        known = [objects.get(key) for key in batch.keys]
+        passed = matched.only(np.empty(0, np.int64))
+        if self._ways is not None:
+            ways = batch.ways(positions, known, self._gap)
+            passed = self._ways.match_many(positions.table, *ways)
+        differs = matched.differ(batch.before)
+        through = passed.rows
+        differs[through[~matched.has(through, passed)]] = True
+        batch.add(differs)
+        if objects.forget_after is not None:
+            batch.add_silent(watermarks, objects.forget_after)
+        before: dict[int, Moving] = {}
+        for number, (row, moving) in enumerate(zip(batch.first.tolist(), known, strict=True)):
+            objects.touch(batch.keys[number])
+            if moving is None or objects.is_silent(moving.time, watermarks[row]):
+                batch.add(row)
+            elif differs[row] or tuple(matched.ids(row)) != moving.fences:
+                batch.add(row)
+                before[row] = moving
+            else:
+                batch.add_from(number, objects.quiet_until(moving))
+        events = EventTable([moving.event for moving in before.values()], space=self.space)
+        matched_now = self._fences.match_many(events)
+        again = {row: matched_now.ids(k) for k, row in enumerate(before)}
+        found: list[Notification] = []
+        for row in batch.queue():
+            number, last = int(batch.number[row]), int(batch.before[row])
+            if last >= 0:
+                again[row] = matched.ids(last)
+                if not batch.is_queued(last):
+                    self._move(positions, last)
+            ids = matched.ids(row)
+            found += self._step(
+                positions[row], watermarks[row], ids, passed.ids(row), again.get(row)
+            )
+            moving = objects.get(batch.keys[number])
+            assert moving is not None
+            until = EVER if moving.fences != tuple(ids) else objects.quiet_until(moving)
+            if until < NEVER:
+                batch.add_from(number, until, after=row)
+        for row in batch.last.tolist():
+            if not batch.is_queued(row):
+                self._move(positions, row)
+        return found
+
+    def _move(self, positions: Positions, row: int) -> None:
+        """Let an object be at a position that changes nothing else."""
+        key, time, point, event = positions[row]
+        moving = self.objects.get(key)
+        assert moving is not None
+        moving.time, moving.point, moving.event = time, point, event
 
     def _refuse(self, bad: DeadPositions) -> None:
         if self._dead is None:

@@ -198,7 +198,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "spark/test_needs.py": (
         "which parts an event needs",
-        {"index.segment", "match.catalogue", "spark.placing"},
+        {"index.segment", "match.catalogue", "match.requirements", "spark.placing"},
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",

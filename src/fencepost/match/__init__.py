@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
+    from fencepost.index.columns import Columns
     from fencepost.match.batch import match_pairs
     from fencepost.match.batch_scores import scores_of_pairs
     from fencepost.match.catalogue import Subscription
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEXES",
+    "Columns",
     "DeadLetters",
     "Matcher",
     "Segment",
@@ -39,6 +41,7 @@ if not TYPE_CHECKING:
             "index_registry": ["INDEXES"],
             "matcher": ["DeadLetters", "Matcher"],
             "relate": ["matrices", "relations"],
+            "segment_view": ["Columns"],
             "segments": ["Segment"],
             "snapshot": ["Snapshot"],
         },

@@ -14,6 +14,7 @@ from fencepost.index.columns import Columns
 from fencepost.language.ast import Condition
 from fencepost.match.catalogue import compiled_condition
 from fencepost.match.engines import Clock, condition_on
+from fencepost.match.requirements import Requirements, of_segment
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
@@ -60,6 +61,11 @@ class SegmentView:
         snapshot, now = self.snapshot(), self.clock()
         for segment in snapshot:
             yield segment, segment.living(now, snapshot.version)
+
+    def required(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
+        """The segments as they are now, with those rows, and what all of theirs require."""
+        for segment, rows in self.living():
+            yield segment, rows, of_segment(segment)
 
     @property
     def nbytes(self) -> int:

@@ -19,9 +19,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
-from fencepost.match import storage
+from fencepost.match import Columns, storage
 from fencepost.match.manifest import (
     MANIFEST,
     Manifest,

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.match.manifest import SegmentEntry, encoded
+from fencepost.match.requirements import of_segment
 from fencepost.match.segment_files import files_of, open_segment, write_segment
 from fencepost.match.segments import Segment, merge_segments
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
-from fencepost.spark.needs import Asked
 from fencepost.spark.placing import CHANCE, Division, Places, lie
 from fencepost.spark.workers import Batches, Out
 
@@ -133,6 +133,6 @@ def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
 
 def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf)).items()}
+    found = {name: column.cast(pa.float64()) for name, column in lie(of_segment(shelf)).items()}
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

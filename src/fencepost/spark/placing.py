@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.spark.needs import NOTHING, PLACE, Asked, needs_of
+from fencepost.match.requirements import NOTHING, PLACE, Requirements
+from fencepost.spark.needs import needs_of
 from fencepost.spark.splitting import Cuts, cut
 
 if TYPE_CHECKING:
@@ -29,34 +30,34 @@ FIELDS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", 
 CHANCE = "fencepost_chance"
 
 
-def lie(asked: Asked) -> dict[str, pa.Array]:
+def lie(required: Requirements) -> dict[str, pa.Array]:
     """Where subscriptions lie: `FIELDS`, row by row."""
-    needs = needs_of(asked)
-    count = asked.subscriptions
+    kinds, found = needs_of(required)
+    count = required.subscriptions
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
-    placed = needs.kind == PLACE
-    # Of several needs the first of the lowest kind tells; but who needs nothing is of that kind.
-    order = np.lexsort((np.arange(len(needs.kind)), needs.kind))[::-1]
-    owner = needs.subscription[order]
-    kind[owner] = needs.kind[order]
-    boxes = np.where(placed[:, None], needs.boxes, 0.0)
+    # Of several filters the first of the lowest kind tells; but who needs nothing is of that kind.
+    order = np.lexsort((np.arange(len(kinds)), kinds))[::-1]
+    order = order[kinds[order] != NOTHING]
+    owner, at, is_place = required.subscription[order], found[order], kinds[order] == PLACE
+    kind[owner] = kinds[order]
+    boxes = np.where(is_place[:, None], required.boxes[at], 0.0)
     centre = boxes[:, :2] / 2 + boxes[:, 2:] / 2
-    extent = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
-    hashed = np.zeros(len(needs.kind))
-    hashed[needs.key_row[::-1]] = _hashes(asked, needs.keys[::-1])
-    x[owner] = np.where(placed, centre[:, 0], hashed)[order]
-    y[owner] = centre[order, 1]
-    size[owner] = extent[order]
-    kind[needs.subscription[needs.kind == NOTHING]] = NOTHING
+    x[owner] = np.where(is_place, centre[:, 0], _hashes(required, at))
+    y[owner] = centre[:, 1]
+    size[owner] = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
+    kind[required.subscription[kinds == NOTHING]] = NOTHING
     return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
 
 
-def _hashes(asked: Asked, keys: Ints) -> Floats:
-    """Numbers between 0 and 1 that stand for words."""
-    distinct, place = np.unique(keys, return_inverse=True)
-    found = [_fraction(asked.string(key)) for key in distinct]
-    return np.array(found, np.float64)[place] if len(keys) else np.empty(0)
+def _hashes(required: Requirements, rows: Ints) -> Floats:
+    """Numbers between 0 and 1 that stand for the first word of each of some requirements, or 0."""
+    place, keys = required.keys(rows)
+    distinct, number = np.unique(keys, return_inverse=True)
+    fractions = np.array([_fraction(required.bytes_of(key)) for key in distinct], np.float64)
+    found = np.zeros(len(rows))
+    found[place[::-1]] = fractions[number[::-1]]
+    return found
 
 
 def _fraction(given: bytes) -> float:

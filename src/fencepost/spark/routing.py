@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fencepost.index.columns import Columns
-from fencepost.index.segment import NEVER
-from fencepost.match.catalogue import Subscription
+from fencepost.match import Columns
+from fencepost.match.catalogue import Subscription, expiry
 from fencepost.match.manifest import SegmentEntry
 from fencepost.match.matcher import Matcher
+from fencepost.match.requirements import of_segment
 from fencepost.match.segment_files import sync
 from fencepost.match.segments import SegmentReader
 from fencepost.spark.folders import Folder
@@ -29,7 +29,7 @@ _NEEDS = "needs.arrow"
 def write_needs(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
-    table = summary(segment)
+    table = summary(of_segment(segment))
     with (folder / _NEEDS).open("wb") as file:
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
@@ -46,7 +46,7 @@ def write(folder: Folder, entries: Sequence[SegmentEntry], columns: Columns, ver
             with pa.memory_map(str(path / file)) as source:
                 needed = pa.ipc.open_file(source).read_all()
             name = str(number)
-            parts.append(Subscription(name, None, name, int(NEVER), filters_of(needed, columns)))
+            parts.append(Subscription(name, None, name, expiry(None), filters_of(needed, columns)))
     router.add(parts, replace=False)
     with folder.writing() as path:
         own = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from fencepost.atomic import replacing
-from fencepost.index.columns import Columns
 from fencepost.index.segment import NEVER_GONE
+from fencepost.match import Columns
 from fencepost.match.manifest import (
     SegmentEntry,
     column_entries,
@@ -21,6 +21,7 @@ from fencepost.match.manifest import (
     columns_of,
     encoded,
 )
+from fencepost.match.requirements import NOTHING
 from fencepost.match.segment_files import (
     gone_of,
     name_files_of,
@@ -31,7 +32,6 @@ from fencepost.match.segment_files import (
 from fencepost.model.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
-from fencepost.spark.needs import NOTHING, Asked
 from fencepost.spark.placing import lie
 from fencepost.spark.reading import Reader, with_names_as_text
 
@@ -64,7 +64,7 @@ class Place:
             read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
         numbers = np.flatnonzero(read)
         given = _named(table, self._names)
-        tables, columns, bad = self._reader.filters(given.take(pa.array(numbers)))
+        tables, columns, bad = self._reader.required(given.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
@@ -72,8 +72,8 @@ class Place:
             placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
-        for rows, filters in tables:
-            for name, own in lie(Asked.by_table(filters, len(rows))).items():
+        for rows, required in tables:
+            for name, own in lie(required).items():
                 found[name][numbers[rows]] = own
         asks = encoded([own for rows in column_entries(columns) for own in rows])
         for name in placing.FIELDS:

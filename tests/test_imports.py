@@ -181,7 +181,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {
             "match.manifest",
             "match.matcher",
-            "match.storage",
+            "match.segment_files",
             "spark.placing",
             "spark.reading",
             "spark.workers",

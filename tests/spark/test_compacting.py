@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from fencepost import spark as fps
-from fencepost.match import Matcher, storage
-from fencepost.match.manifest import SegmentEntry, decoded, entry_of
+from fencepost.match import Matcher
+from fencepost.match.manifest import SegmentEntry, decoded, entry_of, manifest_for
 from fencepost.match.matcher import matcher_of
+from fencepost.match.segment_files import open_segments
 from fencepost.spark import compacting, workers
 from fencepost.spark.compacting import Piece, Rewrite, Sample, choose
 from fencepost.spark.placing import Places, divide
@@ -136,15 +137,14 @@ class Index:
     def update(self, upserts: dict[str, str], deleted: set[str]) -> None:
         self.version += 1
         changed = upserts.keys() | deleted
-        for k, own in enumerate(self.entries):
+        for k in range(len(self.entries)):
             (ids,) = workers.Ids(str(self.path), self.entries)([number(k)])
             hit = [row["row"] for row in ids.to_pylist() if row["id"] in changed]
             if hit:
                 rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
                 remove = workers.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
-                row = told.to_pylist()[0]
-                self.entries[k] = replace(own, deleted_file=row["gone"], deleted=row["count"])
+                self.entries[k] = entry_of(told.to_pylist()[0]["entry"])
         self.entries = [own for own in self.entries if own.living]
         if upserts:
             rows = {
@@ -174,8 +174,8 @@ class Index:
         self.entries = [own for k, own in enumerate(self.entries) if k not in taken] + new
 
     def matcher(self, entries: list[SegmentEntry] | None = None) -> Matcher:
-        manifest = storage.manifest_for(self.entries, self.columns)
-        shelves, columns = storage.open_segments(
+        manifest = manifest_for(self.entries, self.columns)
+        shelves, columns = open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
         return matcher_of(columns, shelves)

@@ -98,6 +98,24 @@ def manifest_name(version: int | None = None) -> str:
     return MANIFEST if version is None else f"manifest-{version}.json"
 
 
+def manifest_for(
+    entries: Sequence[SegmentEntry],
+    columns: Columns,
+    version: int | None = None,
+    router: str | None = None,
+) -> Manifest:
+    """The manifest of an index of these segments."""
+    return Manifest(
+        format=FORMAT,
+        space=columns.space,
+        stop_words=sorted(columns.tokeniser.stop_words),
+        columns=column_entries(columns),
+        segments=list(entries),
+        version=version,
+        router=router,
+    )
+
+
 def decoded(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
     """A manifest from its text; `name` is that of the folder, for errors.
 
@@ -126,6 +144,13 @@ def encoded(value: Struct | Sequence[Struct]) -> str:
 def entry_of(text: str) -> SegmentEntry:
     """The entry of a segment from its JSON."""
     return json.decode(text, type=SegmentEntry)
+
+
+def no_index(name: str) -> IndexingError:
+    """What is said of a folder without an index."""
+    return IndexingError(
+        f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
+    )
 
 
 def damaged(name: str, why: object) -> IndexingError:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns
 from fencepost.language.ast import Condition
 from fencepost.match.catalogue import compiled_condition
+from fencepost.match.decompile import condition_of
 from fencepost.match.engines import Clock, condition_on
+from fencepost.match.explain import written
 from fencepost.match.requirements import Requirements, of_segment
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
@@ -71,6 +73,13 @@ class SegmentView:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(segment.nbytes for segment in self.snapshot())
+
+    def expression(self, id: str) -> str:
+        """The expression of a subscription, as given or put together from its checks."""
+        with self.lock:
+            segment, row = self._segments.find(id)
+            given = segment.expression(row)
+            return written(condition_of(segment, row, self.columns)) if given is None else given
 
     def condition(self, id: str) -> Condition:
         """What a subscription asks, as given or put together from its checks."""

@@ -78,9 +78,8 @@ def _usual(
     usual = placed.copy()
     usual[strings] = True
     good[required.filter[~usual]] = False
-    asked = np.column_stack((required.filter[strings], required.column[strings]))
-    pairs, times = np.unique(asked, axis=0, return_counts=True)
-    good[pairs[times > 1, 0]] = False  # they ask for two strings of one attribute
+    pairs = np.sort(required.filter[strings] << 32 | required.column[strings])
+    good[pairs[1:][pairs[1:] == pairs[:-1]] >> 32] = False  # two strings of one attribute
     own = np.flatnonzero(placed & good[required.filter])
     number = np.full(filters, -1)
     number[required.filter[own]] = np.arange(len(own))

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec.structs import replace
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.index.segment import NEVER_GONE
-from fencepost.match import Columns, storage
+from fencepost.match import Columns
 from fencepost.match.manifest import (
     MANIFEST,
     Manifest,
@@ -30,6 +28,7 @@ from fencepost.match.manifest import (
     decoded,
     encoded,
     entry_of,
+    manifest_for,
     manifest_name,
 )
 from fencepost.match.matcher import Matcher
@@ -302,7 +301,6 @@ class _Job:
         self, changed: DataFrame, entries: list[SegmentEntry]
     ) -> tuple[list[SegmentEntry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
-
         entries = [_described(self._folder, entry) for entry in entries]
         numbers = self._spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
@@ -311,17 +309,13 @@ class _Job:
         hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
         told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
             workers.Remove(self._folder.uri, entries, self._version),
-            "segment int, gone string, count long, removed long",
+            "segment int, entry string, removed long",
         )
-        found = {row["segment"]: row for row in told.collect()}
-        left = []
-        for number, entry in enumerate(entries):
-            row = found.get(number)
-            if row is not None:
-                entry = replace(entry, deleted_file=row["gone"], deleted=row["count"])
-            if entry.living:
-                left.append(entry)
-        return left, sum(row["removed"] for row in found.values())
+        found = told.collect()
+        for row in found:
+            entries[row["segment"]] = entry_of(row["entry"])
+        left = [entry for entry in entries if entry.living]
+        return left, sum(row["removed"] for row in found)
 
     def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
         """Segments with those rewritten together that are too many, or of which much is gone."""
@@ -362,7 +356,7 @@ class _Job:
     ) -> BuiltIndex:
         folder, version = self._folder, self._version
         router = routing.write(folder, entries, columns, version)
-        text = encoded(storage.manifest_for(entries, columns, version, router))
+        text = encoded(manifest_for(entries, columns, version, router))
         if folder.text(MANIFEST) != self._seen:
             raise IndexingError(
                 f"another index was written to {folder.name} while this one was built; build again"
@@ -399,8 +393,7 @@ def _described(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
         segment = open_segment(path, entry)
     with folder.writing() as path:
         routing.write_needs(path / entry.folder, segment)
-    gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))
-    return replace(entry, memory_bytes=segment.nbytes, deleted=gone)
+    return replace(entry, memory_bytes=segment.nbytes, deleted=segment.deleted_count)
 
 
 def _remove_unnamed(folder: Folder, now_s: float) -> None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from fencepost.match import Segment, merge_segments
 from fencepost.match.manifest import SegmentEntry, encoded
 from fencepost.match.requirements import of_segment
-from fencepost.match.segment_files import files_of, open_segment, write_segment
-from fencepost.match.segments import Segment, merge_segments
+from fencepost.match.segment_files import files_of, open_segment
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import CHANCE, Division, Places, lie
@@ -110,10 +110,8 @@ class Rewrite:
         if not any(map(len, rows)):
             return None
         shelf = merge_segments(shelves, rows)
-        with folder_of(self._path).writing() as path:
-            entry = write_segment(path, shelf, 0, self._prefix)
-            routing.write_needs(path / entry.folder, shelf)
-        return replace(entry, memory_bytes=shelf.nbytes, level=piece.group.level)
+        entry = routing.write_part(self._path, shelf, self._prefix)
+        return replace(entry, level=piece.group.level)
 
 
 def _opened(path: str, entry: SegmentEntry) -> Segment:

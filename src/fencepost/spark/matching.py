@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match.batch import Pairs, match_pairs, names_of
+from fencepost.match import Pairs, match_pairs
 from fencepost.match.manifest import Manifest, SegmentEntry
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
@@ -282,10 +282,9 @@ class _Task:
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
         """What events answer."""
         found, bad = self.pairs(matcher, table)
-        shelves = matcher.view().snapshot()
         none = pa.nulls(len(bad), pa.string())
         told = [
-            pa.concat_arrays([names_of(shelves, own, found.rows), none])
+            pa.concat_arrays([found.names(own, found.rows), none])
             for own in ("id", _OWNER)[: len(self.names_told)]
         ]
         rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))

@@ -16,6 +16,7 @@ from fencepost.match import Columns
 from fencepost.match.requirements import (
     NOTHING,
     PLACE,
+    STRING,
     WORD,
     Requirements,
     column_of,
@@ -38,16 +39,15 @@ SCHEMA = pa.schema(
 
 def needs_of(required: Requirements) -> tuple[NDArray[np.uint8], Ints]:
     """What each filter needs: the kind, and which requirement it is unless it is `NOTHING`."""
-    box = required.boxes
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is no place
-        extent = box[:, 2] - box[:, 0] + box[:, 3] - box[:, 1]
-    extent[required.kind != PLACE] = 0.0
-    order = np.lexsort((extent, required.kind, required.filter))
-    filters, first = np.unique(required.filter[order], return_index=True)
-    found = np.zeros(len(required.subscription), np.int64)
-    found[filters] = order[first]
-    kind = np.full(len(found), NOTHING, np.uint8)
-    kind[filters] = required.kind[found[filters]]
+    kind = np.full(len(required.subscription), NOTHING, np.uint8)
+    found = np.zeros(len(kind), np.int64)
+    # Later ones overrule earlier ones: strings, words, places; among places the smallest is last.
+    for need in (STRING, WORD, PLACE):
+        own = np.flatnonzero(required.kind == need)
+        if need == PLACE:
+            extent = (required.boxes[own, 2:] - required.boxes[own, :2]).sum(axis=1)
+            own = own[np.argsort(-extent, kind="stable")]
+        kind[required.filter[own]], found[required.filter[own]] = need, own
     return kind, found
 
 

@@ -11,29 +11,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec.structs import replace
 
-from fencepost.match import Columns
+from fencepost.atomic import replacing
+from fencepost.match import Columns, SegmentReader
 from fencepost.match.catalogue import Subscription, expiry
 from fencepost.match.manifest import SegmentEntry
 from fencepost.match.matcher import Matcher
 from fencepost.match.requirements import of_segment
-from fencepost.match.segment_files import sync
-from fencepost.match.segments import SegmentReader
-from fencepost.spark.folders import Folder
+from fencepost.match.segment_files import write_segment
+from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.needs import filters_of, summary
 
 PREFIX = "router-"
 _NEEDS = "needs.arrow"
 
 
+def write_part(path: str, segment: SegmentReader, prefix: str, version: int = 0) -> SegmentEntry:
+    """Write a segment to an index, and beside it what its subscriptions need; its entry."""
+    with folder_of(path).writing() as out:
+        entry = write_segment(out, segment, version, prefix)
+        write_needs(out / entry.folder, segment)
+    return replace(entry, memory_bytes=segment.nbytes)
+
+
 def write_needs(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
     table = summary(of_segment(segment))
-    with (folder / _NEEDS).open("wb") as file:
-        with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-        sync(file)
+    with (
+        replacing(folder / _NEEDS, durable=True) as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table)
 
 
 def write(folder: Folder, entries: Sequence[SegmentEntry], columns: Columns, version: int) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec.structs import replace
 
 from fencepost.atomic import replacing
-from fencepost.index.segment import NEVER_GONE
 from fencepost.match import Columns
 from fencepost.match.manifest import (
     SegmentEntry,
@@ -22,13 +19,7 @@ from fencepost.match.manifest import (
     encoded,
 )
 from fencepost.match.requirements import NOTHING
-from fencepost.match.segment_files import (
-    gone_of,
-    name_files_of,
-    names_of,
-    write_array,
-    write_segment,
-)
+from fencepost.match.segment_files import living_ids, name_files_of, without_rows
 from fencepost.model.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
@@ -39,7 +30,6 @@ DELETED = "fencepost_deleted"
 PART = "fencepost_part"
 ASKS = "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
 WRONG = "fencepost_reason"
-GONE = "gone-"  # with which the files begin that say which rows of a segment are gone
 Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
@@ -112,10 +102,7 @@ class Build:
         assert not bad, bad  # they were read before
         snapshot = matcher.view().snapshot()
         for shelf in snapshot:
-            with folder_of(self._path).writing() as path:
-                entry = write_segment(path, shelf, snapshot.version, self._prefix)
-                routing.write_needs(path / entry.folder, shelf)
-            entry = replace(entry, memory_bytes=shelf.nbytes)
+            entry = routing.write_part(self._path, shelf, self._prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
             )
@@ -159,11 +146,10 @@ class Ids:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             entry = self._entries[number]
             with folder.held(name_files_of(entry)) as path:
-                ids = names_of(path, entry).column("id").combine_chunks()
-                rows = np.flatnonzero(gone_of(path, entry) == NEVER_GONE)
+                ids, rows = living_ids(path, entry)
             yield pa.RecordBatch.from_pydict(
                 {
-                    "id": ids.take(pa.array(rows)),
+                    "id": ids,
                     "segment": pa.array(np.full(len(rows), number, np.int32)),
                     "row": pa.array(rows),
                 }
@@ -185,18 +171,12 @@ class Remove:
         table = pa.Table.from_batches(given)
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
         folder, entry = folder_of(self._path), self._entries[number]
-        with folder.held(name_files_of(entry)) as path:
-            gone = gone_of(path, entry)
-        gone[rows] = 0
-        name = f"{GONE}{self._version}-{uuid.uuid4().hex[:8]}.npy"
-        with folder.writing() as path:
-            (path / entry.folder).mkdir(exist_ok=True)
-            write_array(path / entry.folder / name, gone)
+        with folder.held(name_files_of(entry)) as path, folder.writing() as out:
+            entry = without_rows(path, entry, rows, self._version, out)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),
-                "gone": [name],
-                "count": [int(np.count_nonzero(gone != NEVER_GONE))],
+                "entry": [encoded(entry)],
                 "removed": [len(rows)],
             }
         )

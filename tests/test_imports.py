@@ -181,6 +181,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {
             "match.manifest",
             "match.matcher",
+            "match.merge_policy",
             "match.segment_files",
             "spark.placing",
             "spark.reading",

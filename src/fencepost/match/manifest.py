@@ -16,7 +16,7 @@ from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 10
+FORMAT = 11
 MANIFEST = "manifest.json"
 
 Count = Annotated[int, Meta(ge=0)]
@@ -61,7 +61,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     deleted_file: Name | None = None  # in place of gone.npy
     deleted: Count = 0
     memory_bytes: Count | None = None
-    level: Count | None = None  # None: no update wrote it
+    is_part: bool = True  # one of those into which all was divided; no update wrote it
 
     @property
     def living(self) -> int:

@@ -228,7 +228,7 @@ class _Job:
             old, removed = self._without(
                 good.select(F.col(_ID).cast("string").alias("id")), self._before.segments
             )
-            fresh = [replace(entry, level=0) for entry in entries]
+            fresh = [replace(entry, is_part=False) for entry in entries]
             entries = self._compacted([*old, *fresh])
         return self._published(entries, columns, added, removed, dead)
 
@@ -335,8 +335,8 @@ class _Job:
     ) -> list[compacting.Piece]:
         """What is to be written of a group: a piece for each part."""
         count = sum(entries[number].living for number in group.numbers)
-        # What is of a level stays few; the parts of all of it are for as many cores.
-        parts = self._parts(count) if group.level is None else -(-count // _PART_SIZE)
+        # What updates wrote stays few; the parts of all of it are for as many cores.
+        parts = self._parts(count) if group.is_part else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
             return [compacting.Piece(group, None, 0)]
         own = [entries[number] for number in group.numbers]

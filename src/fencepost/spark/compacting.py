@@ -1,9 +1,7 @@
 """Segments of an index that are rewritten together, so that updates do not leave ever more of them.
 
-What an update adds is of level 0. Eight small segments of a level become one of the next, so a row
-is rewritten a few times at most while the index grows by many updates, and of each level there are
-few. Where that would be more than half of the index, all of it is divided into parts anew. And a
-segment of which more than half is gone is rewritten by itself.
+`merge_policy` says which, of those that updates wrote. Where that would be more than half of the
+index, all of it is divided into parts anew.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.match import Segment, merge_segments
 from fencepost.match.manifest import SegmentEntry, encoded
+from fencepost.match.merge_policy import Size, merge_all
 from fencepost.match.requirements import of_segment
 from fencepost.match.segment_files import files_of, open_segment
 from fencepost.spark import placing, routing
@@ -26,16 +25,15 @@ from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import CHANCE, Division, Places, lie
 from fencepost.spark.workers import Batches, Out
 
-_FAN = 8  # so many small segments of a level become one of the next
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Segments, by number, to be rewritten together, and the level of what becomes of them."""
+    """Segments, by number, to be rewritten together, and whether what becomes of them is a part."""
 
     numbers: tuple[int, ...]
-    level: int | None
+    is_part: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +47,14 @@ class Piece:
 
 def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     """Which segments to rewrite."""
+    sizes = [Size(entry.subscriptions, entry.deleted) for entry in entries]
+    parts = {number for number, entry in enumerate(entries) if entry.is_part}
     # Of half a part or more there are few anyhow.
-    small: dict[int, list[int]] = {}
-    for number, entry in enumerate(entries):
-        if entry.level is not None and 2 * entry.living < part_size:
-            small.setdefault(entry.level, []).append(number)
-    gathered: list[int] = []
-    level = 0
-    while len(small.get(level, ())) + bool(gathered) >= _FAN:
-        gathered += small[level]
-        level += 1
-    count = sum(entries[number].living for number in gathered)
-    if gathered and 2 * count > sum(entry.living for entry in entries):
-        return [Group(tuple(range(len(entries))), None)]
-    found = [Group(tuple(gathered), level)] if gathered else []
-    for number, entry in enumerate(entries):
-        if number not in gathered and 2 * entry.living < entry.subscriptions:
-            found.append(Group((number,), entry.level))
-    return found
+    groups = merge_all(sizes, parts, -(-part_size // 2))
+    merged = sum(sizes[number].living for own in groups if len(own) > 1 for number in own)
+    if 2 * merged > sum(size.living for size in sizes):
+        return [Group(tuple(range(len(entries))), True)]
+    return [Group(tuple(own), own[0] in parts) for own in groups]
 
 
 class Sample:
@@ -111,7 +99,7 @@ class Rewrite:
             return None
         shelf = merge_segments(shelves, rows)
         entry = routing.write_part(self._path, shelf, self._prefix)
-        return replace(entry, level=piece.group.level)
+        return replace(entry, is_part=piece.group.is_part)
 
 
 def _opened(path: str, entry: SegmentEntry) -> Segment:

@@ -197,7 +197,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "spark.spool_segment",
         },
     ),
-    "spark/test_needs.py": (
+    "spark/test_routing.py": (
         "which parts an event needs",
         {"index.segment", "match.catalogue", "match.requirements", "spark.placing"},
     ),

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from fencepost import spark as fps
 from fencepost.match import Matcher, merge_policy
-from fencepost.match.manifest import SegmentEntry, decoded, entry_of, manifest_for
+from fencepost.match.manifest import (
+    SegmentEntry,
+    columns_as_json,
+    decoded,
+    entry_of,
+    manifest_for,
+)
 from fencepost.match.matcher import matcher_of
 from fencepost.match.merge_policy import FAN_OF_JOBS
 from fencepost.match.segment_files import open_segments
@@ -153,8 +159,9 @@ class Index:
                 "c1": pa.array(upserts.values()),
                 workers.PART: pa.array([0] * len(upserts), pa.int32()),
             }
+            asks = columns_as_json(self.columns)
             build = workers.Build(
-                str(self.path), ["id", "expression"], self.reader, self.columns, "segment-"
+                str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
             self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), is_part=False))

@@ -174,6 +174,11 @@ def column_entries(columns: Columns) -> list[list[ColumnEntry]]:
     return [[_column_entry(column) for column in rows] for rows in columns.by_storage]
 
 
+def columns_as_json(columns: Columns) -> str:
+    """The entries of columns in one list, as JSON."""
+    return encoded([own for rows in column_entries(columns) for own in rows])
+
+
 def columns_from_json(text: str) -> list[ColumnEntry]:
     """Entries from the JSON of a list of them."""
     return json.decode(text, type=list[ColumnEntry])

@@ -23,7 +23,7 @@ from fencepost.match.segment_files import files_of, open_segment
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import CHANCE, Division, Places, lie
-from fencepost.spark.workers import Batches, Out
+from fencepost.spark.workers import Batches, Out, numbers_of
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -57,48 +57,46 @@ def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     return [Group(tuple(own), own[0] in parts) for own in groups]
 
 
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Where some of the subscriptions of segments lie, given by number."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry], share: float) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._share = share
+    path: str
+    entries: Sequence[SegmentEntry]
+    share: float
 
     def __call__(self, batches: Batches) -> Out:
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            shelf = _opened(self._path, self._entries[number])
+        for number in numbers_of(batches):
+            shelf = _opened(self.path, self.entries[number])
             rows = shelf.living(time.time_ns(), 0)
-            chosen = rows[np.random.default_rng(0).random(len(rows)) < self._share]
+            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
             yield from _places(shelf).take(pa.array(chosen)).combine_chunks().to_batches()
 
 
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """Writes pieces, given by number, as new segments."""
 
-    def __init__(
-        self, path: str, entries: Sequence[SegmentEntry], pieces: Sequence[Piece], prefix: str
-    ) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._pieces = list(pieces)
-        self._prefix = prefix
+    path: str
+    entries: Sequence[SegmentEntry]
+    pieces: Sequence[Piece]
+    prefix: str
 
     def __call__(self, batches: Batches) -> Out:
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            entry = self._written(self._pieces[number])
+        for number in numbers_of(batches):
+            entry = self._written(self.pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
                     {"piece": pa.array([number], pa.int32()), "entry": [encoded(entry)]}
                 )
 
     def _written(self, piece: Piece) -> SegmentEntry | None:
-        shelves = [_opened(self._path, self._entries[n]) for n in piece.group.numbers]
+        shelves = [_opened(self.path, self.entries[n]) for n in piece.group.numbers]
         rows = [_rows(shelf, piece) for shelf in shelves]
         if not any(map(len, rows)):
             return None
         shelf = merge_segments(shelves, rows)
-        entry = routing.write_part(self._path, shelf, self._prefix)
+        entry = routing.write_part(self.path, shelf, self.prefix)
         return replace(entry, is_part=piece.group.is_part)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.atomic import replacing
-from fencepost.match import Columns
 from fencepost.match.manifest import (
     SegmentEntry,
-    column_entries,
+    columns_as_json,
     columns_from_json,
     columns_of,
     encoded,
@@ -34,13 +34,24 @@ Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
 
+def numbers_of(batches: Batches) -> Iterator[int]:
+    """The numbers that a task is given, which are in the first column."""
+    return (number for batch in batches for number in batch.column(0).to_pylist())
+
+
+def _whole(batches: Batches) -> pa.Table | None:
+    """All rows of a task; None if there are none."""
+    given = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(given) if given else None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Adds to rows where they lie and what they ask for, or what is wrong with them."""
 
-    def __init__(self, names: Sequence[str], reader: Reader, deleting: bool) -> None:
-        self._names = list(names)
-        self._reader = reader
-        self._deleting = deleting
+    names: Sequence[str]
+    reader: Reader
+    deleting: bool
 
     def __call__(self, batches: Batches) -> Out:
         for batch in batches:
@@ -50,11 +61,11 @@ class Place:
     def _told(self, table: pa.Table) -> pa.Table:
         count = table.num_rows
         read = np.ones(count, bool)
-        if self._deleting:
+        if self.deleting:
             read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
         numbers = np.flatnonzero(read)
-        given = _named(table, self._names)
-        tables, columns, bad = self._reader.required(given.take(pa.array(numbers)))
+        given = _named(table, self.names)
+        tables, columns, bad = self.reader.required(given.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
@@ -65,7 +76,7 @@ class Place:
         for rows, required in tables:
             for name, own in lie(required).items():
                 found[name][numbers[rows]] = own
-        asks = encoded([own for rows in column_entries(columns) for own in rows])
+        asks = columns_as_json(columns)
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
         table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
@@ -77,74 +88,71 @@ def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
+@dataclass(frozen=True, slots=True)
 class Build:
     """Builds a segment of all rows of a task, which are those of a part."""
 
-    def __init__(
-        self, path: str, names: Sequence[str], reader: Reader, columns: Columns, prefix: str
-    ) -> None:
-        self._path = path
-        self._names = list(names)
-        self._reader = reader
-        self._columns = encoded([own for rows in column_entries(columns) for own in rows])
-        self._prefix = prefix
+    path: str
+    names: Sequence[str]
+    reader: Reader
+    columns: str  # see `columns_as_json`
+    prefix: str
 
     def __call__(self, batches: Batches) -> Out:
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given)
         part = table.column(PART)[0].as_py()
         columns = columns_of(
-            columns_from_json(self._columns), self._reader.stop_words, Space(self._reader.space)
+            columns_from_json(self.columns), self.reader.stop_words, Space(self.reader.space)
         )
-        matcher, bad = self._reader(_named(table, self._names), columns)
+        matcher, bad = self.reader(_named(table, self.names), columns)
         assert not bad, bad  # they were read before
         snapshot = matcher.view().snapshot()
         for shelf in snapshot:
-            entry = routing.write_part(self._path, shelf, self._prefix, snapshot.version)
+            entry = routing.write_part(self.path, shelf, self.prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
             )
 
 
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """Writes rows to Parquet, a file a task; how many there were."""
 
-    def __init__(self, path: str, name: str, names: Sequence[str]) -> None:
-        self._path = path
-        self._name = name
-        self._names = list(names)
+    path: str
+    name: str
+    names: Sequence[str]
 
     def __call__(self, batches: Batches) -> Out:
         from pyspark import TaskContext
 
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given).rename_columns(self._names)
+        table = table.rename_columns(list(self.names))
         context = TaskContext.get()
         # A task that is run again replaces what it wrote before.
         number = 0 if context is None else context.partitionId()
-        with folder_of(self._path).writing() as path:
-            (path / self._name).mkdir(parents=True, exist_ok=True)
-            part = path / self._name / f"part-{number:05}.parquet"
+        with folder_of(self.path).writing() as path:
+            (path / self.name).mkdir(parents=True, exist_ok=True)
+            part = path / self.name / f"part-{number:05}.parquet"
             with replacing(part, durable=False) as file:
                 pq.write_table(table, file)
         yield pa.RecordBatch.from_pydict({"rows": [table.num_rows]})
 
 
+@dataclass(frozen=True, slots=True)
 class Ids:
     """The ids of segments, given by number, that are not gone."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry]) -> None:
-        self._path = path
-        self._entries = list(entries)
+    path: str
+    entries: Sequence[SegmentEntry]
 
     def __call__(self, batches: Batches) -> Out:
-        folder = folder_of(self._path)
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            entry = self._entries[number]
+        folder = folder_of(self.path)
+        for number in numbers_of(batches):
+            entry = self.entries[number]
             with folder.held(name_files_of(entry)) as path:
                 ids, rows = living_ids(path, entry)
             yield pa.RecordBatch.from_pydict(
@@ -156,23 +164,22 @@ class Ids:
             )
 
 
+@dataclass(frozen=True, slots=True)
 class Remove:
     """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry], version: int) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._version = version
+    path: str
+    entries: Sequence[SegmentEntry]
+    version: int
 
     def __call__(self, batches: Batches) -> Out:
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given)
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
-        folder, entry = folder_of(self._path), self._entries[number]
+        folder, entry = folder_of(self.path), self.entries[number]
         with folder.held(name_files_of(entry)) as path, folder.writing() as out:
-            entry = without_rows(path, entry, rows, self._version, out)
+            entry = without_rows(path, entry, rows, self.version, out)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),

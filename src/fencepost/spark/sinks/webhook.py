@@ -25,9 +25,8 @@ from fencepost.deliver.posting import Outcome, Went
 from fencepost.deliver.schedule import Schedule
 from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.mqtt_client import whole_number
-from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
-from fencepost.spark.sinks.starting import started
+from fencepost.spark.sinks import started
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute, messages_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -1,4 +1,4 @@
-"""`fencepost.spark.needs`: an event is sent to each part in which it matches anything."""
+"""`fencepost.spark.routing`: an event is sent to each part in which it matches anything."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fencepost.match import Matcher, Segment, Subscription
 from fencepost.match.catalogue import compiled
 from fencepost.match.requirements import PLACE, of_segment, of_table
 from fencepost.model import Space
-from fencepost.spark.needs import filters_of, summary
 from fencepost.spark.placing import FIELDS, KIND, lie
+from fencepost.spark.routing import filters_of, summary
 from tests.match.earth import PLACES, scene, wkt
 from tests.match.strategies import EVENTS, EXPRESSIONS, Event, examples
 

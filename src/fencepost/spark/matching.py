@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError, ModelError
 from fencepost.match import Pairs, match_pairs
@@ -259,12 +260,16 @@ class _Task:
         table = pa.Table.from_batches([batch])
         return table.rename_columns([*self.names, *table.column_names[len(self.names) :]])
 
-    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, list[tuple[int, str]]]:
-        """Pairs of events and rows of subscriptions, and events that cannot be read."""
+    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, NDArray[np.int64], pa.Array]:
+        """Pairs of events and subscriptions; the rows of their events, then those of events that
+        cannot be read; of each row the reason why, or null.
+        """
         bad: list[tuple[int, str]] = []
         given = bad if self.dead_letters else None
         found = match_pairs(matcher, matcher.view().snapshot(), table.select(self.names), 1, given)
-        return found, bad
+        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
+        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+        return found, rows, reasons
 
     def result(
         self, table: pa.Table, rows: Any, found: Sequence[pa.Array], reasons: Any
@@ -281,14 +286,12 @@ class _Task:
 
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
         """What events answer."""
-        found, bad = self.pairs(matcher, table)
-        none = pa.nulls(len(bad), pa.string())
+        found, rows, reasons = self.pairs(matcher, table)
+        none = pa.nulls(len(rows) - len(found), pa.string())
         told = [
             pa.concat_arrays([found.names(own, found.rows), none])
             for own in ("id", _OWNER)[: len(self.names_told)]
         ]
-        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
-        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
         return self.result(table, rows, told, reasons)
 
 
@@ -335,10 +338,9 @@ class _Routes:
             if router is None:
                 router = worker.router(self.task.path, version)
             parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
-            found, bad = self.task.pairs(router, self.task.table(batch))
-            rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
-            part = np.concatenate((parts[found.rows], np.full(len(bad), -1, np.int32)))
-            reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+            found, rows, reasons = self.task.pairs(router, self.task.table(batch))
+            bad = np.full(len(rows) - len(found), -1, np.int32)
+            part = np.concatenate((parts[found.rows], bad))
             taken = batch.take(pa.array(rows))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
             yield pa.RecordBatch.from_arrays(

@@ -38,7 +38,8 @@ WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
 TWICE = "fencepost_twice"
 _VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
-_ROUTED = _PART, _SLOT, _WHY = tuple(f"fencepost_{name}" for name in ("part", "slot", "reason"))
+_PART, _SLOT, _WHY = "fencepost_part", "fencepost_slot", "fencepost_reason"
+_ROUTED = pa.schema([(_PART, pa.int32()), (_SLOT, pa.int32()), (_WHY, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def match(
         Those columns, `subscription` and `subscriber`, and where asked for `reason`; one row a
         match.
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     added = (*ADDED, REASON) if dead_letters else ADDED
@@ -173,7 +175,7 @@ def match(
     else:
         routed = plain.mapInArrow(
             _Routes(task, slots),
-            StructType([*plain.schema, *_routed_fields()]),
+            StructType([*plain.schema, *from_arrow_schema(_ROUTED)]),
         )
         sent = routed.repartitionById(slots, _SLOT)
         found = sent.mapInArrow(_PartMatches(task), schema)
@@ -221,13 +223,6 @@ def ids_given_twice(rows: DataFrame, id: str) -> DataFrame:
     times = rows.where(F.col(id).isNotNull()).groupBy(id).count().where("count > 1")
     reason = F.concat(F.lit("the id is in the table "), F.col("count"), F.lit(" times"))
     return times.select(id, reason.alias(TWICE))
-
-
-def _routed_fields() -> list[Any]:
-    from pyspark.sql.types import IntegerType, StringType, StructField
-
-    kinds = (IntegerType(), IntegerType(), StringType())
-    return [StructField(name, kind, True) for name, kind in zip(_ROUTED, kinds, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +339,8 @@ class _Routes:
             taken = batch.take(pa.array(rows))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
             yield pa.RecordBatch.from_arrays(
-                [*taken.columns, pa.array(part), slot, reasons], [*taken.schema.names, *_ROUTED]
+                [*taken.columns, pa.array(part), slot, reasons],
+                [*taken.schema.names, *_ROUTED.names],
             )
 
 

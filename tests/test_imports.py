@@ -181,7 +181,8 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {
             "match.manifest",
             "match.matcher",
-            "match.storage",
+            "match.merge_policy",
+            "match.segment_files",
             "spark.placing",
             "spark.reading",
             "spark.workers",
@@ -196,9 +197,9 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "spark.spool_segment",
         },
     ),
-    "spark/test_needs.py": (
+    "spark/test_routing.py": (
         "which parts an event needs",
-        {"index.segment", "match.catalogue", "spark.placing"},
+        {"index.segment", "match.catalogue", "match.requirements", "spark.placing"},
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",

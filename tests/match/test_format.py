@@ -148,7 +148,7 @@ def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
     assert matcher.unsubscribe("s7")
     matcher.save(tmp_path / "index")
     read = Read(tmp_path / "index")
-    assert read.manifest["format"] == 10
+    assert read.manifest["format"] == 11
     assert (read.manifest["space"], read.manifest["stop_words"]) == ("planar", ["the"])
     ids = read.names["id"].to_pylist()
     assert sorted(ids) == sorted([*(f"s{k}" for k in range(20)), "text"])
@@ -203,7 +203,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
         {"columns": [[{"kind": "X", "property": "n"}]]},
         r"'X' - at `\$.columns\[0\]\[0\].kind`",
     ),
-    "another format": ({"format": 9}, "has format 9 .*this version reads 10"),
+    "another format": ({"format": 9}, "has format 9 .*this version reads 11"),
     "a segment without a folder": (
         {"segments": [{"subscriptions": 1}]},
         r"required field `folder` - at `\$.segments",

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from fencepost.match.merge_policy import (
     FAN,
+    FAN_OF_JOBS,
     LARGER_AT_REST,
     LARGER_WHEN_AWAITED,
     MAX_MIDDLE,
     SMALLEST_TIER,
     TOO_LARGE,
     Size,
+    merge_all,
     merge_at_rest,
     merge_now,
 )
@@ -76,6 +78,36 @@ def test_what_is_merged_at_rest(sizes: list[Size], awaited: bool) -> None:
         if sizes[k].rows <= times * sum(size.rows for size in sizes[k + 1 :])
     ]
     assert merge_at_rest(sizes, awaited) == (range(fits[0], len(sizes)) if fits else None)
+
+
+@given(
+    st.lists(SIZES, max_size=40),
+    st.sets(st.integers(0, 39)),
+    st.sampled_from([100, 20_000, 250_000]),
+)
+@example([Size(10)] * 15, set(), 250_000)
+@example([Size(10, 6)] * 9, {0}, 250_000)
+def test_what_is_merged_all_at_once(sizes: list[Size], parts: set[int], limit: int) -> None:
+    """Each segment once at most, and nothing is left to merge by tiers."""
+    groups = merge_all(sizes, parts, limit)
+    numbers = [number for own in groups for number in own]
+    assert len(numbers) == len(set(numbers))
+    mostly_deleted = {k for k, size in enumerate(sizes) if size.deleted > size.rows / 2}
+    assert mostly_deleted <= set(numbers)
+    large = parts | {k for k, size in enumerate(sizes) if size.rows - size.deleted >= limit}
+    assert {own[0] for own in groups if len(own) == 1} == mostly_deleted - {
+        number for own in groups if len(own) > 1 for number in own
+    }
+    assert not large & {number for own in groups if len(own) > 1 for number in own}
+    living = [sum(sizes[k].rows - sizes[k].deleted for k in own) for own in groups]
+    kept = [(k, size) for k, size in enumerate(sizes) if k not in numbers and k not in large]
+    new = [
+        (own[-1], Size(rows))
+        for own, rows in zip(groups, living, strict=True)
+        if rows < limit and own[0] not in large
+    ]
+    left = [size for _, size in sorted([*kept, *new])]
+    assert merge_now(left, None, FAN_OF_JOBS) is None
 
 
 def merged(sizes: list[Size], run: range) -> list[Size]:

@@ -11,9 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from fencepost import spark as fps
-from fencepost.match import Matcher, storage
-from fencepost.match.manifest import SegmentEntry, decoded, entry_of
+from fencepost.match import Matcher, merge_policy
+from fencepost.match.manifest import (
+    SegmentEntry,
+    columns_as_json,
+    decoded,
+    entry_of,
+    manifest_for,
+)
 from fencepost.match.matcher import matcher_of
+from fencepost.match.merge_policy import FAN_OF_JOBS
+from fencepost.match.segment_files import open_segments
 from fencepost.spark import compacting, workers
 from fencepost.spark.compacting import Piece, Rewrite, Sample, choose
 from fencepost.spark.placing import Places, divide
@@ -27,7 +35,7 @@ pytestmark = pytest.mark.xdist_group("more spark")  # so that two processes shar
 PART_SIZE = 500_000
 
 
-def entry(count: int, level: int | None = None, gone: int = 0) -> SegmentEntry:
+def entry(count: int, *, part: bool = False, gone: int = 0) -> SegmentEntry:
     return SegmentEntry(
         folder="segment",
         subscriptions=count,
@@ -36,36 +44,37 @@ def entry(count: int, level: int | None = None, gone: int = 0) -> SegmentEntry:
         last_columns={},
         names=["id"],
         deleted=gone,
-        level=level,
+        is_part=part,
     )
 
 
 def test_which_are_chosen() -> None:
-    base = [entry(100_000)] * 20
-    few = [entry(10, 0)] * 7
+    base = [entry(100_000, part=True)] * 20
+    few = [entry(10)] * 7
     assert choose([*base, *few], PART_SIZE) == []
-    (group,) = choose([*base, *few, entry(10, 0)], PART_SIZE)
-    assert (group.numbers, group.level) == (tuple(range(20, 28)), 1)
-    ones = [entry(80, 1)] * 7
-    (group,) = choose([*base, *ones, *few, entry(10, 0)], PART_SIZE)
-    assert (sorted(group.numbers), group.level) == (list(range(20, 35)), 2)
-    (group,) = choose([entry(50), *few, entry(10, 0)], PART_SIZE)
-    assert (group.numbers, group.level) == (tuple(range(9)), None)  # more than half: all anew
-    assert choose([*base, *[entry(PART_SIZE // 2, 0)] * 20], PART_SIZE) == []
-    worn = choose([entry(10, gone=6), entry(10, gone=5), entry(10, 3, gone=9)], PART_SIZE)
-    assert [(g.numbers, g.level) for g in worn] == [((0,), None), ((2,), 3)]
+    (group,) = choose([*base, *few, entry(10)], PART_SIZE)
+    assert (group.numbers, group.is_part) == (tuple(range(20, 28)), False)
+    larger = [entry(8000)] * 7
+    (group,) = choose([*base, *larger, *[entry(1000)] * 7, entry(1000)], PART_SIZE)
+    assert (sorted(group.numbers), group.is_part) == (list(range(20, 35)), False)
+    (group,) = choose([entry(50, part=True), *few, entry(10)], PART_SIZE)
+    assert (group.numbers, group.is_part) == (tuple(range(9)), True)  # more than half: all anew
+    assert choose([*base, *[entry(PART_SIZE // 2)] * 20], PART_SIZE) == []
+    parts = [entry(10, part=True, gone=6), entry(10, part=True, gone=5)]
+    worn = choose([*parts, entry(10, gone=9)], PART_SIZE)
+    assert sorted((g.numbers, g.is_part) for g in worn) == [((0,), True), ((2,), False)]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
     """A thousand updates of any size, some of which remove much."""
     rng = random.Random(seed)
-    entries = [entry(20_000)] * 5
+    entries = [entry(20_000, part=True)] * 5
     added = written = 0
     for _ in range(1000):
         count = rng.choice([1, 10, 1000, 30_000])
         added += count
-        entries = [*entries, entry(count, 0)]
+        entries = [*entries, entry(count)]
         if rng.random() < 0.2:
             entries = [replace(e, deleted=rng.randrange(e.subscriptions + 1)) for e in entries]
             entries = [e for e in entries if e.living]
@@ -77,13 +86,12 @@ def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
             total = sum(entries[number].living for number in group.numbers)
             parts = max(-(-total // PART_SIZE), 1)
             sizes = [total // parts + (k < total % parts) for k in range(parts)]
-            new += [entry(size, group.level) for size in sizes if size]
+            new += [entry(size, part=group.is_part) for size in sizes if size]
             written += total
         entries = [e for k, e in enumerate(entries) if k not in taken] + new
         full = sum(2 * e.living >= PART_SIZE for e in entries)
-        levels = 1 + max((e.level for e in entries if e.level is not None), default=0)
-        assert len(entries) <= full + 5 + 7 * levels
-        assert levels <= 5
+        tiers = 4  # of up to half a part
+        assert len(entries) <= full + 5 + (FAN_OF_JOBS - 1) * tiers
     assert written <= 8 * added
 
 
@@ -136,15 +144,14 @@ class Index:
     def update(self, upserts: dict[str, str], deleted: set[str]) -> None:
         self.version += 1
         changed = upserts.keys() | deleted
-        for k, own in enumerate(self.entries):
+        for k in range(len(self.entries)):
             (ids,) = workers.Ids(str(self.path), self.entries)([number(k)])
             hit = [row["row"] for row in ids.to_pylist() if row["id"] in changed]
             if hit:
                 rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
                 remove = workers.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
-                row = told.to_pylist()[0]
-                self.entries[k] = replace(own, deleted_file=row["gone"], deleted=row["count"])
+                self.entries[k] = entry_of(told.to_pylist()[0]["entry"])
         self.entries = [own for own in self.entries if own.living]
         if upserts:
             rows = {
@@ -152,11 +159,12 @@ class Index:
                 "c1": pa.array(upserts.values()),
                 workers.PART: pa.array([0] * len(upserts), pa.int32()),
             }
+            asks = columns_as_json(self.columns)
             build = workers.Build(
-                str(self.path), ["id", "expression"], self.reader, self.columns, "segment-"
+                str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
-            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), level=0))
+            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), is_part=False))
 
     def compact(self) -> None:
         groups = choose(self.entries, PART_SIZE)
@@ -174,8 +182,8 @@ class Index:
         self.entries = [own for k, own in enumerate(self.entries) if k not in taken] + new
 
     def matcher(self, entries: list[SegmentEntry] | None = None) -> Matcher:
-        manifest = storage.manifest_for(self.entries, self.columns)
-        shelves, columns = storage.open_segments(
+        manifest = manifest_for(self.entries, self.columns)
+        shelves, columns = open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
         return matcher_of(columns, shelves)
@@ -206,7 +214,7 @@ def test_forty_updates(tmp_path: Path) -> None:
                 assert sorted(found.match(event)) == sorted(right.match(event))
     assert most <= 16
     assert sum(own.living for own in index.entries) == len(there)
-    assert any(own.level != 0 for own in index.entries)
+    assert max(own.subscriptions for own in index.entries) > 40
 
 
 def test_all_of_it_in_parts(tmp_path: Path) -> None:
@@ -215,14 +223,14 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     for first in (0, 100, 200):
         index.update({f"s{first + k}": expression(rng) for k in range(100)}, {f"s{first // 2}"})
     before = index.matcher()
-    group = compacting.Group(tuple(range(len(index.entries))), None)
+    group = compacting.Group(tuple(range(len(index.entries))), True)
     sample = Sample(str(tmp_path), index.entries, 0.5)
     batches = [batch for k in group.numbers for batch in sample([number(k)])]
     division = divide(Places.of(pa.Table.from_batches(batches)), 3)
     assert division.parts >= 3
     index.rewrite([Piece(group, division, part) for part in range(division.parts)])
     assert len(index.entries) == division.parts
-    assert all(own.level is None for own in index.entries)
+    assert all(own.is_part for own in index.entries)
     parts = [index.matcher([own]).ids() for own in index.entries]
     assert sorted(id for ids in parts for id in ids) == before.ids()
     assert max(map(len, parts)) < 200
@@ -238,7 +246,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     index = Index(tmp_path, random.Random(3))
     index.entries = decoded("index", (tmp_path / "manifest.json").read_text()).segments
     index.columns = made.view().columns
-    index.rewrite([Piece(compacting.Group((0,), None), None, 0)])
+    index.rewrite([Piece(compacting.Group((0,), True), None, 0)])
     (own,) = index.entries
     assert own.subscriptions == 1
     assert index.matcher().match({"n": 1}) == ["b"]
@@ -253,12 +261,12 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
 def test_updates_on_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With two of a level in place of eight; the third update is more than half of all."""
-    monkeypatch.setattr(compacting, "_FAN", 2)
+    """With two of a tier in place of eight; the third update is more than half of all."""
+    monkeypatch.setattr(merge_policy, "FAN_OF_JOBS", 2)
     monkeypatch.setattr("fencepost.spark.building._SMALL_PART", 10)
     rng = random.Random(4)
     path, right = tmp_path / "index", Matcher()
-    levels = []
+    are_parts = []
     for step, mode in enumerate(("create", "update", "update", "update", "update")):
         rows = [(f"s{rng.randrange(40 * (step + 1))}", expression(rng)) for _ in range(12)]
         rows = list(dict(rows).items())
@@ -268,11 +276,11 @@ def test_updates_on_spark(
         built = fps.build_index(spark, given, path, mode=mode, parts=1)
         assert built.subscriptions == len(right.ids())
         manifest = decoded("index", (path / "manifest.json").read_text())
-        levels.append([own.level for own in manifest.segments])
-    assert levels[:2] == [[None], [None, 0]]
-    assert set(levels[2]) == {None}, "all of it anew"
-    assert len(levels[2]) >= 2, "for two cores"
-    assert len(levels[4]) <= len(levels[2]) + 2
+        are_parts.append([own.is_part for own in manifest.segments])
+    assert are_parts[:2] == [[True], [True, False]]
+    assert all(are_parts[2]), "all of it anew"
+    assert len(are_parts[2]) >= 2, "for two cores"
+    assert len(are_parts[4]) <= len(are_parts[2]) + 2
     assert Matcher.open(path).ids() == right.ids()
     asked = events(rng, 50)
     batch = spark.createDataFrame([(k, *e.values()) for k, e in enumerate(asked)],

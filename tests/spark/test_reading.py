@@ -28,13 +28,12 @@ def read(form: Form, columns: Any, space: str = "wgs84") -> tuple[Matcher, list[
     """A matcher of the rows; those that are read without making one are the same."""
     table, reader = pa.table(columns), Reader(form, space, ())
     matcher, bad = reader(table)
-    found, asked, refused = reader.filters(table)
+    found, asked, refused = reader.required(table)
     assert refused == bad
     every = [row for rows, _ in found for row in rows.tolist()]
     assert sorted(every + [row for row, _ in bad]) == list(range(table.num_rows))
-    for rows, filters in found:
-        of_checks, of_posts = filters.filter_subscription, filters.posts.owner
-        assert {*of_checks.tolist(), *of_posts.tolist()} == {*range(len(rows))}
+    for rows, required in found:
+        assert {*required.subscription.tolist()} == {*range(len(rows))}
     assert asked.by_storage == matcher.view().columns.by_storage
     return matcher, bad
 

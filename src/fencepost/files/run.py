@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.files.events import Batch, EventFile
@@ -18,8 +19,7 @@ from fencepost.files.features import json_text
 from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.matches import Matches, Nowhere, Sink
 from fencepost.files.subscriptions import Row, SubscriptionFile
-from fencepost.match.batch import match_pairs, names_of, ranked_names
-from fencepost.match.batch_scores import scores_of_pairs
+from fencepost.match import match_pairs, scores_of_pairs
 from fencepost.match.matcher import DeadLetters, Matcher
 
 Progress = Callable[[int], None]
@@ -178,9 +178,9 @@ class _Run:
         found = match_pairs(self._matcher, self._snapshot, part.events, 1, bad)
         if self._limits is None and isinstance(self._sink, Nowhere):
             return _Found(Matches(found.events, _NONE, _NONE), bad, len(found))
-        used, codes = found.numbered(self._snapshot)
-        ids = names_of(self._snapshot, "id", used)
-        _, rank = ranked_names(ids)
+        used, codes = found.numbered()
+        ids = found.names("id", used)
+        rank = pc.rank(ids, tiebreaker="first").to_numpy()
         scores = None
         if self._limits is None:
             rows = np.lexsort((rank[codes], found.events))
@@ -190,7 +190,7 @@ class _Run:
             rows = rows[self._limits.kept(found.events[rows], given[rows])]
             scores = given[rows]
         chosen = pa.array(codes[rows])
-        subscribers = names_of(self._snapshot, "subscriber", used)
+        subscribers = found.names("subscriber", used)
         matches = Matches(found.events[rows], ids.take(chosen), subscribers.take(chosen), scores)
         return _Found(matches, bad, len(found))
 

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.match.batch import match_pairs
+    from fencepost.index.columns import Columns
+    from fencepost.match.batch import Pairs, match_pairs
     from fencepost.match.batch_scores import scores_of_pairs
     from fencepost.match.catalogue import Subscription
     from fencepost.match.index_registry import INDEXES
     from fencepost.match.matcher import DeadLetters, Matcher
     from fencepost.match.relate import matrices, relations
-    from fencepost.match.segments import Segment
+    from fencepost.match.segments import Segment, SegmentReader, merge_segments
     from fencepost.match.snapshot import Snapshot
 
 __all__ = [
     "INDEXES",
+    "Columns",
     "DeadLetters",
     "Matcher",
+    "Pairs",
     "Segment",
+    "SegmentReader",
     "Snapshot",
     "Subscription",
     "match_pairs",
     "matrices",
+    "merge_segments",
     "relations",
     "scores_of_pairs",
 ]
@@ -33,13 +38,14 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "batch": ["match_pairs"],
+            "batch": ["Pairs", "match_pairs"],
             "batch_scores": ["scores_of_pairs"],
             "catalogue": ["Subscription"],
             "index_registry": ["INDEXES"],
             "matcher": ["DeadLetters", "Matcher"],
             "relate": ["matrices", "relations"],
-            "segments": ["Segment"],
+            "segment_view": ["Columns"],
+            "segments": ["Segment", "SegmentReader", "merge_segments"],
             "snapshot": ["Snapshot"],
         },
     )

@@ -33,6 +33,8 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
+    snapshot : Snapshot
+        In which they were found.
     events : int64 array
         The row of each one's event.
     rows : uint32 array
@@ -43,6 +45,7 @@ class Pairs(NamedTuple):
         The events that could be read.
     """
 
+    snapshot: Snapshot
     events: NDArray[np.int64]
     rows: NDArray[np.uint32]
     stops: NDArray[np.int64]
@@ -51,13 +54,17 @@ class Pairs(NamedTuple):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def numbered(self, snapshot: Snapshot) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    def numbered(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """The subscriptions that occur, by row, and of each pair which of them it is."""
-        size = sum(len(shelf) for shelf in snapshot)
+        size = sum(len(shelf) for shelf in self.snapshot)
         codes = _reused(len(self.rows), np.uint32)
         distinct = np.empty(min(size, len(self.rows)), np.uint32)
         count = pairs.number_rows(self.rows, np.zeros(size, np.uint32), distinct, codes)
         return distinct[:count], codes
+
+    def names(self, column: str, rows: NDArray[np.uint32]) -> pa.Array:
+        """The "id" or the "subscriber" of subscriptions, by row."""
+        return one_array(self.snapshot.column(column).take(pa.array(rows)))
 
 
 def match_table(
@@ -70,10 +77,12 @@ def match_table(
 ) -> pa.Table:
     """See `Matcher.match_batch`."""
     found = match_pairs(matcher, snapshot, table, threads, dead_letters)
-    distinct, codes = found.numbered(snapshot)
-    ids = names_of(snapshot, "id", distinct)
+    distinct, codes = found.numbered()
+    ids = found.names("id", distinct)
     if sort:
-        order, rank = ranked_names(ids)
+        order = pc.sort_indices(ids)
+        rank = np.empty(len(ids), np.uint32)
+        rank[order.to_numpy()] = np.arange(len(ids), dtype=np.uint32)
         ids, codes = ids.take(order), rank[codes]
         pairs.sort_codes(codes, found.stops, len(ids))
     encoded = pa.DictionaryArray.from_arrays(pa.array(codes.view(np.int32)), ids, safe=False)
@@ -132,25 +141,12 @@ def _in_order(answers: list[list[Found]], table: EventTable, snapshot: Snapshot)
             pairs.write_rows(own, ends, base, places[first:], rows)
             base += len(shelf)
         first += len(answer[0][1]) if answer else 0
-    return Pairs(events, rows, stops, table)
+    return Pairs(snapshot, events, rows, stops, table)
 
 
 def _reused(count: int, kind: type[np.generic]) -> NDArray[Any]:
     """An array in Arrow's memory, which it uses again; the system's is given back and cleared."""
     return np.frombuffer(pa.allocate_buffer(max(count, 1) * np.dtype(kind).itemsize), kind)[:count]
-
-
-def ranked_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.uint32]]:
-    """The order of strings, and where each of them is in it."""
-    order = pc.sort_indices(names)
-    rank = np.empty(len(names), np.uint32)
-    rank[order.to_numpy()] = np.arange(len(names), dtype=np.uint32)
-    return order, rank
-
-
-def names_of(snapshot: Snapshot, column: str, rows: NDArray[np.uint32]) -> pa.Array:
-    """A column of the names of subscriptions, whose rows count through all segments."""
-    return one_array(snapshot.column(column).take(pa.array(rows)))
 
 
 def _read_as_text(columns: Columns) -> set[str]:

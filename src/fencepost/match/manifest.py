@@ -16,7 +16,7 @@ from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind
 
-FORMAT = 10
+FORMAT = 11
 MANIFEST = "manifest.json"
 
 Count = Annotated[int, Meta(ge=0)]
@@ -61,7 +61,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     deleted_file: Name | None = None  # in place of gone.npy
     deleted: Count = 0
     memory_bytes: Count | None = None
-    level: Count | None = None  # None: no update wrote it
+    is_part: bool = True  # one of those into which all was divided; no update wrote it
 
     @property
     def living(self) -> int:
@@ -98,6 +98,24 @@ def manifest_name(version: int | None = None) -> str:
     return MANIFEST if version is None else f"manifest-{version}.json"
 
 
+def manifest_for(
+    entries: Sequence[SegmentEntry],
+    columns: Columns,
+    version: int | None = None,
+    router: str | None = None,
+) -> Manifest:
+    """The manifest of an index of these segments."""
+    return Manifest(
+        format=FORMAT,
+        space=columns.space,
+        stop_words=sorted(columns.tokeniser.stop_words),
+        columns=column_entries(columns),
+        segments=list(entries),
+        version=version,
+        router=router,
+    )
+
+
 def decoded(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
     """A manifest from its text; `name` is that of the folder, for errors.
 
@@ -128,6 +146,13 @@ def entry_of(text: str) -> SegmentEntry:
     return json.decode(text, type=SegmentEntry)
 
 
+def no_index(name: str) -> IndexingError:
+    """What is said of a folder without an index."""
+    return IndexingError(
+        f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
+    )
+
+
 def damaged(name: str, why: object) -> IndexingError:
     """What is said of an index that cannot be read."""
     return IndexingError(f"the index in {name} is damaged ({why}); build it again")
@@ -147,6 +172,11 @@ def columns_of(entries: Iterable[ColumnEntry], stop_words: Iterable[str], space:
 def column_entries(columns: Columns) -> list[list[ColumnEntry]]:
     """The entries of columns, by storage."""
     return [[_column_entry(column) for column in rows] for rows in columns.by_storage]
+
+
+def columns_as_json(columns: Columns) -> str:
+    """The entries of columns in one list, as JSON."""
+    return encoded([own for rows in column_entries(columns) for own in rows])
 
 
 def columns_from_json(text: str) -> list[ColumnEntry]:

@@ -420,7 +420,7 @@ class Matcher:
 
     def expression(self, id: str) -> str:
         """The expression of a subscription, in CQL2 text or JSON as it was given."""
-        return storage.expression(*self._segments.find(id), self._columns)
+        return self._view.expression(id)
 
     def stats(self) -> dict[str, Any]:
         """Numbers about the subscriptions and the index."""

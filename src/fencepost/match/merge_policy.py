@@ -1,25 +1,29 @@
-"""Which neighbouring segments to merge: a pure function of their sizes, and nothing else.
+"""Which neighbouring segments to merge: pure functions of their sizes, and nothing else.
 
 Every event probes every segment, so there should be few; every merge rewrites what it merges, so a
 row should be merged rarely. Segments are listed oldest first, and only neighbours are merged, which
 keeps that order.
 
 - A segment of which more than half is deleted is rewritten alone.
-- *Tiers*: `FAN` neighbours of one tier become one of the next, so each row is rewritten once a tier
-  and there are fewer than `FAN` segments of each. A tier spans a factor of `FAN` in size.
+- *Tiers*: as many neighbours as `fan` says, of one tier, become one of the next, so each row is
+  rewritten about once a tier and there are fewer than `fan` segments of each. A tier spans a factor
+  of `fan` in size.
 - *While events go by*, small segments are merged sooner than that: a segment takes in all that came
   after it, unless it is much larger than them.
 - *At rest*, merging goes on until each segment is much larger than all that came after it together.
   What was loaded in parts and then stays ends as one segment.
+- *All at once* (`merge_all`), where each change to the segments costs a job: what merging by tiers
+  would do step by step is put together, so that each row is rewritten once. Parts into which an
+  index is divided stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-FAN_BITS = 2
-FAN = 2**FAN_BITS
+FAN = 4  # a power of two
+FAN_OF_JOBS = 8  # half as many updates rewrite anything as with 4
 SMALLEST_TIER = 1024  # all segments with fewer rows are of one tier
 MAX_MIDDLE = 2**17  # while events go by, a segment of up to so many rows takes in what follows it
 TOO_LARGE = 8  # a larger one does so too, unless it is more than so many times as large
@@ -34,22 +38,28 @@ class Size(NamedTuple):
     deleted: int = 0
 
     @property
+    def living(self) -> int:
+        """How many rows are not deleted."""
+        return self.rows - self.deleted
+
+    @property
     def mostly_deleted(self) -> bool:
         """Whether rewriting it alone at least halves it."""
         return 2 * self.deleted > self.rows
 
 
-def merge_now(sizes: Sequence[Size], small: int | None) -> range | None:
+def merge_now(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> range | None:
     """The neighbours to merge without waiting, or None.
 
     small : while events go by, so many rows a segment has that takes in no more as it is filed;
         None while there are no events.
+    fan : how many of a tier are merged.
     """
     for number in reversed(range(len(sizes))):
         if sizes[number].mostly_deleted:
             return range(number, number + 1)
     found = None if small is None else _small_run(sizes, small)
-    return found or _tier_run(sizes)
+    return found or _tier_run(sizes, fan)
 
 
 def merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
@@ -64,6 +74,31 @@ def merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
             first = number
         after += sizes[number].rows
     return range(first, len(sizes)) if first < len(sizes) else None
+
+
+def merge_all(sizes: Sequence[Size], parts: Collection[int], limit: int) -> list[list[int]]:
+    """The segments to rewrite, by number, each list as one: all that there is to do by tiers.
+
+    parts : the numbers of those that take no part in tiers.
+    limit : so many rows a segment has that takes no part either, nor does what is merged.
+    """
+    tiered: list[tuple[list[int], Size]] = []
+    groups: list[list[int]] = []
+    for number, size in enumerate(sizes):
+        if number not in parts and size.living < limit:
+            tiered.append(([number], size))
+        elif size.mostly_deleted:
+            groups.append([number])
+    while (run := merge_now([size for _, size in tiered], None, FAN_OF_JOBS)) is not None:
+        chosen = tiered[run.start : run.stop]
+        merged = [number for own, _ in chosen for number in own]
+        living = sum(size.living for _, size in chosen)
+        if living < limit:
+            tiered[run.start : run.stop] = [(merged, Size(living))]
+        else:
+            del tiered[run.start : run.stop]
+            groups.append(merged)
+    return groups + [own for own, size in tiered if len(own) > 1 or size != sizes[own[0]]]
 
 
 def _small_run(sizes: Sequence[Size], small: int) -> range | None:
@@ -82,15 +117,14 @@ def _small_run(sizes: Sequence[Size], small: int) -> range | None:
     return range(first, stop) if stop - first > 1 else None
 
 
-def _tier_run(sizes: Sequence[Size]) -> range | None:
-    """The newest `FAN` neighbours of which none is of a higher tier than the last."""
-    tiers = [_tier(size) for size in sizes]
-    for stop in reversed(range(FAN, len(tiers) + 1)):
-        if max(tiers[stop - FAN : stop]) == tiers[stop - 1]:
-            return range(stop - FAN, stop)
+def _tier_run(sizes: Sequence[Size], fan: int) -> range | None:
+    """The newest `fan` neighbours of which none is of a higher tier than the last."""
+    tiers = [_tier(size, fan) for size in sizes]
+    for stop in reversed(range(fan, len(tiers) + 1)):
+        if max(tiers[stop - fan : stop]) == tiers[stop - 1]:
+            return range(stop - fan, stop)
     return None
 
 
-def _tier(size: Size) -> int:
-    living = size.rows - size.deleted
-    return max(living // SMALLEST_TIER, 1).bit_length() // FAN_BITS
+def _tier(size: Size, fan: int) -> int:
+    return max(size.living // SMALLEST_TIER, 1).bit_length() // (fan.bit_length() - 1)

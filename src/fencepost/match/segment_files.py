@@ -1,4 +1,6 @@
-"""A segment in a folder: its arrays in one file, and the names of its subscriptions.
+"""Segments in folders, one each: written, opened, and rows deleted by who has not opened them.
+
+A folder holds the arrays of a segment in one file, and the names of its subscriptions:
 
     arrays        the arrays one after another, each from a multiple of 64 bytes on; mapped as one
     gone.npy      which subscriptions are gone
@@ -13,21 +15,25 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.atomic import sync_folder
+from fencepost.errors import LanguageError
 from fencepost.index.check_kinds import STORAGES
-from fencepost.index.columns import Storage
+from fencepost.index.columns import Columns, Storage
 from fencepost.index.segment import NEVER_GONE, flat_arrays, nothing
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED
-from fencepost.match.manifest import ArrayEntry, DType, SegmentEntry
+from fencepost.match.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.match.segments import Segment, SegmentReader
 
 PREFIX = "segment-"
@@ -35,6 +41,17 @@ _ARRAYS = "arrays"
 _GONE = "gone"
 _NAMES = "names.arrow"
 _ALIGNMENT = 64
+DAMAGES = (  # what may be raised where files are not what was written
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    pa.ArrowException,
+    LanguageError,
+)
 _READING = threading.Lock()  # NumPy reads headers by a part of Python that threads can break
 
 
@@ -48,12 +65,12 @@ def write_segment(
     forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
     gone = np.where(arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
-    write_array(folder / f"{_GONE}.npy", gone)
+    _write_array(folder / f"{_GONE}.npy", gone)
     names = segment.names
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
             writer.write_table(names)
-        sync(file)
+        _sync(file)
     sync_folder(folder)
     return SegmentEntry(
         folder=folder.name,
@@ -77,7 +94,7 @@ def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, ArrayEnt
                 dtype=_type_of(array), shape=list(array.shape), start=file.tell()
             )
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        sync(file)
+        _sync(file)
         return forms, file.tell()
 
 
@@ -86,11 +103,11 @@ def _type_of(array: NDArray[Any]) -> DType:
     return cast(DType, found)
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
+def _write_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array to a file, and onto the disk."""
     with path.open("wb") as file:
         np.save(file, array)
-        sync(file)
+        _sync(file)
 
 
 def _with_gone(arrays: SegmentArrays, gone: NDArray[np.uint32]) -> SegmentArrays:
@@ -99,7 +116,7 @@ def _with_gone(arrays: SegmentArrays, gone: NDArray[np.uint32]) -> SegmentArrays
     return arrays._replace(gone=gone, state=state)
 
 
-def sync(file: IO[Any]) -> None:
+def _sync(file: IO[Any]) -> None:
     """Wait until what was written to a file would outlast the machine."""
     file.flush()
     os.fsync(file.fileno())
@@ -123,6 +140,20 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
     return found
 
 
+def open_segments(
+    path: Path, manifest: Manifest, entries: Sequence[SegmentEntry]
+) -> tuple[tuple[Segment, ...], Columns]:
+    """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
+    columns = manifest.event_columns()
+    for entry in entries:
+        for name, last in entry.last_columns.items():
+            if last >= len(columns.of(Storage[name])):
+                raise ValueError(
+                    f"{MANIFEST}: $.columns lacks columns of {name} that {entry.folder} asks for"
+                )
+    return tuple(open_segment(path, entry) for entry in entries), columns
+
+
 def open_segment(path: Path, entry: SegmentEntry) -> Segment:
     """A segment in a folder in `path`, mapped; ValueError where it is not what was written."""
     file = f"{entry.folder}/{_ARRAYS}"
@@ -131,7 +162,7 @@ def open_segment(path: Path, entry: SegmentEntry) -> Segment:
         raise ValueError(
             f"{entry.folder}/{_ARRAYS} has {len(mapped)} bytes, not {entry.arrays_bytes}"
         )
-    gone, names = gone_of(path, entry), names_of(path, entry)
+    gone, names = _gone_of(path, entry), _names_of(path, entry)
     if gone.dtype != np.uint32 or len(gone) != names.num_rows:
         raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {len(gone)}")
     arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, entry.arrays)
@@ -166,13 +197,13 @@ def _mapped_part(
     return mapped[start : start + size].view(part.dtype).reshape(shape)
 
 
-def names_of(path: Path, entry: SegmentEntry) -> pa.Table:
+def _names_of(path: Path, entry: SegmentEntry) -> pa.Table:
     """The names of the subscriptions of a segment, mapped."""
     with pa.memory_map(str(path / entry.folder / _NAMES)) as source:
         return pa.ipc.open_file(source).read_all()
 
 
-def gone_of(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
+def _gone_of(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
     """From which version on each row of a segment is gone: from the first, or never."""
     with _READING:
         gone: NDArray[np.uint32] = np.load(path / _gone_file(entry))
@@ -183,11 +214,33 @@ def _gone_file(entry: SegmentEntry) -> str:
     return f"{entry.folder}/{entry.deleted_file or f'{_GONE}.npy'}"
 
 
+def living_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
+    """The ids of the rows of a segment that are not deleted, and those rows."""
+    rows = np.flatnonzero(_gone_of(path, entry) == NEVER_GONE)
+    ids = _names_of(path, entry).column("id").combine_chunks()
+    return ids.take(pa.array(rows)), rows
+
+
+def without_rows(
+    path: Path, entry: SegmentEntry, rows: NDArray[np.int64], version: int, out: Path
+) -> SegmentEntry:
+    """The entry of a segment of which these rows are deleted, too.
+
+    Which rows those are is written to a new file in `out`, whatever opened the segment before.
+    """
+    gone = _gone_of(path, entry)
+    gone[rows] = 0
+    name = f"{_GONE}-{version}-{uuid.uuid4().hex[:8]}.npy"
+    (out / entry.folder).mkdir(exist_ok=True)
+    _write_array(out / entry.folder / name, gone)
+    return replace(entry, deleted_file=name, deleted=int(np.count_nonzero(gone != NEVER_GONE)))
+
+
 def files_of(entry: SegmentEntry) -> list[str]:
     """The files that `open_segment` opens."""
     return [f"{entry.folder}/{_ARRAYS}", *name_files_of(entry)]
 
 
 def name_files_of(entry: SegmentEntry) -> list[str]:
-    """The files that `names_of` and `gone_of` open."""
+    """The files that `living_ids` and `without_rows` open."""
     return [f"{entry.folder}/{_NAMES}", _gone_file(entry)]

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from fencepost.index.columns import Columns
 from fencepost.language.ast import Condition
 from fencepost.match.catalogue import compiled_condition
+from fencepost.match.decompile import condition_of
 from fencepost.match.engines import Clock, condition_on
+from fencepost.match.explain import written
+from fencepost.match.requirements import Requirements, of_segment
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
@@ -61,10 +64,22 @@ class SegmentView:
         for segment in snapshot:
             yield segment, segment.living(now, snapshot.version)
 
+    def required(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
+        """The segments as they are now, with those rows, and what all of theirs require."""
+        for segment, rows in self.living():
+            yield segment, rows, of_segment(segment)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(segment.nbytes for segment in self.snapshot())
+
+    def expression(self, id: str) -> str:
+        """The expression of a subscription, as given or put together from its checks."""
+        with self.lock:
+            segment, row = self._segments.find(id)
+            given = segment.expression(row)
+            return written(condition_of(segment, row, self.columns)) if given is None else given
 
     def condition(self, id: str) -> Condition:
         """What a subscription asks, as given or put together from its checks."""

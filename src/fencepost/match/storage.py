@@ -10,43 +10,25 @@ and what it no longer names is removed.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-
-import pyarrow as pa
 
 from fencepost import errors
 from fencepost.atomic import replace_file
-from fencepost.index.columns import Columns, Storage
-from fencepost.match.decompile import condition_of
-from fencepost.match.explain import written
+from fencepost.index.columns import Columns
 from fencepost.match.manifest import (
-    FORMAT,
     MANIFEST,
-    Manifest,
     SegmentEntry,
-    column_entries,
     damaged,
     decoded,
     encoded,
+    manifest_for,
+    no_index,
 )
-from fencepost.match.segment_files import (
-    PREFIX,
-    open_segment,
-    write_segment,
-)
-from fencepost.match.segments import Segment, SegmentReader
+from fencepost.match.segment_files import DAMAGES, PREFIX, open_segments, write_segment
+from fencepost.match.segments import Segment
 from fencepost.match.snapshot import Snapshot
 
 Opened = tuple[tuple[Segment, ...], Columns]
-
-
-def expression(shelf: SegmentReader, row: int, columns: Columns) -> str:
-    """The expression of a subscription, as given or put together from its checks."""
-    given = shelf.expression(row)
-    if given is not None:
-        return given
-    return written(condition_of(shelf, row, columns))
 
 
 def save(path: Path, segments: Snapshot, columns: Columns) -> None:
@@ -78,29 +60,6 @@ def _save(path: Path, segments: Snapshot, columns: Columns) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def manifest_for(
-    entries: Sequence[SegmentEntry],
-    columns: Columns,
-    version: int | None = None,
-    router: str | None = None,
-) -> Manifest:
-    """The manifest of an index of these segments."""
-    return Manifest(
-        format=FORMAT,
-        space=columns.space,
-        stop_words=sorted(columns.tokeniser.stop_words),
-        columns=column_entries(columns),
-        segments=list(entries),
-        version=version,
-        router=router,
-    )
-
-
-def manifest_name(version: int | None = None) -> str:
-    """The file of the newest manifest, or of that of a version."""
-    return MANIFEST if version is None else f"manifest-{version}.json"
-
-
 def open(path: Path) -> Opened:
     """What `save` wrote: segments mapped from their files, and the columns."""
     while True:
@@ -114,31 +73,6 @@ def open(path: Path) -> Opened:
                 raise damaged(str(path), error) from error
 
 
-def open_segments(path: Path, manifest: Manifest, entries: Sequence[SegmentEntry]) -> Opened:
-    """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
-    columns = manifest.event_columns()
-    for entry in entries:
-        for name, last in entry.last_columns.items():
-            if last >= len(columns.of(Storage[name])):
-                raise ValueError(
-                    f"{MANIFEST}: $.columns lacks columns of {name} that {entry.folder} asks for"
-                )
-    return tuple(open_segment(path, entry) for entry in entries), columns
-
-
-DAMAGES = (
-    OSError,
-    EOFError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-    pa.ArrowException,
-    errors.LanguageError,
-)
-
-
 def _read_manifest(path: Path) -> str:
     try:
         return (path / MANIFEST).read_text()
@@ -146,10 +80,3 @@ def _read_manifest(path: Path) -> str:
         raise no_index(str(path)) from None
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error
-
-
-def no_index(name: str) -> errors.IndexingError:
-    """What is said of a folder without an index."""
-    return errors.IndexingError(
-        f"there is no index in {name}; write one with Matcher.save or `fencepost index`"
-    )

@@ -144,8 +144,8 @@ class Nearby:
         for name in self._names(attributes, window):
             number, _, id = name.partition(":")
             want = self.wants(id)[int(number)]
-            assert want is not None
-            found.append((id, int(number), want))
+            if want is not None:  # no point satisfies it
+                found.append((id, int(number), want))
         return found
 
     def is_wanted(self, id: str, number: int, want: Want, attributes: Mapping[str, object]) -> bool:

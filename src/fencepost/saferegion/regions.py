@@ -8,8 +8,8 @@ from itertools import count
 from typing import NamedTuple
 
 from fencepost.errors import ModelError
-from fencepost.index.segment import NEVER
 from fencepost.language.ast import Condition
+from fencepost.match.catalogue import expiry
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import attributes
 from fencepost.model.space import Space
@@ -230,7 +230,7 @@ class SafeRegions:
         self._nearby.put(
             self._row(name[1:])
             if name.startswith(_OWN)
-            else (name, self._composites[name[1:]], NEVER)
+            else (name, self._composites[name[1:]], expiry(None))
             for name in names
         )
         for name in names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fencepost.lazy import offering
 from fencepost.spark.session import session
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from fencepost.spark.payloads import EventsAndLetters, events_of
     from fencepost.spark.progress import Progress, ProgressListener, progress_of
     from fencepost.spark.simplifying import simplify
-    from fencepost.spark.sinks.messages import messages_of
     from fencepost.spark.sinks.mqtt import send_mqtt
     from fencepost.spark.sinks.parquet import write_matches, written_files
+    from fencepost.spark.sinks.sending import messages_of
     from fencepost.spark.sinks.webhook import send_webhooks
     from fencepost.spark.tracking import track
 
@@ -50,36 +51,28 @@ __all__ = [
 
 # Loaded when first used: sources and sinks need PySpark, and the processes that Spark starts for
 # them need not wait for the kernels, which only `match` and `build_index` need.
-_LATER = {
-    "BuiltIndex": "fencepost.spark.building",
-    "EventsAndLetters": "fencepost.spark.payloads",
-    "MatchPlan": "fencepost.spark.matching",
-    "Progress": "fencepost.spark.progress",
-    "ProgressListener": "fencepost.spark.progress",
-    "build_index": "fencepost.spark.building",
-    "detect": "fencepost.spark.detecting",
-    "events_of": "fencepost.spark.payloads",
-    "match": "fencepost.spark.matching",
-    "messages_of": "fencepost.spark.sinks.messages",
-    "plan": "fencepost.spark.matching",
-    "progress_of": "fencepost.spark.progress",
-    "read_mqtt": "fencepost.spark.mqtt_source",
-    "send_mqtt": "fencepost.spark.sinks.mqtt",
-    "send_webhooks": "fencepost.spark.sinks.webhook",
-    "simplify": "fencepost.spark.simplifying",
-    "track": "fencepost.spark.tracking",
-    "write_matches": "fencepost.spark.sinks.parquet",
-    "written_files": "fencepost.spark.sinks.parquet",
-}
+_load = offering(
+    __name__,
+    {
+        "building": ["BuiltIndex", "build_index"],
+        "detecting": ["detect"],
+        "matching": ["MatchPlan", "match", "plan"],
+        "mqtt_source": ["read_mqtt"],
+        "payloads": ["EventsAndLetters", "events_of"],
+        "progress": ["Progress", "ProgressListener", "progress_of"],
+        "simplifying": ["simplify"],
+        "sinks.mqtt": ["send_mqtt"],
+        "sinks.parquet": ["write_matches", "written_files"],
+        "sinks.sending": ["messages_of"],
+        "sinks.webhook": ["send_webhooks"],
+        "tracking": ["track"],
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     try:
-        return getattr(import_module(_LATER[name]), name)
+        return _load(name)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "pyspark":
             raise

@@ -15,22 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec.structs import replace
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.index.columns import Columns
-from fencepost.index.segment import NEVER_GONE
-from fencepost.match import storage
+from fencepost.match import Columns
 from fencepost.match.manifest import (
     MANIFEST,
     Manifest,
     SegmentEntry,
+    columns_as_json,
     columns_from_json,
     columns_of,
     decoded,
     encoded,
     entry_of,
+    manifest_for,
     manifest_name,
 )
 from fencepost.match.matcher import Matcher
@@ -145,8 +144,10 @@ def build_index(
         if seen is not None and mode == "update":
             before = decoded(folder.name, seen)
             space, stop_words = before.space, before.stop_words
-        job = _Job(spark, folder, form, space, tuple(stop_words), seen, before)
-        return job.run(subscriptions, parts)
+        reader = Reader(form, space, tuple(stop_words))
+        Matcher(space, stop_words=reader.stop_words)  # says what is wrong with them
+        version = max(_versions(folder), default=0) + 1
+        return _Job(spark, folder, reader, seen, before, version).run(subscriptions, parts)
 
 
 def _refuse_mode(folder: Folder, mode: str) -> None:
@@ -159,36 +160,29 @@ def _refuse_mode(folder: Folder, mode: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class _Job:
     """One call of `build_index`."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        folder: Folder,
-        form: Form,
-        space: str,
-        stop_words: tuple[str, ...],
-        seen: str | None,
-        before: Manifest | None,
-    ) -> None:
-        Matcher(space, stop_words=stop_words)  # says what is wrong with them
-        self._spark = spark
-        self._folder = folder
-        self._seen = seen  # the manifest that was there
-        self._form = form
-        self._reader = Reader(form, space, stop_words)
-        self._before = before  # of an index to update
-        self._version = max(_versions(folder), default=0) + 1
-        self._prefix = f"{PREFIX}{self._version}-"
+    spark: SparkSession
+    folder: Folder
+    reader: Reader
+    seen: str | None  # the manifest that was there
+    before: Manifest | None  # of an index to update
+    version: int
+
+    @property
+    def prefix(self) -> str:
+        """With which the names of new segments begin."""
+        return f"{PREFIX}{self.version}-"
 
     def run(self, given: DataFrame, parts: int | None) -> BuiltIndex:
         from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
-        used = self._form.used(given.columns)
+        used = self.reader.form.used(given.columns)
         _refuse_alike([*used, REASON])
-        deleting = self._before is not None and _DELETED in given.columns
+        deleting = self.before is not None and _DELETED in given.columns
         names = plain_names(len(used))
         if deleting:
             plain = plainly(given, [*used, _DELETED])
@@ -226,11 +220,11 @@ class _Job:
         division = self._division(kept, added, parts)
         entries = self._built(kept, used, division, columns) if added else []
         removed = 0
-        if self._before is not None:
+        if self.before is not None:
             old, removed = self._without(
-                good.select(F.col(_ID).cast("string").alias("id")), self._before.segments
+                good.select(F.col(_ID).cast("string").alias("id")), self.before.segments
             )
-            fresh = [replace(entry, level=0) for entry in entries]
+            fresh = [replace(entry, is_part=False) for entry in entries]
             entries = self._compacted([*old, *fresh])
         return self._published(entries, columns, added, removed, dead)
 
@@ -243,7 +237,7 @@ class _Job:
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        return rows.mapInArrow(workers.Place(used, self._reader, deleting), schema)
+        return rows.mapInArrow(workers.Place(used, self.reader, deleting), schema)
 
     def _has_twins(self, rows: DataFrame) -> bool:
         """Whether some ids are in the table more than once, or hashes of theirs are."""
@@ -262,10 +256,10 @@ class _Job:
 
     def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""
-        name = f"dead-letters/version-{self._version}-{uuid.uuid4().hex[:8]}"
-        write = workers.SetAside(self._folder.uri, name, names)
+        name = f"dead-letters/version-{self.version}-{uuid.uuid4().hex[:8]}"
+        write = workers.SetAside(self.folder.uri, name, names)
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
-        return count, self._folder.within(name)
+        return count, self.folder.within(name)
 
     def _columns(self, asked: Iterable[str]) -> Columns:
         """What the subscriptions ask of events, numbered for all parts alike.
@@ -273,9 +267,9 @@ class _Job:
         asked : texts of `ASKS`; also for rows that are not kept, because their ids come twice.
         """
         entries = [own for text in sorted(asked) for own in columns_from_json(text)]
-        if self._before is not None:
-            entries = [own for rows in self._before.columns for own in rows] + entries
-        return columns_of(entries, self._reader.stop_words, Space(self._reader.space))
+        if self.before is not None:
+            entries = [own for rows in self.before.columns for own in rows] + entries
+        return columns_of(entries, self.reader.stop_words, Space(self.reader.space))
 
     def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
@@ -285,7 +279,7 @@ class _Job:
 
     def _parts(self, count: int) -> int:
         """Into how many parts to divide so many subscriptions."""
-        cores = self._spark.sparkContext.defaultParallelism
+        cores = self.spark.sparkContext.defaultParallelism
         return max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
 
     def _built(
@@ -293,7 +287,8 @@ class _Job:
     ) -> list[SegmentEntry]:
         """Build the parts on the workers; what the manifest says of each."""
         placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
-        build = workers.Build(self._folder.uri, used, self._reader, columns, self._prefix)
+        asks = columns_as_json(columns)
+        build = workers.Build(self.folder.uri, used, self.reader, asks, self.prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
@@ -303,26 +298,21 @@ class _Job:
         self, changed: DataFrame, entries: list[SegmentEntry]
     ) -> tuple[list[SegmentEntry], int]:
         """The old segments, of which those with a changed id are gone; how many that are."""
-
-        entries = [_described(self._folder, entry) for entry in entries]
-        numbers = self._spark.range(len(entries), numPartitions=max(len(entries), 1))
+        entries = [_described(self.folder, entry) for entry in entries]
+        numbers = self.spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
-            workers.Ids(self._folder.uri, entries), "id string, segment int, row long"
+            workers.Ids(self.folder.uri, entries), "id string, segment int, row long"
         )
         hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
         told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
-            workers.Remove(self._folder.uri, entries, self._version),
-            "segment int, gone string, count long, removed long",
+            workers.Remove(self.folder.uri, entries, self.version),
+            "segment int, entry string, removed long",
         )
-        found = {row["segment"]: row for row in told.collect()}
-        left = []
-        for number, entry in enumerate(entries):
-            row = found.get(number)
-            if row is not None:
-                entry = replace(entry, deleted_file=row["gone"], deleted=row["count"])
-            if entry.living:
-                left.append(entry)
-        return left, sum(row["removed"] for row in found.values())
+        found = told.collect()
+        for row in found:
+            entries[row["segment"]] = entry_of(row["entry"])
+        left = [entry for entry in entries if entry.living]
+        return left, sum(row["removed"] for row in found)
 
     def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
         """Segments with those rewritten together that are too many, or of which much is gone."""
@@ -330,8 +320,8 @@ class _Job:
         if not groups:
             return entries
         pieces = [piece for group in groups for piece in self._pieces(entries, group)]
-        rewrite = compacting.Rewrite(self._folder.uri, entries, pieces, self._prefix)
-        numbers = self._spark.range(len(pieces), numPartitions=len(pieces))
+        rewrite = compacting.Rewrite(self.folder.uri, entries, pieces, self.prefix)
+        numbers = self.spark.range(len(pieces), numPartitions=len(pieces))
         told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
         taken = {number for group in groups for number in group.numbers}
         left = [entry for number, entry in enumerate(entries) if number not in taken]
@@ -342,13 +332,13 @@ class _Job:
     ) -> list[compacting.Piece]:
         """What is to be written of a group: a piece for each part."""
         count = sum(entries[number].living for number in group.numbers)
-        # What is of a level stays few; the parts of all of it are for as many cores.
-        parts = self._parts(count) if group.level is None else -(-count // _PART_SIZE)
+        # What updates wrote stays few; the parts of all of it are for as many cores.
+        parts = self._parts(count) if group.is_part else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
             return [compacting.Piece(group, None, 0)]
         own = [entries[number] for number in group.numbers]
-        sample = compacting.Sample(self._folder.uri, own, min(1.0, _SAMPLE / count))
-        numbers = self._spark.range(len(own), numPartitions=len(own))
+        sample = compacting.Sample(self.folder.uri, own, min(1.0, _SAMPLE / count))
+        numbers = self.spark.range(len(own), numPartitions=len(own))
         kinds = ", ".join(f"{name} double" for name in (*placing.FIELDS, CHANCE))
         division = divide(Places.of(numbers.mapInArrow(sample, kinds).toArrow()), parts)
         return [compacting.Piece(group, division, part) for part in range(division.parts)]
@@ -361,10 +351,10 @@ class _Job:
         removed: int,
         dead: tuple[int, str | None],
     ) -> BuiltIndex:
-        folder, version = self._folder, self._version
+        folder, version = self.folder, self.version
         router = routing.write(folder, entries, columns, version)
-        text = encoded(storage.manifest_for(entries, columns, version, router))
-        if folder.text(MANIFEST) != self._seen:
+        text = encoded(manifest_for(entries, columns, version, router))
+        if folder.text(MANIFEST) != self.seen:
             raise IndexingError(
                 f"another index was written to {folder.name} while this one was built; build again"
             )
@@ -373,7 +363,7 @@ class _Job:
         _remove_unnamed(folder, time.time())
         return BuiltIndex(
             folder.name,
-            self._version,
+            self.version,
             sum(entry.living for entry in entries),
             added,
             removed,
@@ -400,8 +390,7 @@ def _described(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
         segment = open_segment(path, entry)
     with folder.writing() as path:
         routing.write_needs(path / entry.folder, segment)
-    gone = int(np.count_nonzero(segment.arrays.gone != NEVER_GONE))
-    return replace(entry, memory_bytes=segment.nbytes, deleted=gone)
+    return replace(entry, memory_bytes=segment.nbytes, deleted=segment.deleted_count)
 
 
 def _remove_unnamed(folder: Folder, now_s: float) -> None:

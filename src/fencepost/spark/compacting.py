@@ -1,9 +1,7 @@
 """Segments of an index that are rewritten together, so that updates do not leave ever more of them.
 
-What an update adds is of level 0. Eight small segments of a level become one of the next, so a row
-is rewritten a few times at most while the index grows by many updates, and of each level there are
-few. Where that would be more than half of the index, all of it is divided into parts anew. And a
-segment of which more than half is gone is rewritten by itself.
+`merge_policy` says which, of those that updates wrote. Where that would be more than half of the
+index, all of it is divided into parts anew.
 """
 
 from __future__ import annotations
@@ -17,25 +15,25 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from fencepost.match import Segment, merge_segments
 from fencepost.match.manifest import SegmentEntry, encoded
-from fencepost.match.segment_files import files_of, open_segment, write_segment
-from fencepost.match.segments import Segment, merge_segments
+from fencepost.match.merge_policy import Size, merge_all
+from fencepost.match.requirements import of_segment
+from fencepost.match.segment_files import files_of, open_segment
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
-from fencepost.spark.needs import Asked
 from fencepost.spark.placing import CHANCE, Division, Places, lie
-from fencepost.spark.workers import Batches, Out
+from fencepost.spark.workers import Batches, Out, numbers_of
 
-_FAN = 8  # so many small segments of a level become one of the next
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Segments, by number, to be rewritten together, and the level of what becomes of them."""
+    """Segments, by number, to be rewritten together, and whether what becomes of them is a part."""
 
     numbers: tuple[int, ...]
-    level: int | None
+    is_part: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,71 +47,57 @@ class Piece:
 
 def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     """Which segments to rewrite."""
+    sizes = [Size(entry.subscriptions, entry.deleted) for entry in entries]
+    parts = {number for number, entry in enumerate(entries) if entry.is_part}
     # Of half a part or more there are few anyhow.
-    small: dict[int, list[int]] = {}
-    for number, entry in enumerate(entries):
-        if entry.level is not None and 2 * entry.living < part_size:
-            small.setdefault(entry.level, []).append(number)
-    gathered: list[int] = []
-    level = 0
-    while len(small.get(level, ())) + bool(gathered) >= _FAN:
-        gathered += small[level]
-        level += 1
-    count = sum(entries[number].living for number in gathered)
-    if gathered and 2 * count > sum(entry.living for entry in entries):
-        return [Group(tuple(range(len(entries))), None)]
-    found = [Group(tuple(gathered), level)] if gathered else []
-    for number, entry in enumerate(entries):
-        if number not in gathered and 2 * entry.living < entry.subscriptions:
-            found.append(Group((number,), entry.level))
-    return found
+    groups = merge_all(sizes, parts, -(-part_size // 2))
+    merged = sum(sizes[number].living for own in groups if len(own) > 1 for number in own)
+    if 2 * merged > sum(size.living for size in sizes):
+        return [Group(tuple(range(len(entries))), True)]
+    return [Group(tuple(own), own[0] in parts) for own in groups]
 
 
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Where some of the subscriptions of segments lie, given by number."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry], share: float) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._share = share
+    path: str
+    entries: Sequence[SegmentEntry]
+    share: float
 
     def __call__(self, batches: Batches) -> Out:
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            shelf = _opened(self._path, self._entries[number])
+        for number in numbers_of(batches):
+            shelf = _opened(self.path, self.entries[number])
             rows = shelf.living(time.time_ns(), 0)
-            chosen = rows[np.random.default_rng(0).random(len(rows)) < self._share]
+            chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
             yield from _places(shelf).take(pa.array(chosen)).combine_chunks().to_batches()
 
 
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """Writes pieces, given by number, as new segments."""
 
-    def __init__(
-        self, path: str, entries: Sequence[SegmentEntry], pieces: Sequence[Piece], prefix: str
-    ) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._pieces = list(pieces)
-        self._prefix = prefix
+    path: str
+    entries: Sequence[SegmentEntry]
+    pieces: Sequence[Piece]
+    prefix: str
 
     def __call__(self, batches: Batches) -> Out:
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            entry = self._written(self._pieces[number])
+        for number in numbers_of(batches):
+            entry = self._written(self.pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
                     {"piece": pa.array([number], pa.int32()), "entry": [encoded(entry)]}
                 )
 
     def _written(self, piece: Piece) -> SegmentEntry | None:
-        shelves = [_opened(self._path, self._entries[n]) for n in piece.group.numbers]
+        shelves = [_opened(self.path, self.entries[n]) for n in piece.group.numbers]
         rows = [_rows(shelf, piece) for shelf in shelves]
         if not any(map(len, rows)):
             return None
         shelf = merge_segments(shelves, rows)
-        with folder_of(self._path).writing() as path:
-            entry = write_segment(path, shelf, 0, self._prefix)
-            routing.write_needs(path / entry.folder, shelf)
-        return replace(entry, memory_bytes=shelf.nbytes, level=piece.group.level)
+        entry = routing.write_part(self.path, shelf, self.prefix)
+        return replace(entry, is_part=piece.group.is_part)
 
 
 def _opened(path: str, entry: SegmentEntry) -> Segment:
@@ -133,6 +117,6 @@ def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
 
 def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {name: column.cast(pa.float64()) for name, column in lie(Asked.by(shelf)).items()}
+    found = {name: column.cast(pa.float64()) for name, column in lie(of_segment(shelf)).items()}
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])

@@ -42,11 +42,7 @@ RESULT = (
     "composite string, subscriber string, members string, earliest timestamp, latest timestamp, "
     "geometry binary"
 )
-_ROUTED = (
-    "composite int, bucket int, at timestamp, ns long, id string, atoms string, "
-    "x array<double>, y array<double>"
-)
-_ROUTED_ARROW = pa.schema(
+_ROUTED = pa.schema(
     [
         ("composite", pa.int32()),
         ("bucket", pa.int32()),
@@ -110,6 +106,8 @@ def detect(
         where asked for `event` and `reason`; a row a detection. The output mode of a stream is
         "append".
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     wanted = list(composites)
     _check(wanted, buckets, cell)
     names = Names(time, geometry, id)
@@ -130,7 +128,9 @@ def detect(
     )
     asked = _plan(task).matcher.attributes_asked()
     needed = [name for name in events.columns if name in asked or name in names]
-    routed = plainly(events, needed).mapInArrow(_Routes(task, tuple(needed)), _ROUTED)
+    routed = plainly(events, needed).mapInArrow(
+        _Routes(task, tuple(needed)), from_arrow_schema(_ROUTED)
+    )
     if not events.isStreaming:
         return routed.groupBy("composite", "bucket").applyInPandas(
             _joins_at_once(task), task.result
@@ -273,14 +273,9 @@ class _Routes:
             if good:  # time passes also for who plays no part
                 newest = max(one.at for one in good)
                 rows.append((_CLOCK, 0, newest // 1000, newest, "", "", [], []))
-            columns = [*zip(*rows, strict=True)] or [() for _ in _ROUTED_ARROW]
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array(column, field.type)
-                    for column, field in zip(columns, _ROUTED_ARROW, strict=True)
-                ],
-                schema=_ROUTED_ARROW,
-            )
+            columns = [*zip(*rows, strict=True)] or [() for _ in _ROUTED]
+            arrays = [pa.array(c, field.type) for c, field in zip(columns, _ROUTED, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_ROUTED)
 
 
 def _sent(plan: _Plan, event: Arrival) -> Iterator[tuple[Any, ...]]:

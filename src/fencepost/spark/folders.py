@@ -22,8 +22,7 @@ from pyarrow import fs
 
 from fencepost.atomic import replace_file
 from fencepost.errors import IndexingError
-from fencepost.match import storage
-from fencepost.match.manifest import MANIFEST, Manifest, damaged, decoded, manifest_name
+from fencepost.match.manifest import MANIFEST, Manifest, damaged, decoded, manifest_name, no_index
 from fencepost.spark.caching import Cache, side_by_side
 
 _LOCK = ".building"
@@ -52,7 +51,7 @@ class Folder(ABC):
             return decoded(self.name, text, file)
         if version is not None and self.has_index():
             raise removed(self.name, version)
-        raise storage.no_index(self.name)
+        raise no_index(self.name)
 
     def has_index(self) -> bool:
         """Whether there is an index."""

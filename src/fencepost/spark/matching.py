@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match.batch import Pairs, match_pairs, names_of
+from fencepost.match import Pairs, match_pairs
 from fencepost.match.manifest import Manifest, SegmentEntry
 from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
@@ -37,7 +38,8 @@ WHOLE_BYTES = 2**30  # a larger index is matched part by part
 # Columns beside those of the user.
 TWICE = "fencepost_twice"
 _VERSION = "fencepost_version"  # null where the index has none, as `Matcher.save` writes it
-_ROUTED = _PART, _SLOT, _WHY = tuple(f"fencepost_{name}" for name in ("part", "slot", "reason"))
+_PART, _SLOT, _WHY = "fencepost_part", "fencepost_slot", "fencepost_reason"
+_ROUTED = pa.schema([(_PART, pa.int32()), (_SLOT, pa.int32()), (_WHY, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def match(
         Those columns, `subscription` and `subscriber`, and where asked for `reason`; one row a
         match.
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StringType, StructField, StructType
 
     added = (*ADDED, REASON) if dead_letters else ADDED
@@ -172,7 +175,7 @@ def match(
     else:
         routed = plain.mapInArrow(
             _Routes(task, slots),
-            StructType([*plain.schema, *_routed_fields()]),
+            StructType([*plain.schema, *from_arrow_schema(_ROUTED)]),
         )
         sent = routed.repartitionById(slots, _SLOT)
         found = sent.mapInArrow(_PartMatches(task), schema)
@@ -222,13 +225,6 @@ def ids_given_twice(rows: DataFrame, id: str) -> DataFrame:
     return times.select(id, reason.alias(TWICE))
 
 
-def _routed_fields() -> list[Any]:
-    from pyspark.sql.types import IntegerType, StringType, StructField
-
-    kinds = (IntegerType(), IntegerType(), StringType())
-    return [StructField(name, kind, True) for name, kind in zip(_ROUTED, kinds, strict=True)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Task:
     """What all tasks of a call have in common; rows of a stream have a version of their own."""
@@ -259,12 +255,16 @@ class _Task:
         table = pa.Table.from_batches([batch])
         return table.rename_columns([*self.names, *table.column_names[len(self.names) :]])
 
-    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, list[tuple[int, str]]]:
-        """Pairs of events and rows of subscriptions, and events that cannot be read."""
+    def pairs(self, matcher: Matcher, table: pa.Table) -> tuple[Pairs, NDArray[np.int64], pa.Array]:
+        """Pairs of events and subscriptions; the rows of their events, then those of events that
+        cannot be read; of each row the reason why, or null.
+        """
         bad: list[tuple[int, str]] = []
         given = bad if self.dead_letters else None
         found = match_pairs(matcher, matcher.view().snapshot(), table.select(self.names), 1, given)
-        return found, bad
+        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
+        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+        return found, rows, reasons
 
     def result(
         self, table: pa.Table, rows: Any, found: Sequence[pa.Array], reasons: Any
@@ -281,15 +281,12 @@ class _Task:
 
     def matches(self, matcher: Matcher, table: pa.Table) -> pa.RecordBatch:
         """What events answer."""
-        found, bad = self.pairs(matcher, table)
-        shelves = matcher.view().snapshot()
-        none = pa.nulls(len(bad), pa.string())
+        found, rows, reasons = self.pairs(matcher, table)
+        none = pa.nulls(len(rows) - len(found), pa.string())
         told = [
-            pa.concat_arrays([names_of(shelves, own, found.rows), none])
+            pa.concat_arrays([found.names(own, found.rows), none])
             for own in ("id", _OWNER)[: len(self.names_told)]
         ]
-        rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
-        reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
         return self.result(table, rows, told, reasons)
 
 
@@ -336,14 +333,14 @@ class _Routes:
             if router is None:
                 router = worker.router(self.task.path, version)
             parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
-            found, bad = self.task.pairs(router, self.task.table(batch))
-            rows = np.concatenate((found.events, np.array([row for row, _ in bad], np.int64)))
-            part = np.concatenate((parts[found.rows], np.full(len(bad), -1, np.int32)))
-            reasons = pa.array([None] * len(found) + [reason for _, reason in bad], pa.string())
+            found, rows, reasons = self.task.pairs(router, self.task.table(batch))
+            bad = np.full(len(rows) - len(found), -1, np.int32)
+            part = np.concatenate((parts[found.rows], bad))
             taken = batch.take(pa.array(rows))
             slot = pa.array((np.maximum(part, 0) % self.slots).astype(np.int32))
             yield pa.RecordBatch.from_arrays(
-                [*taken.columns, pa.array(part), slot, reasons], [*taken.schema.names, *_ROUTED]
+                [*taken.columns, pa.array(part), slot, reasons],
+                [*taken.schema.names, *_ROUTED.names],
             )
 
 

@@ -20,15 +20,13 @@ _WAIT_S = 15
 
 def broker_of(options: Mapping[str, str]) -> BrokerAddress:
     """The broker that options name: host, port, username, password, tls, cafile."""
-    tls = options.get("tls", "false").lower()
-    if tls not in {"true", "false"}:
-        raise FencepostError(f"the option 'tls' is {tls!r}; give true or false")
+    tls = flag(options, "tls")
     return BrokerAddress(
         options.get("host", "127.0.0.1"),
-        whole_number(options, "port", default_port(tls == "true")),
+        whole_number(options, "port", default_port(tls)),
         options.get("username"),
         options.get("password"),
-        tls == "true",
+        tls,
         options.get("cafile"),
     )
 
@@ -82,3 +80,11 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise FencepostError(f"the option {name!r} is {text!r}; give a whole number from 1 on")
     return int(text)
+
+
+def flag(options: Mapping[str, str], name: str) -> bool:
+    """An option that is true or false, and false if left out."""
+    text = options.get(name, "false").lower()
+    if text not in {"true", "false"}:
+        raise FencepostError(f"the option {name!r} is {text!r}; give true or false")
+    return text == "true"

@@ -1,4 +1,10 @@
-"""Which part each subscription belongs to: where it lies, and the cuts that a sample made."""
+"""Which part each subscription belongs to: where it lies, and the cuts that a sample made.
+
+Subscriptions lie in a space of three dimensions: two of their place (or of the word or string that
+they need), and one of chance, in which those at one and the same place can still be told apart. A
+sample of them is halved again and again, across where it extends the most, into parts of about the
+same work, each as compact as can be. The cuts then tell where any subscription belongs.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.spark.needs import NOTHING, PLACE, Asked, needs_of
-from fencepost.spark.splitting import Cuts, cut
+from fencepost.match.requirements import NOTHING, PLACE, Requirements
+from fencepost.spark.routing import needs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -24,39 +30,42 @@ LARGE = 4  # a kind besides those of needs: a place that reaches across many oth
 _LARGE_SHARE = 1 / 8  # of the whole map
 _AREA_WEIGHT = 1000.0  # a subscription that covers the whole map costs as much as so many others
 
+_BY_CHANCE = 2  # the dimension
+_TOLERANCE = 0.2  # by which a cut may miss the share, before chance has to decide
+
 # Columns beside those of the user: what `lie` tells of a subscription, and by chance.
 FIELDS = KIND, X, Y, SIZE = tuple(f"fencepost_{name}" for name in ("kind", "x", "y", "size"))
 CHANCE = "fencepost_chance"
 
 
-def lie(asked: Asked) -> dict[str, pa.Array]:
+def lie(required: Requirements) -> dict[str, pa.Array]:
     """Where subscriptions lie: `FIELDS`, row by row."""
-    needs = needs_of(asked)
-    count = asked.subscriptions
+    kinds, found = needs_of(required)
+    count = required.subscriptions
     kind = np.full(count, NOTHING, np.int32)
     x, y, size = np.zeros(count), np.zeros(count), np.zeros(count)
-    placed = needs.kind == PLACE
-    # Of several needs the first of the lowest kind tells; but who needs nothing is of that kind.
-    order = np.lexsort((np.arange(len(needs.kind)), needs.kind))[::-1]
-    owner = needs.subscription[order]
-    kind[owner] = needs.kind[order]
-    boxes = np.where(placed[:, None], needs.boxes, 0.0)
+    # Of several filters the first of the lowest kind tells; but who needs nothing is of that kind.
+    order = np.lexsort((np.arange(len(kinds)), kinds))[::-1]
+    order = order[kinds[order] != NOTHING]
+    owner, at, is_place = required.subscription[order], found[order], kinds[order] == PLACE
+    kind[owner] = kinds[order]
+    boxes = np.where(is_place[:, None], required.boxes[at], 0.0)
     centre = boxes[:, :2] / 2 + boxes[:, 2:] / 2
-    extent = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
-    hashed = np.zeros(len(needs.kind))
-    hashed[needs.key_row[::-1]] = _hashes(asked, needs.keys[::-1])
-    x[owner] = np.where(placed, centre[:, 0], hashed)[order]
-    y[owner] = centre[order, 1]
-    size[owner] = extent[order]
-    kind[needs.subscription[needs.kind == NOTHING]] = NOTHING
+    x[owner] = np.where(is_place, centre[:, 0], _hashes(required, at))
+    y[owner] = centre[:, 1]
+    size[owner] = (boxes[:, 2:] - boxes[:, :2]).max(axis=1, initial=0.0)
+    kind[required.subscription[kinds == NOTHING]] = NOTHING
     return {name: pa.array(own) for name, own in zip(FIELDS, (kind, x, y, size), strict=True)}
 
 
-def _hashes(asked: Asked, keys: Ints) -> Floats:
-    """Numbers between 0 and 1 that stand for words."""
-    distinct, place = np.unique(keys, return_inverse=True)
-    found = [_fraction(asked.string(key)) for key in distinct]
-    return np.array(found, np.float64)[place] if len(keys) else np.empty(0)
+def _hashes(required: Requirements, rows: Ints) -> Floats:
+    """Numbers between 0 and 1 that stand for the first word of each of some requirements, or 0."""
+    place, keys = required.keys(rows)
+    distinct, number = np.unique(keys, return_inverse=True)
+    fractions = np.array([_fraction(required.bytes_of(key)) for key in distinct], np.float64)
+    found = np.zeros(len(rows))
+    found[place[::-1]] = fractions[number[::-1]]
+    return found
 
 
 def _fraction(given: bytes) -> float:
@@ -86,6 +95,90 @@ class Places:
         points = np.column_stack([table.column(name).to_numpy() for name in (X, Y, CHANCE)])
         kind, size = (table.column(name).to_numpy() for name in (KIND, SIZE))
         return cls(kind.astype(np.int32), points.astype(np.float64), size.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """A tree of cuts, as lists; a leaf has dimension -1 and the number of its part as `low`.
+
+    Attributes
+    ----------
+    dimension, at, low, high
+        Of each node: what is less than `at` there goes to node `low`, the rest to node `high`.
+    """
+
+    dimension: list[int]
+    at: list[float]
+    low: list[int]
+    high: list[int]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return self.dimension.count(-1)
+
+    def part_of(self, points: Floats) -> NDArray[np.int64]:
+        """The part of each of (n, 3) points."""
+        node = np.zeros(len(points), np.int64)
+        dimension, at = np.array(self.dimension), np.array(self.at)
+        low, high = np.array(self.low), np.array(self.high)
+        while True:
+            inner = np.flatnonzero(dimension[node] >= 0)
+            if not len(inner):
+                return low[node]
+            own = node[inner]
+            below = points[inner, dimension[own]] < at[own]
+            node[inner] = np.where(below, low[own], high[own])
+
+
+def cut(points: Floats, weights: Floats, parts: int) -> Cuts:
+    """Cuts that divide weighted points into so many parts of about the same weight, or fewer."""
+    cuts = Cuts([], [], [], [])
+    leaves = 0
+
+    def divide(rows: NDArray[np.int64], count: int) -> int:
+        nonlocal leaves
+        node = len(cuts.dimension)
+        for own in (cuts.dimension, cuts.low, cuts.high):
+            own.append(-1)
+        cuts.at.append(0.0)
+        place = (
+            _place_to_cut(points[rows], weights[rows], count // 2 / count) if count > 1 else None
+        )
+        if place is None:
+            cuts.low[node] = leaves
+            leaves += 1
+            return node
+        dimension, at = place
+        below = points[rows, dimension] < at
+        cuts.dimension[node], cuts.at[node] = dimension, at
+        cuts.low[node] = divide(rows[below], count // 2)
+        cuts.high[node] = divide(rows[~below], count - count // 2)
+        return node
+
+    divide(np.arange(len(points)), parts)
+    return cuts
+
+
+def _place_to_cut(points: Floats, weights: Floats, share: float) -> tuple[int, float] | None:
+    """A dimension and where to cut it so that a share of the weight is below; None if nowhere."""
+    if not len(points):
+        return None
+    extent = np.ptp(points, axis=0)
+    for dimension in (*np.argsort(-extent[:_BY_CHANCE], kind="stable").tolist(), _BY_CHANCE):
+        order = np.argsort(points[:, dimension], kind="stable")
+        values = points[order, dimension]
+        total = np.cumsum(weights[order])
+        at = values[min(int(np.searchsorted(total, share * total[-1])), len(values) - 1)]
+        if at == values[0]:  # many are alike: cut behind them
+            behind = values[values > at]
+            if not len(behind):
+                continue
+            at = behind[0]
+        below = total[np.searchsorted(values, at) - 1] / total[-1]
+        if abs(below - share) <= _TOLERANCE or dimension == _BY_CHANCE:
+            return dimension, float(at)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

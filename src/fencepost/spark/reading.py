@@ -17,18 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
-from fencepost.index.columns import Columns
-from fencepost.index.posts import untold
-from fencepost.index.table import FilterTable, TableArrays
 from fencepost.language.ast import Spatial
-from fencepost.match.bulk import ColumnSubscriptions
-from fencepost.match.catalogue import compiled_rows
+from fencepost.match import Columns
+from fencepost.match.manifest import columns_of
 from fencepost.match.matcher import Matcher, matcher_of
-from fencepost.model.space import space_of
-from fencepost.model.tokens import Tokeniser
+from fencepost.match.requirements import Requirements, of_columns, of_rows
+from fencepost.model.space import Space
 
 BadRows = list[tuple[int, str]]
-Filters = tuple[NDArray[np.int64], TableArrays]  # of subscriptions, each a row of those
+Required = tuple[NDArray[np.int64], Requirements]  # of rows of a table
 _RELATIONS = {function.name for function in Spatial}
 
 
@@ -113,31 +110,24 @@ class Reader:
         matcher.settle()
         return matcher, bad
 
-    def filters(self, table: pa.Table) -> tuple[list[Filters], Columns, BadRows]:
-        """The same rows as filters, of which no matcher is made, and which columns they ask for.
+    def required(self, table: pa.Table) -> tuple[list[Required], Columns, BadRows]:
+        """What the same rows require, of which no matcher is made, and which columns they ask for.
 
         An id that comes twice is no reason to refuse a row here.
         """
-        columns = Columns(Tokeniser.without(self.stop_words), space_of(self.space))
-        found: list[Filters] = []
+        columns = columns_of((), self.stop_words, Space(self.space))
+        found: list[Required] = []
         bad: BadRows = []
 
         def add(some: pa.Table, first: int) -> None:
-            own = columns.frozen()
-            given = ColumnSubscriptions(own, **self._arguments(some), tell=untold)
-            found.append((np.arange(first, first + some.num_rows), given.table()))
-            columns.adopt(own)
+            rows = np.arange(first, first + some.num_rows)
+            found.append((rows, of_columns(columns, **self._arguments(some))))
 
         table = with_names_as_text(table)
         if self.form.in_columns:
             _in_halves(table, 0, bad, add)
         else:
-            asked = FilterTable(columns)
-            rows: list[int] = []
-            for number, subscription in compiled_rows(columns.space, table, bad):
-                asked.add(len(rows), subscription.asked)
-                rows.append(number)
-            found.append((np.array(rows, np.int64), asked.arrays()))
+            found.append(of_rows(columns, table, bad))
         return found, columns, bad
 
     def _arguments(self, table: pa.Table) -> dict[str, Any]:

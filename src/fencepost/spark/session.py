@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,17 +106,16 @@ def _check_java() -> None:
         )
 
 
-class _quiet:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Send what the Java process prints while it starts to nowhere: it writes past Python."""
-
-    def __enter__(self) -> None:
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
         sys.stderr.flush()
-        self._kept = os.dup(2)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 2)
-        os.close(nowhere)
-
-    def __exit__(self, *_: object) -> None:
-        sys.stderr.flush()
-        os.dup2(self._kept, 2)
-        os.close(self._kept)
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from fencepost.errors import IndexingError
-from fencepost.match import storage
 from fencepost.match.manifest import MANIFEST, Manifest, SegmentEntry, decoded, manifest_name
 from fencepost.match.matcher import Matcher, matcher_of
-from fencepost.match.segment_files import files_of
+from fencepost.match.segment_files import DAMAGES, files_of, open_segments
 from fencepost.spark.folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8
@@ -74,8 +73,8 @@ def part(path: str, version: int | None, number: int) -> Matcher:
 def _opened(folder: Folder, manifest: Manifest, entries: Sequence[SegmentEntry]) -> Matcher:
     try:
         with folder.held(name for entry in entries for name in files_of(entry)) as path:
-            shelves, columns = storage.open_segments(path, manifest, entries)
-    except storage.DAMAGES as error:
+            shelves, columns = open_segments(path, manifest, entries)
+    except DAMAGES as error:
         raise removed(folder.name, manifest.version, error) from error
     return matcher_of(columns, shelves)
 

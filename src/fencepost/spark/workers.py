@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec.structs import replace
 
 from fencepost.atomic import replacing
-from fencepost.index.columns import Columns
-from fencepost.index.segment import NEVER_GONE
 from fencepost.match.manifest import (
     SegmentEntry,
-    column_entries,
+    columns_as_json,
     columns_from_json,
     columns_of,
     encoded,
 )
-from fencepost.match.segment_files import (
-    gone_of,
-    name_files_of,
-    names_of,
-    write_array,
-    write_segment,
-)
+from fencepost.match.requirements import NOTHING
+from fencepost.match.segment_files import living_ids, name_files_of, without_rows
 from fencepost.model.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
-from fencepost.spark.needs import NOTHING, Asked
 from fencepost.spark.placing import lie
 from fencepost.spark.reading import Reader, with_names_as_text
 
@@ -39,18 +30,28 @@ DELETED = "fencepost_deleted"
 PART = "fencepost_part"
 ASKS = "fencepost_asks"  # which columns of events some rows ask for, as JSON: in the first of them
 WRONG = "fencepost_reason"
-GONE = "gone-"  # with which the files begin that say which rows of a segment are gone
 Batches = Iterable[pa.RecordBatch]
 Out = Iterator[pa.RecordBatch]
 
 
+def numbers_of(batches: Batches) -> Iterator[int]:
+    """The numbers that a task is given, which are in the first column."""
+    return (number for batch in batches for number in batch.column(0).to_pylist())
+
+
+def _whole(batches: Batches) -> pa.Table | None:
+    """All rows of a task; None if there are none."""
+    given = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(given) if given else None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Adds to rows where they lie and what they ask for, or what is wrong with them."""
 
-    def __init__(self, names: Sequence[str], reader: Reader, deleting: bool) -> None:
-        self._names = list(names)
-        self._reader = reader
-        self._deleting = deleting
+    names: Sequence[str]
+    reader: Reader
+    deleting: bool
 
     def __call__(self, batches: Batches) -> Out:
         for batch in batches:
@@ -60,11 +61,11 @@ class Place:
     def _told(self, table: pa.Table) -> pa.Table:
         count = table.num_rows
         read = np.ones(count, bool)
-        if self._deleting:
+        if self.deleting:
             read = ~table.column(DELETED).to_numpy(zero_copy_only=False).astype(bool)
         numbers = np.flatnonzero(read)
-        given = _named(table, self._names)
-        tables, columns, bad = self._reader.filters(given.take(pa.array(numbers)))
+        given = _named(table, self.names)
+        tables, columns, bad = self.reader.required(given.take(pa.array(numbers)))
         reasons: list[str | None] = [None] * count
         for row, reason in bad:
             reasons[numbers[row]] = reason
@@ -72,10 +73,10 @@ class Place:
             placing.KIND: np.full(count, NOTHING, np.int32),
             **{name: np.zeros(count) for name in placing.FIELDS[1:]},
         }
-        for rows, filters in tables:
-            for name, own in lie(Asked.by_table(filters, len(rows))).items():
+        for rows, required in tables:
+            for name, own in lie(required).items():
                 found[name][numbers[rows]] = own
-        asks = encoded([own for rows in column_entries(columns) for own in rows])
+        asks = columns_as_json(columns)
         for name in placing.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
         table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
@@ -87,116 +88,102 @@ def _named(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return with_names_as_text(table.select(range(len(names))).rename_columns(list(names)))
 
 
+@dataclass(frozen=True, slots=True)
 class Build:
     """Builds a segment of all rows of a task, which are those of a part."""
 
-    def __init__(
-        self, path: str, names: Sequence[str], reader: Reader, columns: Columns, prefix: str
-    ) -> None:
-        self._path = path
-        self._names = list(names)
-        self._reader = reader
-        self._columns = encoded([own for rows in column_entries(columns) for own in rows])
-        self._prefix = prefix
+    path: str
+    names: Sequence[str]
+    reader: Reader
+    columns: str  # see `columns_as_json`
+    prefix: str
 
     def __call__(self, batches: Batches) -> Out:
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given)
         part = table.column(PART)[0].as_py()
         columns = columns_of(
-            columns_from_json(self._columns), self._reader.stop_words, Space(self._reader.space)
+            columns_from_json(self.columns), self.reader.stop_words, Space(self.reader.space)
         )
-        matcher, bad = self._reader(_named(table, self._names), columns)
+        matcher, bad = self.reader(_named(table, self.names), columns)
         assert not bad, bad  # they were read before
         snapshot = matcher.view().snapshot()
         for shelf in snapshot:
-            with folder_of(self._path).writing() as path:
-                entry = write_segment(path, shelf, snapshot.version, self._prefix)
-                routing.write_needs(path / entry.folder, shelf)
-            entry = replace(entry, memory_bytes=shelf.nbytes)
+            entry = routing.write_part(self.path, shelf, self.prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
             )
 
 
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """Writes rows to Parquet, a file a task; how many there were."""
 
-    def __init__(self, path: str, name: str, names: Sequence[str]) -> None:
-        self._path = path
-        self._name = name
-        self._names = list(names)
+    path: str
+    name: str
+    names: Sequence[str]
 
     def __call__(self, batches: Batches) -> Out:
         from pyspark import TaskContext
 
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given).rename_columns(self._names)
+        table = table.rename_columns(list(self.names))
         context = TaskContext.get()
         # A task that is run again replaces what it wrote before.
         number = 0 if context is None else context.partitionId()
-        with folder_of(self._path).writing() as path:
-            (path / self._name).mkdir(parents=True, exist_ok=True)
-            part = path / self._name / f"part-{number:05}.parquet"
+        with folder_of(self.path).writing() as path:
+            (path / self.name).mkdir(parents=True, exist_ok=True)
+            part = path / self.name / f"part-{number:05}.parquet"
             with replacing(part, durable=False) as file:
                 pq.write_table(table, file)
         yield pa.RecordBatch.from_pydict({"rows": [table.num_rows]})
 
 
+@dataclass(frozen=True, slots=True)
 class Ids:
     """The ids of segments, given by number, that are not gone."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry]) -> None:
-        self._path = path
-        self._entries = list(entries)
+    path: str
+    entries: Sequence[SegmentEntry]
 
     def __call__(self, batches: Batches) -> Out:
-        folder = folder_of(self._path)
-        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            entry = self._entries[number]
+        folder = folder_of(self.path)
+        for number in numbers_of(batches):
+            entry = self.entries[number]
             with folder.held(name_files_of(entry)) as path:
-                ids = names_of(path, entry).column("id").combine_chunks()
-                rows = np.flatnonzero(gone_of(path, entry) == NEVER_GONE)
+                ids, rows = living_ids(path, entry)
             yield pa.RecordBatch.from_pydict(
                 {
-                    "id": ids.take(pa.array(rows)),
+                    "id": ids,
                     "segment": pa.array(np.full(len(rows), number, np.int32)),
                     "row": pa.array(rows),
                 }
             )
 
 
+@dataclass(frozen=True, slots=True)
 class Remove:
     """Writes which rows of a segment are gone by a version; all rows of a task are of one."""
 
-    def __init__(self, path: str, entries: Sequence[SegmentEntry], version: int) -> None:
-        self._path = path
-        self._entries = list(entries)
-        self._version = version
+    path: str
+    entries: Sequence[SegmentEntry]
+    version: int
 
     def __call__(self, batches: Batches) -> Out:
-        given = [batch for batch in batches if batch.num_rows]
-        if not given:
+        table = _whole(batches)
+        if table is None:
             return
-        table = pa.Table.from_batches(given)
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
-        folder, entry = folder_of(self._path), self._entries[number]
-        with folder.held(name_files_of(entry)) as path:
-            gone = gone_of(path, entry)
-        gone[rows] = 0
-        name = f"{GONE}{self._version}-{uuid.uuid4().hex[:8]}.npy"
-        with folder.writing() as path:
-            (path / entry.folder).mkdir(exist_ok=True)
-            write_array(path / entry.folder / name, gone)
+        folder, entry = folder_of(self.path), self.entries[number]
+        with folder.held(name_files_of(entry)) as path, folder.writing() as out:
+            entry = without_rows(path, entry, rows, self.version, out)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),
-                "gone": [name],
-                "count": [int(np.count_nonzero(gone != NEVER_GONE))],
+                "entry": [encoded(entry)],
                 "removed": [len(rows)],
             }
         )

@@ -15,9 +15,8 @@ from pyspark.sql.types import StructType
 from fencepost.deliver.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError
 from fencepost.spark.mqtt_client import broker_of, client_of, connect
-from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
-from fencepost.spark.sinks.starting import started
+from fencepost.spark.sinks import started
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute, messages_of
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client

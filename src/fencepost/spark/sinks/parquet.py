@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from fencepost.errors import StoreError
-from fencepost.spark.sinks.starting import started
+from fencepost.spark.sinks import started
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

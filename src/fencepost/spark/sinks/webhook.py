@@ -24,10 +24,9 @@ from fencepost.deliver.poster import Poster
 from fencepost.deliver.posting import Outcome, Went
 from fencepost.deliver.schedule import Schedule
 from fencepost.errors import FencepostError, ModelError
-from fencepost.spark.mqtt_client import whole_number
-from fencepost.spark.sinks.messages import messages_of
-from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute
-from fencepost.spark.sinks.starting import started
+from fencepost.spark.mqtt_client import flag, whole_number
+from fencepost.spark.sinks import started
+from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute, messages_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -126,10 +125,7 @@ class Posting:
             _seconds(options, "pause", 0.5), _LONGEST_PAUSE_S, _LONGEST_PAUSE_S
         )
         self.secret = options.get("secret")
-        private = options.get("private", "false").lower()
-        if private not in {"true", "false"}:
-            raise FencepostError(f"the option 'private' is {private!r}; give true or false")
-        self.allow_private = private == "true"
+        self.allow_private = flag(options, "private")
 
 
 class Webhooks:

@@ -1,4 +1,4 @@
-"""`fencepost.spark.needs`: an event is sent to each part in which it matches anything."""
+"""`fencepost.spark.routing`: an event is sent to each part in which it matches anything."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from fencepost.index import FilterTable, build
 from fencepost.index.segment import NEVER
 from fencepost.match import Matcher, Segment, Subscription
 from fencepost.match.catalogue import compiled
+from fencepost.match.requirements import PLACE, of_segment, of_table
 from fencepost.model import Space
-from fencepost.spark.needs import PLACE, Asked, filters_of, summary
 from fencepost.spark.placing import FIELDS, KIND, lie
+from fencepost.spark.routing import filters_of, summary
 from tests.match.earth import PLACES, scene, wkt
 from tests.match.strategies import EVENTS, EXPRESSIONS, Event, examples
 
@@ -32,7 +33,9 @@ def router(matcher: Matcher) -> Matcher:
     made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
     made.add(
         [
-            Subscription(str(k), None, str(k), int(NEVER), filters_of(summary(s), columns))
+            Subscription(
+                str(k), None, str(k), int(NEVER), filters_of(summary(of_segment(s)), columns)
+            )
             for k, s in enumerate(matcher.view().snapshot())
         ],
         replace=False,
@@ -90,7 +93,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     arrays = table.arrays()
     expires = np.full(len(expressions), NEVER, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
-    one, other = lie(Asked.by_table(arrays, len(expressions))), lie(Asked.by(segment))
+    one, other = lie(of_table(arrays, len(expressions))), lie(of_segment(segment))
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.
     owners = [*arrays.filter_subscription, *arrays.posts.owner]

@@ -315,6 +315,7 @@ def test_packages_that_are_missing_are_named(
         with pytest.raises(FencepostError, match=r"paho-mqtt; install it with: pip install"):
             receiver(broker, tmp_path, "a")
     monkeypatch.delitem(sys.modules, "fencepost.spark.mqtt_source", raising=False)
+    monkeypatch.delattr(fps, "read_mqtt", raising=False)  # it may have been loaded before
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     with pytest.raises(FencepostError, match=r"read_mqtt needs PySpark 4\.2 or later; install"):
         _ = fps.read_mqtt

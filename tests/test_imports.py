@@ -163,6 +163,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "how often GeoJSON is read",
         {"model.geometry_geojson", "model.geometry_plain"},
     ),
+    "server/test_publishing.py": ("one who publishes", {"server.service"}),
     "server/test_security.py": ("headers that do not come", {"server.patience"}),
     "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
     "server/test_watching.py": (

@@ -163,6 +163,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "how often GeoJSON is read",
         {"model.geometry_geojson", "model.geometry_plain"},
     ),
+    "server/test_publishing.py": ("one who publishes", {"server.service"}),
     "server/test_security.py": ("headers that do not come", {"server.patience"}),
     "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
     "server/test_watching.py": (
@@ -222,40 +223,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
 
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
 DEBTS: dict[str, set[str]] = {
-    "bench/test_spatiotextual.py": {"_shelves"},
-    "index/test_events.py": {"_scaled", "_split"},
-    "index/test_posts.py": {"_draw_map"},
-    "index/test_seen.py": {"_events", "_meeting", "_segments"},
-    "kernels/test_distance.py": {"_to_segment"},
-    "kernels/test_geodesic.py": {"_cell"},
-    "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl", "_version"},
-    "kernels/test_orient.py": {"_orient_accumulated"},
-    "kernels/test_region_points.py": {"_plain_block_inside", "_plain_block_meeting"},
-    "kernels/test_vectors.py": {"_plain_admitting", "_plain_below", "_plain_lowest"},
-    "papers/test_matcher_papers.py": {"_engine", "_expiring"},
-    "papers/spatiotextual/test_matcher_spatiotextual.py": {
-        "_engine",
-        "_numbers",
-        "_table",
-        "_uses",
-        "_words",
-    },
-    "match/test_matcher_threads.py": {"_Block"},
+    "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
     "match/test_ranking.py": {"_engine", "_scores"},
-    "match/test_recent.py": {"_add"},
-    "papers/regions/test_crtree.py": {"_fanout", "_shapes", "_tree"},
-    "papers/regions/test_sff.py": {"_attributes"},
-    "papers/spatiotextual/test_rt_trees.py": {"_options", "_parts"},
-    "plan/test_forms.py": {"_MOST_FORMS", "_known"},
     "saferegion/test_nearby.py": {"_known", "_nearby"},
-    "server/test_broker.py": {"_load", "_no_questions"},
-    "server/test_composites.py": {"_forget"},
-    "spark/test_bench_spark.py": {"_build", "_built", "_match"},
-    "spark/test_collector.py": {"_OPTIONS", "_chooses_collector"},
-    "spark/test_mqtt_source.py": {"_Column", "_Payloads"},
-    "spark/test_spark_match.py": {"_Matches", "_Task"},
     "spark/test_spool.py": {"_segments"},
-    "spark/test_stores.py": {"_whole"},
 }
 
 # Attributes that begin with an underscore, and are public: of named tuples, and of `os`.

@@ -50,9 +50,9 @@ def main(subscriptions: str, events: str, folder: str, rounds: str) -> None:
     out = Path(folder)
     (out / "matches").mkdir(parents=True)
     stages: dict[str, float] = {}
-    build_s = _timed(lambda: _build(subscriptions, out / "index"))
+    build_s = _timed(lambda: build(subscriptions, out / "index"))
     match_s = [
-        _timed(lambda: _match(events, out / "index", out / "matches", stages))
+        _timed(lambda: match(events, out / "index", out / "matches", stages))
         for _ in range(1 + int(rounds))
     ]
     print(json.dumps({"build_s": build_s, "match_s": match_s, "stages": stages}))
@@ -64,7 +64,7 @@ def _timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def _build(subscriptions: str, index: Path) -> None:
+def build(subscriptions: str, index: Path) -> None:
     import pyarrow.parquet as pq
 
     from fencepost import Matcher
@@ -84,7 +84,7 @@ def _build(subscriptions: str, index: Path) -> None:
 _OPEN: dict[Path, Any] = {}  # as a Spark worker keeps it from job to job
 
 
-def _match(events: str, index: Path, out: Path, stages: dict[str, float]) -> None:
+def match(events: str, index: Path, out: Path, stages: dict[str, float]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -96,7 +96,7 @@ def measure(
     # As ours have after building the index, theirs have workers that run.
     spark.range(1_000, numPartitions=2).mapInPandas(_same, "id long").count()
     shared: list[Any] = []
-    build_s = seconds(lambda: shared.append(spark.sparkContext.broadcast(_built(files, make))))
+    build_s = seconds(lambda: shared.append(spark.sparkContext.broadcast(built(files, make))))
     (tree,) = shared
 
     def matches(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -117,7 +117,7 @@ def _same(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     yield from frames
 
 
-def _built(files: Files, make: Callable[..., Any]) -> Any:
+def built(files: Files, make: Callable[..., Any]) -> Any:
     table = pq.read_table(files.subscriptions)
     polygons = shapely.from_wkb(table["area"].to_numpy())
     ids, kinds = (table[name].to_numpy() for name in ("id", "kind"))

@@ -355,12 +355,12 @@ def test_rows_count_through_all_shelves(small: Workload) -> None:
         given.boxes[cut:], given.start[cut:] - given.start[cut], given.tokens[given.start[cut] :]
     )
     engine = ours.Ours(replace(small, subscriptions=given.first(cut)))
-    others = ours.Ours(replace(small, subscriptions=rest))._shelves
-    engine._shelves = Snapshot((*engine._shelves, *others), 0)
+    others = ours.Ours(replace(small, subscriptions=rest)).shelves
+    engine.shelves = Snapshot((*engine.shelves, *others), 0)
     made = workloads.of_kind(small, 2, KINDS[3], 25)
     (kernel,) = engine.methods(ours.KERNEL)
     rows, stops = kernel.ready(made)()
-    assert len(engine._shelves) == 2
+    assert len(engine.shelves) == 2
     assert [part.tolist() for part in np.split(rows, stops[:-1])] == by_hand(given, made)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fencepost.events import EventTable
 from fencepost.index import Columns, FilterTable, lay_out
-from fencepost.index.events import _scaled, _split
+from fencepost.index.events import scaled, split
 from fencepost.language import parse
 from fencepost.plan import filters, pair_of
 from tests.match.strategies import TEXT_EXPRESSIONS, examples, tables
@@ -23,13 +23,13 @@ INTEGERS = st.one_of(st.sampled_from(EDGES), st.integers(-(2**63), 2**63 - 1))
 
 @given(st.lists(INTEGERS, min_size=1, max_size=8))
 def test_integers_are_split_into_their_nearest_double_and_the_rest(numbers: list[int]) -> None:
-    first, rest = _split(np.array(numbers, np.int64))
+    first, rest = split(np.array(numbers, np.int64))
     assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
 def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
-    first, rest = _split(np.array(numbers, np.uint64))
+    first, rest = split(np.array(numbers, np.uint64))
     assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
 
 
@@ -37,7 +37,7 @@ def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
 @example([-(2**63)], 10**9)
 @example([-(2**63), 5], 10**3)
 def test_times_of_any_unit_are_exact(numbers: list[int], factor: int) -> None:
-    first, rest = _scaled(np.array(numbers, np.int64), factor)
+    first, rest = scaled(np.array(numbers, np.int64), factor)
     for number, a, b in zip(numbers, first.tolist(), rest.tolist(), strict=True):
         assert Fraction(a) + Fraction(b) == number * factor
         assert a == float(number * factor)

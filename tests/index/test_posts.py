@@ -246,7 +246,7 @@ def test_the_map_of_coordinates_never_decreases(
     drawn_from: list[float], values: list[float]
 ) -> None:
     knots = np.zeros(PIECES + 1)
-    posts._draw_map(np.array(drawn_from), knots)
+    posts.draw_map(np.array(drawn_from), knots)
     images = [image(knots[None, None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
     assert all(0 <= one < 2**16 for one in images)

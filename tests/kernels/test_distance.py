@@ -21,11 +21,11 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.distance import (
-    _to_segment,
     centroid,
     centroids,
     closer_than,
     distance,
+    distance_to_segment,
     same_place,
     within_pairs,
 )
@@ -199,7 +199,7 @@ def test_the_distance_from_a_segment_is_as_near_as_it_says() -> None:
     useful = 0
     for _ in range(6000):
         case = point_and_segment(rng)
-        value, error = _to_segment(*case)
+        value, error = distance_to_segment(*case)
         if not math.isfinite(value) or not math.isfinite(error):
             assert max(map(abs, case)) > 1e150
             continue

@@ -13,7 +13,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic import geodesic
-from fencepost.kernels.geodesic_edges import Search, _cell, between_edges
+from fencepost.kernels.geodesic_edges import Search, between_edges, cell_bounds
 from fencepost.kernels.geodesic_shapes import ERROR, distance_wgs84, within_wgs84_pairs
 from fencepost.model import Shapes
 from fencepost.testing import star_coordinates
@@ -193,7 +193,7 @@ def test_no_sample_of_a_cell_is_nearer_than_its_bound() -> None:
             np.concatenate(((edge[:2] + edge[2:]) / 2, (edge[2:] - edge[:2]) / 2))
             for edge in (one, other)
         ]
-        here, least, *_ = _cell(*cell[0].tolist(), *cell[1].tolist())
+        here, least, *_ = cell_bounds(*cell[0].tolist(), *cell[1].tolist())
         s, t = rng.uniform(-1.2, 1.2, (2, 60)).clip(-1, 1)
         (x, y, u, v), (x2, y2, u2, v2) = cell
         samples = ellipsoid.metres(x + s * u, y + s * v, x2 + t * u2, y2 + t * v2)

@@ -98,8 +98,8 @@ def test_a_handle_is_where_compiled_code_looks_for_it() -> None:
 def test_the_versions_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert f"numba{numba_internals.TESTED}" in project["dependencies"]
-    low, high = map(numba_internals._version, re.findall(r"[\d.]+", numba_internals.TESTED))
-    assert low <= numba_internals._version(importlib.metadata.version("numba")) < high
+    low, high = map(numba_internals.version_of, re.findall(r"[\d.]+", numba_internals.TESTED))
+    assert low <= numba_internals.version_of(importlib.metadata.version("numba")) < high
 
 
 def import_with(change: str) -> subprocess.CompletedProcess[str]:

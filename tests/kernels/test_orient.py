@@ -16,14 +16,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.kernels.orient import _orient_accumulated, orient, orient_integer
+from fencepost.kernels.orient import orient, orient_accumulated, orient_integer
 from tests.geometry_families import LARGEST, MAGNITUDES
 
 ROOT = Path(__file__).resolve().parents[2]
 Six = tuple[float, float, float, float, float, float]
 Stage = Callable[[float, float, float, float, float, float], int]
 
-STAGES = [orient, orient_integer, _orient_accumulated]
+STAGES = [orient, orient_integer, orient_accumulated]
 TINY = 5e-324
 
 

@@ -132,6 +132,6 @@ def test_blocks_of_boxes(numbers: list[float], box: tuple[float, ...], record: i
     boxes = np.array(numbers).reshape(2, 4, 16)
     found = _both(boxes, record, *box)
     assert found == (
-        vectors._plain_block_meeting(boxes, record, *box),
-        vectors._plain_block_inside(boxes, record, *box),
+        vectors.plain_block_meeting(boxes, record, *box),
+        vectors.plain_block_inside(boxes, record, *box),
     )

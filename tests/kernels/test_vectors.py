@@ -33,7 +33,7 @@ def first_bit(bits: Any) -> int:
 def test_bounds_that_admit_a_number(given: list[int], width: int, low: int, high: int) -> None:
     bounds = np.array([0, 0, 0, *given, *[7] * 64], np.uint16)
     found = admitted(bounds, 3, width, low, high)
-    assert found == vectors._plain_admitting(bounds, 3, width, low, high)
+    assert found == vectors.plain_admitting(bounds, 3, width, low, high)
     pairs = zip(given[:width], given[width : 2 * width], strict=True)
     assert found == sum(1 << k for k, (a, b) in enumerate(pairs) if a <= low and high <= b)
 
@@ -46,15 +46,15 @@ def test_numbers_below_another(given: list[int], own: int) -> None:
     for one in (own, given[0]):
         expected = sum(number < one for number in given)
         assert lower(numbers, 1, np.uint32(one)) == expected
-        assert vectors._plain_below(numbers, 1, np.uint32(one)) == expected
+        assert vectors.plain_below(numbers, 1, np.uint32(one)) == expected
 
 
 @given(st.integers(1, 2**64 - 1))
 def test_the_lowest_bit_of_64(bits: int) -> None:
     expected = bin(bits)[::-1].index("1")
     given = np.uint64(bits).astype(np.int64)
-    assert first_bit(given) == vectors._plain_lowest(given) == expected
+    assert first_bit(given) == vectors.plain_lowest(given) == expected
 
 
 def test_what_is_compared_is_compiled() -> None:
-    assert numba.config.DISABLE_JIT or vectors.admitting is not vectors._plain_admitting
+    assert numba.config.DISABLE_JIT or vectors.admitting is not vectors.plain_admitting

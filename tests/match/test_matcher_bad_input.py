@@ -158,7 +158,7 @@ def test_a_number_with_a_huge_exponent_is_compared_at_once() -> None:
         "m.subscribe('s', 'n > 1'); print(m.match({'n': Decimal('1e999999999')}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     assert done.stdout.strip() == "['s']", done.stderr[-500:]
 

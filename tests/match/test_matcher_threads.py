@@ -213,7 +213,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
         other.join(WAIT_S)
         assert not other.is_alive()
 
-    class Interrupted(events_module._Block):
+    class Interrupted(events_module.Block):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             interrupt()
@@ -228,7 +228,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
         matcher.subscribe(f"new{k}", new + f" AND b{k} AND A_OVERLAPS(l{k}, ('a'))")
         matcher.stats()
 
-    monkeypatch.setattr(events_module, "_Block", Interrupted)
+    monkeypatch.setattr(events_module, "Block", Interrupted)
     monkeypatch.setattr(one_event_module, "plain", interrupted)
     assert matcher.match(event) == ["s"]
     assert matcher.match_batch([event, event]).num_rows == 2

@@ -23,7 +23,7 @@ _STOP_WORDS = Tokeniser.without(["the"])
 
 @pytest.fixture(autouse=True)
 def _no_forms_known() -> None:
-    forms._known.clear()
+    forms.known_forms.clear()
 
 
 def filled(text: str, space: Space) -> Filled | None:
@@ -179,7 +179,7 @@ def test_the_commonest_texts_are_of_a_form() -> None:
     for text in _COMMON:
         assert _agrees(text)
         assert _agrees(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
-    assert len(forms._known) == len(_COMMON)
+    assert len(forms.known_forms) == len(_COMMON)
 
 
 def test_literals_of_a_known_form_may_be_anything() -> None:
@@ -240,9 +240,9 @@ def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_forms_are_kept() -> None:
-    for k in range(2 * forms._MOST_FORMS):
+    for k in range(2 * forms.MOST_FORMS):
         filled(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
-    assert 0 < len(forms._known) <= forms._MOST_FORMS
+    assert 0 < len(forms.known_forms) <= forms.MOST_FORMS
 
 
 @pytest.mark.parametrize("number", ["9007199254740993", "-0", "-0.0", "1e400", "1" * 40])

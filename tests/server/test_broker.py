@@ -90,14 +90,14 @@ def test_what_was_known_is_there_while_all_is_read_anew(
     known = dict(broker.names)
     assert known
     read: list[dict[int, tuple[int, str]]] = []
-    empty = broker._no_questions
+    empty = broker.no_questions
 
     def watched() -> Any:
         read.append(dict(broker.names))
         return empty()
 
-    monkeypatch.setattr(broker, "_no_questions", watched)
-    broker._load()
+    monkeypatch.setattr(broker, "no_questions", watched)
+    broker.load()
     assert read == [known]
     assert broker.names == known
     assert [envelope.position for envelope in service.messages_after(min(known), 0)] == []

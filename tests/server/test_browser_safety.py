@@ -11,6 +11,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 EVENT = {"kind": "taxi"}
 
@@ -62,9 +63,12 @@ def test_the_console_and_programs_may(server: Running) -> None:
 @pytest.mark.parametrize("path", ["/v1/live", "/v1/subscribers/a/socket"])
 def test_web_sockets_of_other_sites_are_refused(server: Running, path: str) -> None:
     url = f"ws{server.url.removeprefix('http')}{path}"
-    with pytest.raises(InvalidStatus), sockets.connect(url, origin=Origin("https://evil.example")):
+    with (
+        pytest.raises(InvalidStatus),
+        sockets.connect(url, origin=Origin("https://evil.example"), open_timeout=WAIT_S),
+    ):
         pass
-    with sockets.connect(url, origin=Origin(server.url)):
+    with sockets.connect(url, origin=Origin(server.url), open_timeout=WAIT_S):
         pass
 
 
@@ -87,5 +91,5 @@ def test_the_page_keeps_the_browser_to_this_server(server: Running) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
     assert server.http.get("/console/../app.py").status_code == 404
     assert server.http.get("/console/%2e%2e/app.py").status_code == 404
-    raw = httpx.get(f"{server.url}/console/js/nothing.js")
+    raw = httpx.get(f"{server.url}/console/js/nothing.js", timeout=WAIT_S)
     assert raw.status_code == 404

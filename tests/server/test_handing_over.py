@@ -42,7 +42,9 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
 
         def connected() -> bool:
             try:
-                return "fencepost_mqtt_connected 1" in httpx.get(f"{url}/metrics").text
+                return (
+                    "fencepost_mqtt_connected 1" in httpx.get(f"{url}/metrics", timeout=WAIT_S).text
+                )
             except httpx.HTTPError:
                 return False
 
@@ -65,7 +67,7 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
             last = range(KILLS * 100, COUNT)
             broker.publish("fencepost/default/events", [json.dumps({"n": n}) for n in last])
             until(lambda: len({_number(one) for one in [*got]}) == COUNT)
-            until(lambda: httpx.get(f"{url}/v1/subscribers/a").json()["depth"] == 0)
+            until(lambda: httpx.get(f"{url}/v1/subscribers/a", timeout=WAIT_S).json()["depth"] == 0)
         finally:
             server.kill()
             server.wait(WAIT_S)

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.server.serving import Running, running
+from tests.waiting import WAIT_S
 
 SUBSCRIPTION = ("PUT", "/v1/subscriptions/a", '{"expression": "a = 1", "payload": %s}')
 EVENT = ("POST", "/v1/events", '{"a": 1, "b": %s}')
@@ -254,22 +255,26 @@ def test_a_position_may_be_a_whole_float(server: Running) -> None:
      '{"event": {}, "key": 3}', '{"forget": 3}', '{"forget": "%s"}' % ("x" * 257)],
 )  # fmt: skip
 def test_frames_of_a_publisher_that_mean_nothing(server: Running, frame: str) -> None:
-    with connect(server.url.replace("http", "ws") + "/v1/publish/socket") as sock:
+    with connect(
+        server.url.replace("http", "ws") + "/v1/publish/socket", open_timeout=WAIT_S
+    ) as sock:
         sock.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
-            sock.recv(timeout=30)
+            sock.recv(timeout=WAIT_S)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4422
     assert len(closed.value.rcvd.reason) > 10
 
 
 def test_frames_of_a_publisher_are_answered_with_what_they_sent(server: Running) -> None:
-    with connect(server.url.replace("http", "ws") + "/v1/publish/socket") as sock:
+    with connect(
+        server.url.replace("http", "ws") + "/v1/publish/socket", open_timeout=WAIT_S
+    ) as sock:
         for id in (1, 1.5, "x", [None, {"a": 2**80}]):
             sock.send(json.dumps({"event": {"a": 1}, "id": id}))
-            assert json.loads(sock.recv(timeout=30))["id"] == id
+            assert json.loads(sock.recv(timeout=WAIT_S))["id"] == id
         sock.send(json.dumps({"event": 3, "id": 7, "key": "k"}))
-        found = json.loads(sock.recv(timeout=30))
+        found = json.loads(sock.recv(timeout=WAIT_S))
         assert (found["id"], found["key"], found["problem"]["status"]) == (7, "k", 422)
         sock.send('{"ping": [1.0]}')
-        assert json.loads(sock.recv(timeout=30)) == {"pong": [1.0]}
+        assert json.loads(sock.recv(timeout=WAIT_S)) == {"pong": [1.0]}

@@ -137,7 +137,10 @@ def test_another_tenant_gets_no_socket(
     url = locked.url.replace("http", "ws") + "/v1/subscribers/me/socket?since=0"
     headers = {"authorization": evil.headers["authorization"]}
     for given, code in (({}, 4401), (headers, 4404)):
-        with connect(url, additional_headers=given) as sock, pytest.raises(ConnectionClosed) as no:
+        with (
+            connect(url, additional_headers=given, open_timeout=WAIT_S) as sock,
+            pytest.raises(ConnectionClosed) as no,
+        ):
             sock.recv(timeout=WAIT_S)
         assert no.value.rcvd is not None
         assert no.value.rcvd.code == code
@@ -320,12 +323,12 @@ def _until_closed(raw: socket.socket) -> None:
 def test_frames_that_mean_nothing(server: Running, frame: str | bytes) -> None:
     server.http.put("/v1/subscriptions/a", json={"expression": "a = 1"})
     url = server.url.replace("http", "ws") + "/v1/subscribers/a/socket"
-    with connect(url) as sock:
+    with connect(url, open_timeout=WAIT_S) as sock:
         sock.send(frame)
         with pytest.raises(ConnectionClosed) as closed:
             sock.recv(timeout=WAIT_S)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4422
-    with connect(url) as sock:
+    with connect(url, open_timeout=WAIT_S) as sock:
         server.http.post("/v1/events", json={"a": 1})
         assert len(json.loads(sock.recv(timeout=WAIT_S))) == 1

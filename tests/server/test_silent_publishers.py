@@ -81,7 +81,7 @@ class Fleet:
 @contextmanager
 def fleet_of(server: Running, **headers: str) -> Iterator[Fleet]:
     url = server.url.replace("http", "ws") + "/v1/publish/socket"
-    with connect(url, additional_headers=headers) as socket:
+    with connect(url, additional_headers=headers, open_timeout=WAIT_S) as socket:
         yield Fleet(socket)
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_used_is_told_and_the_socket_stays(server: Running) -> No
 )
 def test_what_is_no_frame_closes_the_socket(server: Running, frame: str | bytes) -> None:
     url = server.url.replace("http", "ws") + "/v1/publish/socket"
-    with connect(url) as socket:
+    with connect(url, open_timeout=WAIT_S) as socket:
         socket.send(frame)
         with pytest.raises(Exception, match="4422"):
             socket.recv(WAIT_S)

@@ -25,6 +25,7 @@ from fencepost.server.writing import Committed, Handed
 from fencepost.store.log import NewMessage
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
+from tests.waiting import WAIT_S
 
 
 class Map:
@@ -246,10 +247,12 @@ def socket_url(server: Running) -> str:
 
 def test_events_are_seen_as_they_come(server: Running) -> None:
     subscribe(server, "a", "kind = 'taxi'", subscriber="me")
-    with sockets.connect(socket_url(server), subprotocols=[Subprotocol("fencepost")]) as socket:
-        assert json.loads(socket.recv(10)) == {"events": []}
+    with sockets.connect(
+        socket_url(server), subprotocols=[Subprotocol("fencepost")], open_timeout=WAIT_S
+    ) as socket:
+        assert json.loads(socket.recv(WAIT_S)) == {"events": []}
         server.http.post("/v1/events", json=feature(1, 2, kind="taxi"))
-        [seen] = json.loads(socket.recv(10))["events"]
+        [seen] = json.loads(socket.recv(WAIT_S))["events"]
         assert seen == {
             "position": 1,
             "event": feature(1, 2, kind="taxi"),
@@ -257,10 +260,10 @@ def test_events_are_seen_as_they_come(server: Running) -> None:
             "matched": [{"subscriber": "me", "type": "match", "subscriptions": ["a"]}],
         }
         subscribe(server, "b")
-        frame = json.loads(socket.recv(10))
+        frame = json.loads(socket.recv(WAIT_S))
         assert frame["subscriptions_changed"]
         server.http.post("/v1/events", json={"text": "x" * 20_000})
-        [large] = json.loads(socket.recv(10))["events"]
+        [large] = json.loads(socket.recv(WAIT_S))["events"]
         assert large["event"] is None
         many = "\n".join(
             json.dumps({"kind": "taxi" if n % 10 == 0 else "bus"}) for n in range(3000)
@@ -268,7 +271,7 @@ def test_events_are_seen_as_they_come(server: Running) -> None:
         server.http.post(
             "/v1/events", content=many, headers={"content-type": "application/x-ndjson"}
         )
-        frame = json.loads(socket.recv(10))
+        frame = json.loads(socket.recv(WAIT_S))
         assert all(one["messages"] for one in frame["events"])
         assert len(frame["events"]) + frame["left_out"]["events"] == 3000
         assert len(frame["events"]) + frame["left_out"]["messages"] == 300
@@ -310,12 +313,12 @@ def test_tenants_and_scopes_do_not_see_each_other(tmp_path: Path) -> None:
         assert us.put("/v1/subscriptions/a", json=body).status_code == 201
         protocols = ["fencepost", f"bearer.{other}"]
         with sockets.connect(
-            socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+            socket_url(server), subprotocols=[*map(Subprotocol, protocols)], open_timeout=WAIT_S
         ) as socket:
-            assert json.loads(socket.recv(10)) == {"events": []}
+            assert json.loads(socket.recv(WAIT_S)) == {"events": []}
             us.post("/v1/events", json=feature(1, 2))
             them.post("/v1/events", json=feature(3, 4))
-            [seen] = json.loads(socket.recv(10))["events"]
+            [seen] = json.loads(socket.recv(WAIT_S))["events"]
             assert seen["event"]["geometry"]["coordinates"] == [3, 4]
         assert b'"a"' in us.get("/v1/map").content
         assert b'"a"' not in them.get("/v1/map").content
@@ -326,9 +329,11 @@ def test_tenants_and_scopes_do_not_see_each_other(tmp_path: Path) -> None:
         for protocols, code in ((["fencepost", f"bearer.{weak}"], 4403), (["fencepost"], 4401)):
             with (
                 sockets.connect(
-                    socket_url(server), subprotocols=[*map(Subprotocol, protocols)]
+                    socket_url(server),
+                    subprotocols=[*map(Subprotocol, protocols)],
+                    open_timeout=WAIT_S,
                 ) as socket,
                 pytest.raises(ConnectionClosed),
             ):
-                socket.recv(10)
+                socket.recv(WAIT_S)
             assert socket.close_code == code

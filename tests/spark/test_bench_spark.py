@@ -72,7 +72,7 @@ def test_a_figure_is_right_and_written(
     if name != "partitioned":  # where it matters how the index is built
 
         def build(_: SparkSession, files: city.Files, index: Path, parts: int | None) -> None:
-            embedded._build(str(files.subscriptions), index)
+            embedded.build(str(files.subscriptions), index)
 
         monkeypatch.setattr(ours, "build", build)
     with Progress(name, quiet=True) as progress:
@@ -120,16 +120,16 @@ def test_the_judge_is_right(files: city.Files) -> None:
 
 @pytest.mark.parametrize("make", [strtree.OneTree, strtree.TreesByKind])
 def test_trees_find_what_is_right(make: type, files: city.Files) -> None:
-    found = strtree._built(files, make)(pq.read_table(files.events).to_pandas())
+    found = strtree.built(files, make)(pq.read_table(files.events).to_pandas())
     pairs = pairs_of(found["id"].to_numpy(), found["subscription"].astype(int).to_numpy())
     assert pairs.tolist() == judging.right_pairs(files).tolist()
 
 
 def test_the_embedded_engine_finds_what_is_right(files: city.Files, tmp_path: Path) -> None:
     stages: dict[str, float] = {}
-    embedded._build(str(files.subscriptions), tmp_path / "index")
+    embedded.build(str(files.subscriptions), tmp_path / "index")
     (tmp_path / "matches").mkdir()
-    embedded._match(str(files.events), tmp_path / "index", tmp_path / "matches", stages)
+    embedded.match(str(files.events), tmp_path / "index", tmp_path / "matches", stages)
     found = judging.pairs_in(tmp_path / "matches")
     assert judging.differing(found, judging.right_pairs(files)) == 0
     assert len(stages) == 4

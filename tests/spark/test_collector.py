@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.spark.session import _OPTIONS, _chooses_collector
+from fencepost.spark.session import JVM_OPTIONS, chooses_collector
 from tests.waiting import WAIT_S
 
 ASK = """
@@ -21,23 +21,23 @@ print([bean.getName() for bean in beans])
 
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in (*_OPTIONS, "SPARK_CONF_DIR", "SPARK_HOME"):
+    for name in (*JVM_OPTIONS, "SPARK_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
 
 def test_who_has_chosen(nobody: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert not _chooses_collector()
+    assert not chooses_collector()
     nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g")
-    assert not _chooses_collector()
+    assert not chooses_collector()
     nobody.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC")
-    assert _chooses_collector()
+    assert chooses_collector()
     nobody.delenv("JAVA_TOOL_OPTIONS")
     nobody.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert not _chooses_collector()
+    assert not chooses_collector()
     options = "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
     (tmp_path / "spark-defaults.conf").write_text(options)
-    assert _chooses_collector()
+    assert chooses_collector()
 
 
 @pytest.mark.usefixtures("nobody")

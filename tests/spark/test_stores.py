@@ -153,11 +153,11 @@ def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")
     store = Store("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
-    assert worker._whole(store, None).match({"n": 2}) == ["a"]
+    assert worker.whole_index(store, None).match({"n": 2}) == ["a"]
     again = Store("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
     next((tmp_path / "index").glob("segment-*/names.arrow")).unlink()
     with pytest.raises(IndexingError, match=r"test://host/other is damaged .*; build it again"):
-        worker._whole(again, None)
+        worker.whole_index(again, None)
 
 
 def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pytest
 import shapely
 from hypothesis import Phase, given, settings
 
@@ -167,7 +168,8 @@ def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> N
         given = (walks.next() for _ in range(rng.choice([0, 1, 4, 12])))
         rows = [{name: row[name] for name in schema.names} for row in given]
         one_by_one = [told for row in rows for told in single.push(row)]
-        together = bulk.push_batch(pa.Table.from_pylist(rows, schema=schema))
+        table = pa.Table.from_pylist(rows, schema=schema)
+        together = bulk.push_batch(rows if rng.random() < 0.3 else table)
         assert plain(together) == plain(one_by_one)
         by_name = {(one.kind, one.key, one.subscription, one.told): one.event for one in one_by_one}
         for one in together:
@@ -175,3 +177,50 @@ def test_a_table_tells_what_its_rows_do(options: dict[str, Any], seed: int) -> N
     ignored = ("objects", "stays", "forgotten")  # the silent are dropped sooner or later
     for name, value in single.stats().items():
         assert name in ignored or bulk.stats()[name] == value
+
+
+@settings(examples(40), phases=NO_SHRINKING)
+@given(st.sampled_from([None, 30]), st.integers(0, 2**32))
+def test_ways_of_a_table_are_those_of_its_rows_round_the_earth(
+    gap_s: float | None, seed: int
+) -> None:
+    rng = random.Random(seed)
+    matcher = fp.Matcher("wgs84")
+    for k in range(12):
+        x, y = rng.choice([-180, -177, -90, 0, 173, 178]), rng.randrange(-10, 10)
+        corners = f"{x}, {y}, {x + rng.choice([1, 2])}, {y + 3}"
+        matcher.subscribe(f"box {k}", f"S_INTERSECTS(geometry, BBOX({corners}))")
+        near = f"S_DWITHIN(geometry, POINT({x} {y}), {rng.choice([10_000, 200_000])})"
+        matcher.subscribe(f"disc {k}", near)
+    options: dict[str, Any] = {"on": ["enter", "exit", "cross"], "gap_s": gap_s}
+    single, bulk = (fp.Tracker(matcher, "vehicle", **options) for _ in range(2))
+    for first in (0, 20):
+        rows = []
+        for n in range(first, first + 20):
+            x = rng.choice([-180, -179, -176, -100, 0, 80, 170, 175, 180])
+            row = event(rng.choice("vw"), 20 * n + rng.randrange(19), x, rng.randrange(-10, 10), n)
+            rows.append({name: row[name] for name in ("vehicle", "time", "geometry")})
+        one_by_one = [told for row in rows for told in single.push(row)]
+        assert bulk.push_batch(pa.Table.from_pylist(rows)) == one_by_one
+
+
+@pytest.mark.parametrize("year", ["0005", "1823", "1960", "2116", "2270", "9990"])
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "as a table"])
+def test_times_of_any_year(year: str, together: bool) -> None:
+    matcher = fp.Matcher()
+    matcher.subscribe("depot", "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))")
+    tracker = fp.Tracker(
+        matcher, "vehicle", ["enter", "exit", "dwell"], debounce_s=60, dwell_s=300, gap_s=1e12
+    )
+    rows = [
+        {"vehicle": "v", "time": f"{year}-05-01T12:{minute:02}:00Z", "geometry": f"POINT ({x} 5)"}
+        for minute, x in enumerate([5, 6, 5, 4, 5, 6, 50, 5, 50, 60])
+    ]
+    if together:
+        told = tracker.push_batch(pa.Table.from_pylist(rows))
+    else:
+        told = [one for row in rows for one in tracker.push(row)]
+    minutes = [("enter", 1), ("dwell", 5), ("exit", 9)]
+    assert [(one.kind, format_instant(one.told)) for one in told] == [
+        (kind, f"{year}-05-01T12:{minute:02}:00Z") for kind, minute in minutes
+    ]

@@ -42,7 +42,7 @@ class Ours:
         _subscribed(*self._columns(given.first(WARM_UP)))  # compiles
         columns = self._columns(given)
         self.matcher, self.build_s = timed(lambda: _subscribed(*columns))
-        self._shelves = self.matcher.view().snapshot()
+        self.shelves = self.matcher.view().snapshot()
         self.nbytes = int(self.matcher.stats()["bytes"])
         self._runner = Runner()
 
@@ -71,7 +71,7 @@ class Ours:
         now = time.time_ns()
 
         def run() -> Found:
-            parts = self._runner.match(self._shelves, block, now)
+            parts = self._runner.match(self.shelves, block, now)
             return parts[0] if len(parts) == 1 else self._together(parts)
 
         return run
@@ -84,14 +84,14 @@ class Ours:
         numbers = np.empty(len(starts), np.int64)
 
         def run() -> None:
-            for shelf in self._shelves:
+            for shelf in self.shelves:
                 look_up(shelf.handle, block.text, starts, stops, numbers)
 
         return run
 
     def _together(self, parts: list[Found]) -> Found:
         """The rows of several shelves, counted through all of them."""
-        sizes = [len(shelf) for shelf in self._shelves]
+        sizes = [len(shelf) for shelf in self.shelves]
         bases = np.cumsum([0, *sizes[:-1]])
         events = np.concatenate([events_of(stops) for _, stops in parts])
         rows = np.concatenate([rows + base for (rows, _), base in zip(parts, bases, strict=True)])

@@ -33,7 +33,7 @@ _EXACT = 2**53  # every whole number up to it is a double
 _NO_NUMBER = np.nan, 0.0
 
 
-class _Block:
+class Block:
     """Columns being filled."""
 
     def __init__(self, columns: Columns, events: int) -> None:
@@ -132,7 +132,7 @@ def _no_shapes() -> Shapes:
 def lay_out(columns: Columns, events: EventTable) -> EventArrays:
     """Events as the columns that are asked for."""
     columns = columns.frozen()
-    block = _Block(columns, len(events))
+    block = Block(columns, len(events))
     names = events.column_names
     left: list[tuple[Storage, int, Column]] = []  # to be filled event by event
     for storage in Storage:
@@ -260,7 +260,7 @@ def _plain_name(column: Column, kind: Kind) -> str | None:
 
 
 def _fill_from_arrow(
-    block: _Block,
+    block: Block,
     storage: Storage,
     number: int,
     column: Column,
@@ -305,7 +305,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
+def _fill_strings(block: Block, number: int, array: pa.Array) -> None:
     strings = strings_of(array)
     base = block.add_text(strings.text)
     np.add(strings.start, base, out=block.string_start[number])
@@ -314,7 +314,7 @@ def _fill_strings(block: _Block, number: int, array: pa.Array) -> None:
     np.add(strings.stop, base, out=block.string_stop[number])
 
 
-def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bool:
+def _fill_numbers(block: Block, number: int, kind: Kind, array: pa.Array) -> bool:
     """Fill a number or time column; False where each row must be looked at."""
     given = array.type
     if kind is Kind.NUMBER:
@@ -324,7 +324,10 @@ def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bo
             return True
         if pa.types.is_integer(given):
             _set_pair(
-                block, number, array, *_split(array.fill_null(0).to_numpy(zero_copy_only=False))
+                block,
+                number,
+                array,
+                *split(array.fill_null(0).to_numpy(zero_copy_only=False)),
             )
             return True
         return bool(
@@ -336,13 +339,13 @@ def _fill_numbers(block: _Block, number: int, kind: Kind, array: pa.Array) -> bo
         )
         whole = array.cast(pa.int32() if unit == "D" else pa.int64()).fill_null(0)
         factor = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
-        _set_pair(block, number, array, *_scaled(whole.to_numpy(zero_copy_only=False), factor))
+        _set_pair(block, number, array, *scaled(whole.to_numpy(zero_copy_only=False), factor))
         return True
     return _is_plain(given) or (kind is Kind.CLOCK and pa.types.is_string(given))
 
 
 def _set_pair(
-    block: _Block,
+    block: Block,
     number: int,
     array: pa.Array,
     first: NDArray[np.float64],
@@ -353,7 +356,7 @@ def _set_pair(
     block.number_rest[number] = rest
 
 
-def _split(whole: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def split(whole: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Integers as their nearest double and the remainder."""
     high = (
         (whole >> 32 << 32).astype(np.float64)
@@ -365,13 +368,13 @@ def _split(whole: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64
     return first, low - (first - high)
 
 
-def _scaled(whole: NDArray[Any], factor: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def scaled(whole: NDArray[Any], factor: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Integers times a factor, exactly, as their nearest double and the remainder."""
     if factor == 1:
-        return _split(whole)
+        return split(whole)
     limit = 2**62 // factor
     if len(whole) and whole.min() > -limit and whole.max() < limit:
-        return _split(whole.astype(np.int64) * factor)
+        return split(whole.astype(np.int64) * factor)
     pairs = [values.pair_of(int(one) * factor) for one in whole]
     both = np.array(pairs, np.float64).reshape(-1, 2)
     return both[:, 0], both[:, 1]

@@ -116,9 +116,9 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         own = np.flatnonzero(group == number)
         own = own[:: max(len(own) // _SAMPLE, 1)]
         for axis in range(2):
-            _draw_map(rows.boxes[own, axis::2], knots[number, axis])
+            draw_map(rows.boxes[own, axis::2], knots[number, axis])
         if len(rows.bounds):
-            _draw_map(rows.bounds[own], knots[number, 2])
+            draw_map(rows.bounds[own], knots[number, 2])
     images = np.empty((len(group), 4), np.uint16)
     posts_layout.images(rows.boxes, group, knots, images)
     bounds = np.empty((len(rows.bounds), 2), np.uint16)
@@ -193,7 +193,7 @@ def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
     return [rows.forms[k] for k in numbers], rank[rows.form]
 
 
-def _draw_map(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
+def draw_map(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
     """Divide some numbers into pieces that hold equally many."""
     values = np.sort(values[np.isfinite(values)])
     if len(values):

@@ -109,14 +109,14 @@ class Sample:
     """
 
     def __init__(self, events: Sequence[_Event] = ()) -> None:
-        self._events = events
+        self.events = events
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self.events)
 
     def numbers(self, column: int, intervals: Floats, expected: Floats) -> Floats:
         """Of intervals of numbers; another is expected between any two that were seen."""
-        known = [e.number[column] for e in self._events if column < len(e.number)]
+        known = [e.number[column] for e in self.events if column < len(e.number)]
         values = np.array(known, np.float64)
         hits = np.maximum(_within(values, intervals), _spread(values, intervals))
         return _blended(hits, len(known), expected)
@@ -162,23 +162,23 @@ class Sample:
 
     def truths(self, column: int, wanted: NDArray[np.bool_], expected: Floats) -> Floats:
         """Of truth values."""
-        known = [int(e.truth[column]) for e in self._events if column < len(e.truth)]
+        known = [int(e.truth[column]) for e in self.events if column < len(e.truth)]
         return _blended(np.where(wanted, known.count(1), known.count(0)), len(known), expected)
 
     def absences(self, column: int, wanted: NDArray[np.bool_], expected: Floats) -> Floats:
         """Of an attribute that is missing, or is there."""
-        known = [int(e.missing[column]) for e in self._events if column < len(e.missing)]
+        known = [int(e.missing[column]) for e in self.events if column < len(e.missing)]
         return _blended(np.where(wanted, known.count(1), known.count(0)), len(known), expected)
 
     def places(self, column: int, boxes: Floats, expected: Floats) -> Floats:
         """Of boxes that the event's must meet."""
-        known = [e.box[column] for e in self._events if column < len(e.box)]
+        known = [e.box[column] for e in self.events if column < len(e.box)]
         there = np.array(known, np.float64).reshape(-1, 4)
         there = there[~np.isnan(there[:, 0])]
-        return _blended(_meeting(there, boxes), len(known), expected)
+        return _blended(boxes_meeting(there, boxes), len(known), expected)
 
     def _strings(self, column: int) -> list[bytes | None]:
-        return [e.string[column] for e in self._events if column < len(e.string)]
+        return [e.string[column] for e in self.events if column < len(e.string)]
 
 
 def place_of(first: bytes, then: int = 0) -> float:
@@ -212,7 +212,7 @@ def _spread(values: Floats, intervals: Floats) -> Floats:
     return gaps
 
 
-def _meeting(some: Floats, boxes: Floats) -> Ints:
+def boxes_meeting(some: Floats, boxes: Floats) -> Ints:
     """How many of some boxes each of the others meets.
 
     All but those that are beyond one of its sides; those beyond two are taken off once too often.

@@ -27,7 +27,7 @@ from fencepost.kernels.distance import (
     YES,
     _narrowed,
     _to_point,
-    _to_segment,
+    distance_to_segment,
     in_contact,
 )
 from fencepost.kernels.hulls import locate_in_hull
@@ -144,7 +144,7 @@ def _turned(g, a, h, b, only_contact):
 def _passed(g, i, i_next, h, j, low, high):
     """On which side of an edge a corner is, and the bracket with their distance."""
     side = orient(g.x[i], g.y[i], g.x[i_next], g.y[i_next], h.x[j], h.y[j])
-    value, error = _to_segment(h.x[j], h.y[j], g.x[i], g.y[i], g.x[i_next], g.y[i_next])
+    value, error = distance_to_segment(h.x[j], h.y[j], g.x[i], g.y[i], g.x[i_next], g.y[i_next])
     low, high = _narrowed(low, high, value, error)
     return side, low, high
 

@@ -196,7 +196,7 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
                     top += 1
                 continue
             for q in range(*edges(h, node)):
-                value, error = _to_segment(x, y, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1])
+                value, error = distance_to_segment(x, y, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1])
                 low, high = _narrowed(low, high, value, error)
             if high <= enough:
                 return low, high
@@ -266,15 +266,15 @@ def _leaves(g, i, h, j, enough, far, low, high):
                 continue
             if gap == 0.0 and in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
-            value, error = _to_segment(px, py, qx, qy, mx, my)
+            value, error = distance_to_segment(px, py, qx, qy, mx, my)
             low, high = _narrowed(low, high, value, error)
-            value, error = _to_segment(qx, qy, px, py, nx, ny)
+            value, error = distance_to_segment(qx, qy, px, py, nx, ny)
             low, high = _narrowed(low, high, value, error)
             if p + 2 == g_stop:
-                value, error = _to_segment(nx, ny, qx, qy, mx, my)
+                value, error = distance_to_segment(nx, ny, qx, qy, mx, my)
                 low, high = _narrowed(low, high, value, error)
             if q + 2 == h_stop:
-                value, error = _to_segment(mx, my, px, py, nx, ny)
+                value, error = distance_to_segment(mx, my, px, py, nx, ny)
                 low, high = _narrowed(low, high, value, error)
         if high <= enough:
             break
@@ -302,7 +302,7 @@ def _to_point(dx, dy):
 
 
 @uncounted
-def _to_segment(px, py, ax, ay, bx, by):
+def distance_to_segment(px, py, ax, ay, bx, by):
     """The distance of p from the segment from a to b, and a bound on its error.
 
     Where it is in doubt whether p lies beside the segment or beyond an end of it, the distance

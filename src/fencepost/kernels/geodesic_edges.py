@@ -82,7 +82,7 @@ def between_edges(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
             low = min(low, cells[top, 8])
             continue
         seen += 1
-        here, least, p_length, q_length, s, t = _cell(px, py, pu, pv, qx, qy, qu, qv)
+        here, least, p_length, q_length, s, t = cell_bounds(px, py, pu, pv, qx, qy, qu, qv)
         high = min(high, here)
         if high <= search.enough:
             return min(low, high), high
@@ -134,7 +134,7 @@ def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, least):
 
 
 @kernel
-def _cell(px, py, pu, pv, qx, qy, qu, qv):
+def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
     """The distance of a cell's middles, a lower bound of all, the pieces' half lengths at most,
     and where on them, from -1 to 1, the nearest points are about.
     """

@@ -36,13 +36,13 @@ except ImportError as error:
     ) from error
 
 
-def _version(text: str) -> tuple[int, ...]:
+def version_of(text: str) -> tuple[int, ...]:
     """The two numbers that a version begins with."""
     return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
-_LOW, _HIGH = map(_version, re.findall(r"[\d.]+", TESTED))
-if not _LOW <= _version(numba.__version__) < _HIGH:
+_LOW, _HIGH = map(version_of, re.findall(r"[\d.]+", TESTED))
+if not _LOW <= version_of(numba.__version__) < _HIGH:
     warnings.warn(
         f"Fencepost was tested with numba{TESTED}, and this is Numba {numba.__version__}, whose"
         f' machine code it may get wrong. Install another one: pip install "numba{TESTED}".',

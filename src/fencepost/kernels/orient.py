@@ -83,7 +83,7 @@ def orient_integer(ax, ay, bx, by, cx, cy):
             _fixed(bmy, bey, base) - iy,
             _fixed(cmx, cex, base) - ix,
         )
-    return _orient_accumulated(ax, ay, bx, by, cx, cy)
+    return orient_accumulated(ax, ay, bx, by, cx, cy)
 
 
 @uncounted
@@ -137,7 +137,7 @@ def _multiply(a, b):
 
 
 @kernel
-def _orient_accumulated(ax, ay, bx, by, cx, cy):
+def orient_accumulated(ax, ay, bx, by, cx, cy):
     limbs = np.zeros(_LIMBS, np.int64)
     _accumulate(limbs, ax, by, 1)
     _accumulate(limbs, ay, bx, -1)

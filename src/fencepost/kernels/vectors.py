@@ -48,7 +48,7 @@ def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: An
     return bits
 
 
-def _plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> int:
+def plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> int:
     """Which of up to 16 pairs of bounds are not above `low`, and not below `high`, as bits.
 
     bounds : uint16, in which `width` lower ones begin at `at`, then as many upper ones.
@@ -59,7 +59,7 @@ def _plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> i
     return bits
 
 
-def _plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
+def plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
     """Which of the 16 boxes of a block meet the box x0, y0, x1, y1, as bits.
 
     boxes : float64, (blocks, 4, 16): x0, y0, x1, y1 of each; NaN meets nothing.
@@ -71,7 +71,7 @@ def _plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1:
     return bits
 
 
-def _plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
+def plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
     """Which of them lie wholly in it, as bits."""
     bits = 0
     for k in range(WIDTH):
@@ -80,12 +80,12 @@ def _plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: 
     return bits
 
 
-def _plain_below(numbers: Any, at: Any, own: Any) -> int:
+def plain_below(numbers: Any, at: Any, own: Any) -> int:
     """How many of the 16 numbers from `at` on are below another. numbers : uint32."""
     return sum(int(one) < int(own) for one in numbers[at : at + WIDTH])
 
 
-def _plain_lowest(bits: Any) -> int:
+def plain_lowest(bits: Any) -> int:
     """Which is the lowest bit set."""
     number = int(bits)
     return (number & -number).bit_length() - 1
@@ -153,13 +153,13 @@ def _block_signature(boxes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_block_meeting(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """See `_plain_block_meeting`; the boxes are contiguous."""
+    """See `plain_block_meeting`; the boxes are contiguous."""
     return _block_signature(boxes), _compare_block("<= <= >= >=", (2, 3, 0, 1))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_block_inside(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """See `_plain_block_inside`."""
+    """See `plain_block_inside`."""
     return _block_signature(boxes), _compare_block(">= >= <= <=", (0, 1, 2, 3))
 
 
@@ -198,13 +198,13 @@ def _fast_inside(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyp
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_admitting(typing, bounds, at, width, low, high):  # type: ignore[no-untyped-def]
-    """See `_plain_admitting`."""
+    """See `plain_admitting`."""
     return types.int64(bounds, *[types.int64] * 4), _compare("<= >=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_below(typing, numbers, at, own):  # type: ignore[no-untyped-def]
-    """See `_plain_below`."""
+    """See `plain_below`."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, at, own = arguments
@@ -222,7 +222,7 @@ def _fast_below(typing, numbers, at, own):  # type: ignore[no-untyped-def]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
-    """See `_plain_lowest`; not 0."""
+    """See `plain_lowest`; not 0."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.cttz(arguments[0], cgutils.true_bit)
@@ -232,8 +232,8 @@ def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
 
 if numba.config.DISABLE_JIT:
     meeting, overlapping, inside = _plain_meeting, _plain_overlapping, _plain_inside
-    lowest, admitting, below = _plain_lowest, _plain_admitting, _plain_below
-    block_meeting, block_inside = _plain_block_meeting, _plain_block_inside
+    lowest, admitting, below = plain_lowest, plain_admitting, plain_below
+    block_meeting, block_inside = plain_block_meeting, plain_block_inside
 else:
     meeting, overlapping, inside = _fast_meeting, _fast_overlapping, _fast_inside
     lowest, admitting, below = _fast_lowest, _fast_admitting, _fast_below

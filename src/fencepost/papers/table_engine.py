@@ -137,10 +137,10 @@ class TableEngine:
         return np.array(found, np.int64).reshape(-1, 2)
 
     def stats(self) -> Mapping[str, int]:
-        """Numbers about the table."""
+        """Numbers about the table, and how many ends of subscriptions are waited for."""
         with self._shelves.lock:
             self._catch_up()
-            return self._table.stats()
+            return {**self._table.stats(), "expiring": len(self._expiring)}
 
     def _catch_up(self) -> None:
         """Make the table hold what the shelves hold now."""

@@ -49,7 +49,7 @@ from fencepost.plan.checks import (
 )
 from fencepost.plan.normal import filters
 
-_MOST_FORMS = 1024  # kept at a time
+MOST_FORMS = 1024  # kept at a time
 _MOST_LITERALS = 64
 _LONGEST = 4096  # characters of a form
 _EXACT = 2.0**53  # below it whole numbers are doubles
@@ -226,7 +226,7 @@ def _is_outside(outline: Outline, space: Space) -> bool:
 # ------------------------------------------------------------------------------------ known forms
 
 _ONCE = object()
-_known: dict[tuple[str, ...], Any] = {}
+known_forms: dict[tuple[str, ...], Any] = {}
 """By what a text has besides its literals: the form; None: no form, though a good text; or that
 it was seen once, for the first may be the only one."""
 
@@ -236,8 +236,8 @@ def filled(text: str, space: Space) -> Filled | None:
     if '"' in text or len(text) > MAX_LENGTH or not _is_encodable(text):
         return None
     key, literals = split_literals(text)
-    form = _known.get(key, _known)
-    if form is _known or form is _ONCE:
+    form = known_forms.get(key, known_forms)
+    if form is known_forms or form is _ONCE:
         form = _learnt(text, key, literals, form is _ONCE)
     return None if form is None else form.filled(literals, space)
 
@@ -267,9 +267,9 @@ def _learnt(
             return None
         if form is not None and not _says_the_same(form, literals):
             return None
-    if len(_known) >= _MOST_FORMS:
-        _known.clear()
-    _known[key] = form
+    if len(known_forms) >= MOST_FORMS:
+        known_forms.clear()
+    known_forms[key] = form
     return form if again else None
 
 

@@ -95,18 +95,18 @@ class Broker:
         self._read: dict[int, int] = {}
         self._wake = threading.Condition()
         self._closing = False
-        self._load()
+        self.load()
         self._thread = threading.Thread(target=self._run, name="fencepost-broker", daemon=True)
         self._thread.start()
 
     # What is in memory
 
-    def _load(self) -> None:
+    def load(self) -> None:
         with self.database.reading() as connection:
             self.last = log.counters(connection)
             self.depth = log.pending(connection)
             names: dict[int, tuple[int, str]] = {}
-            fresh = {tenant: self._no_questions() for tenant in keys.tenant_names(connection)}
+            fresh = {tenant: self.no_questions() for tenant in keys.tenant_names(connection)}
             for number, tenant, name in subscriptions.every_subscriber(connection):
                 names[number] = tenant, name
                 fresh[tenant].subscribers[name] = number
@@ -128,18 +128,18 @@ class Broker:
         self._is_stale = False
 
     def _reload(self) -> None:
-        self._load()
+        self.load()
         for reloaded in self._reload_listeners:
             reloaded()
 
-    def _no_questions(self) -> Questions:
+    def no_questions(self) -> Questions:
         return Questions(self.space, self._limits, self._lateness_s, self.clock)
 
     def questions(self, tenant: int) -> Questions:
         """The subscriptions of a tenant."""
         found = self._tenants.get(tenant)
         if found is None:
-            found = self._tenants.setdefault(tenant, self._no_questions())
+            found = self._tenants.setdefault(tenant, self.no_questions())
         return found
 
     def all_questions(self) -> list[tuple[int, Questions]]:

@@ -43,7 +43,7 @@ async def sweep_once(service: Service) -> bool:
         await service.changed(lambda writing: _remove(writing, expired))
     forgotten = 0
     if oldest:
-        forgotten = await service.changed(lambda writing: _forget(writing, oldest))
+        forgotten = await service.changed(lambda writing: forget(writing, oldest))
     answers = now - _ANSWERS_KEPT_S * 10**9
     if service.broker.counts["commits"] % 64 == 0:
         await service.changed(lambda writing: _forget_kept(writing, answers, before))
@@ -56,7 +56,7 @@ def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
         writing.remove(tenant, [id for other, id in expired if other == tenant])
 
 
-def _forget(writing: Writing, up_to: int) -> int:
+def forget(writing: Writing, up_to: int) -> int:
     writing.keep_before(up_to)
     forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
     writing.recount = True

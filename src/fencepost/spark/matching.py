@@ -169,9 +169,9 @@ def match(
     if observed is not None:
         plain = observed.events(plain.withColumn(_VERSION, _newest(events, folder.uri)), _VERSION)
     version = manifest.version
-    task = _Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
+    task = Task(folder.uri, version, tuple(needed), tuple(kept), owned, dead_letters)
     if chosen.how == "whole":
-        found = plain.mapInArrow(_Matches(task), schema)
+        found = plain.mapInArrow(Matches(task), schema)
     else:
         routed = plain.mapInArrow(
             _Routes(task, slots),
@@ -226,7 +226,7 @@ def ids_given_twice(rows: DataFrame, id: str) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class Task:
     """What all tasks of a call have in common; rows of a stream have a version of their own."""
 
     path: str
@@ -303,10 +303,10 @@ class _Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Matches:
+class Matches:
     """Events to matches, with the whole index."""
 
-    task: _Task
+    task: Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker
@@ -322,7 +322,7 @@ class _Matches:
 class _Routes:
     """Events to the parts that they may find something in, as often as there are such."""
 
-    task: _Task
+    task: Task
     slots: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -348,7 +348,7 @@ class _Routes:
 class _PartMatches:
     """Events that were sent to parts to matches there."""
 
-    task: _Task
+    task: Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from fencepost.spark import worker

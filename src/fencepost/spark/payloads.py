@@ -82,13 +82,13 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     wanted = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     if not isinstance(wanted, StructType):
         raise ModelError(f"{schema!r} is no schema; give names and types, as in 'id string'")
-    columns = [_Column.of(field.name, field.dataType) for field in wanted]
+    columns = [Column.of(field.name, field.dataType) for field in wanted]
     # Read columns travel beside those of the message, so both have plain names on the way.
     read = [StructField(f"e{k}", field.dataType) for k, field in enumerate(wanted)]
     sent = [StructField(f"m{k}", field.dataType) for k, field in enumerate(messages.schema)]
     reason = StructField("reason", StringType())
     parsed = messages.toDF(*(field.name for field in sent)).mapInArrow(
-        _Payloads(columns, messages.columns), StructType([*read, *sent, reason])
+        Payloads(columns, messages.columns), StructType([*read, *sent, reason])
     )
     if messages.isStreaming:
         parsed = observed_payloads(parsed)
@@ -105,7 +105,7 @@ def events_of(messages: DataFrame, schema: StructType | str) -> EventsAndLetters
     )
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
     """A column to read: types of values that Arrow takes as they are, and how to read others."""
 
     name: str
@@ -114,7 +114,7 @@ class _Column(NamedTuple):
     read: Callable[[object], object]
 
     @classmethod
-    def of(cls, name: str, kind: DataType) -> _Column:
+    def of(cls, name: str, kind: DataType) -> Column:
         """The column for a type of Spark."""
         from pyspark.sql.types import ArrayType
 
@@ -143,10 +143,10 @@ class _Column(NamedTuple):
         )
 
 
-class _Payloads:
+class Payloads:
     """What runs on the workers: messages in; columns, the messages and reasons out."""
 
-    def __init__(self, columns: Sequence[_Column], names: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[Column], names: Sequence[str]) -> None:
         self._columns = list(columns)
         self._names = list(names)
 
@@ -167,7 +167,7 @@ class _Payloads:
 
     def _column(
         self,
-        column: _Column,
+        column: Column,
         rows: list[dict[str, Any]],
         reasons: list[str | None],
         batch: pa.RecordBatch,
@@ -199,7 +199,7 @@ class _Payloads:
         return [f"{topic}@{position}-{time}" for topic, position, time in parts]
 
 
-def _value(column: _Column, value: object, row: int, reasons: list[str | None]) -> object:
+def _value(column: Column, value: object, row: int, reasons: list[str | None]) -> object:
     """A value as Arrow takes it; where there is none, None, and the reason is noted."""
     if value is None:
         return None
@@ -254,7 +254,7 @@ def _well_known(values: Sequence[object]) -> list[object]:
 class _ListOf:
     """Reads a list whose items are all of one type."""
 
-    def __init__(self, item: _Column) -> None:
+    def __init__(self, item: Column) -> None:
         self._item = item
 
     def __call__(self, value: object) -> object:

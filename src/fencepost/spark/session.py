@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JAVA = 17
-_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
+JVM_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR = "-XX:+UseParallelGC"  # of few cores, Java's own choice takes a tenth of a job's time
 # What is called often Java compiles a second time, with care: a third of its processor time in the
 # first jobs of a session. If it waits for ten times as many calls, half of that is left.
@@ -66,7 +66,7 @@ def session(cores: int = 2, name: str = "fencepost") -> SparkSession:
             .config("spark.sql.shuffle.partitions", str(cores))
             .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_AT_ONCE))
         )
-        options = _COMPILE_LESS if _chooses_collector() else (_COLLECTOR, *_COMPILE_LESS)
+        options = _COMPILE_LESS if chooses_collector() else (_COLLECTOR, *_COMPILE_LESS)
         builder = builder.config("spark.driver.defaultJavaOptions", " ".join(options))
     with _quiet():
         spark = builder.getOrCreate()
@@ -79,12 +79,12 @@ def submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _chooses_collector() -> bool:
+def chooses_collector() -> bool:
     """Whether somebody has chosen how garbage is collected; to Java, two choices are an error."""
     home = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
     settings = Path(home, "spark-defaults.conf")
     written = settings.read_text(errors="replace") if settings.is_file() else ""
-    given = [written, *(os.environ.get(name, "") for name in _OPTIONS)]
+    given = [written, *(os.environ.get(name, "") for name in JVM_OPTIONS)]
     return any("GC" in text for text in given)
 
 

@@ -22,10 +22,10 @@ def matcher(path: str, version: int | None) -> Matcher:
     """The matcher of a version of an index; of what there is, where there are no versions."""
     folder, name = folder_of(path), manifest_name(version)
     # A version may come twice where an index was removed.
-    return _kept((path, (name, folder.stamp(name))), lambda: _whole(folder, version))
+    return _kept((path, (name, folder.stamp(name))), lambda: whole_index(folder, version))
 
 
-def _whole(folder: Folder, version: int | None) -> Matcher:
+def whole_index(folder: Folder, version: int | None) -> Matcher:
     manifest = folder.manifest(version)
     try:
         return _opened(folder, manifest, manifest.segments)
@@ -33,7 +33,7 @@ def _whole(folder: Folder, version: int | None) -> Matcher:
         # Between reading the manifest and the files, somebody may have saved another.
         if version is not None or folder.manifest() == manifest:
             raise
-        return _whole(folder, version)
+        return whole_index(folder, version)
 
 
 def router(path: str, version: int | None) -> Matcher:

@@ -19,7 +19,6 @@ from fencepost.tracking import stays
 from fencepost.tracking.batch import Batch
 from fencepost.tracking.fences import Fences, Matches, Ways
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
-from fencepost.tracking.objects import Objects
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import (
     Names,
@@ -31,7 +30,7 @@ from fencepost.tracking.reading import (
     read_event,
     read_table,
 )
-from fencepost.tracking.stays import EVER, NEVER, Moving, Rules
+from fencepost.tracking.stays import EVER, NEVER, Moving, Objects, Rules
 
 Ints: TypeAlias = NDArray[np.int64]
 DeadPositions = list[tuple[object, str]]

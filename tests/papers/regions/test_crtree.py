@@ -128,11 +128,11 @@ def _random_box(rng: random.Random) -> BaseGeometry:
 
 def check_structure(tree: CRTree) -> None:
     """Boxes are tight, nodes full enough, leaves on one level, counts of `disjoint` right."""
-    arrays = tree._tree
+    arrays = tree.tree
 
     def below(node: int, is_root: bool) -> tuple[NDArray[np.float64], int, int]:
         size, level = int(arrays.size[node]), int(arrays.level[node])
-        assert size <= tree._fanout
+        assert size <= tree.fanout
         assert is_root or size >= arrays.state[LEAST]
         disjoint = members = 0
         for k in range(size):
@@ -306,7 +306,7 @@ def test_forgets_the_regions_of_removed_constraints() -> None:
         if k % 100:
             tree.remove(number)
     assert len(tree) == 30
-    assert len(tree._shapes) < 200
+    assert len(tree.shapes) < 200
     assert len(tree.match(shapely.box(100.2, 0.2, 100.4, 0.4))) == 1
 
 

@@ -98,7 +98,7 @@ def test_agrees_with_the_reference_as_subscriptions_come_and_go(
             del kept[number]
     for number in kept:
         table.remove(number)
-    assert (len(table), table.constraint_count, len(table._attributes)) == (0, 0, 0)
+    assert (len(table), table.constraint_count, len(table.attributes)) == (0, 0, 0)
 
 
 WORDS = ["", "a", "ab", "abc", "bc", "c", "cab", "hail", "Hail", "a%", "日本", "\ud800"]

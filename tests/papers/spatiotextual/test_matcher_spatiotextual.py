@@ -142,11 +142,10 @@ def test_words_of_subscriptions_that_are_gone_are_forgotten() -> None:
         matcher.subscribe("s", f"A_CONTAINS(l, ('w{k}', 'v{k % 3}'))", replace=True)
         assert matcher.match({"l": [f"w{k}", "v0", "v1", "v2"]}) == ["s"]
         assert matcher.match({"l": [f"w{k - 1}", "v0", "v1", "v2"]}) == []
-    words = matcher._engine._table._words  # type: ignore[attr-defined]
-    assert len(words._numbers) == len(words._uses) == 2
+    assert matcher.stats()["words"] == 2
     matcher.unsubscribe("s")
     assert matcher.match({"l": ["w199", "v1"]}) == []
-    assert not words._numbers
+    assert matcher.stats()["words"] == 0
 
 
 @pytest.mark.parametrize("index", TREES)

@@ -121,15 +121,15 @@ def test_subscriptions_that_come_and_go(kind: Kind, options: dict[str, Any]) -> 
 
 def assert_well_kept(index: SpatioTextualIndex, kept: dict[int, Post]) -> None:
     """Few trees, nodes neither too full nor too empty, and what they keep of the tokens."""
-    assert len(index._parts) <= 8
-    rows = np.concatenate([_living_rows(part) for part in index._parts] or [np.empty(0)])
+    assert len(index.parts) <= 8
+    rows = np.concatenate([_living_rows(part) for part in index.parts] or [np.empty(0)])
     assert sorted(rows.tolist()) == sorted(kept)
     if index.kind == "keyword-first":
         return
-    for part in index._parts:
+    for part in index.parts:
         nodes = part.arrays.nodes
         sizes = np.diff(nodes.first.astype(np.int64))
-        most = index._options.most
+        most = index.options.most
         assert (sizes <= most).all()
         assert (sizes[:-1] >= most // 2).all()
         if index.kind == "rt++":
@@ -195,7 +195,7 @@ def test_lemma_2_candidates_of_the_rt_plus_tree_are_those_of_the_rt_tree(order: 
 
 def plain_candidates(index: SpatioTextualIndex, tree: int, message: Post, leads: bool) -> set[int]:
     """The nodes whose box meets the message's and whose tokens have one in common, downwards."""
-    arrays = index._parts[tree].arrays
+    arrays = index.parts[tree].arrays
     nodes = arrays.nodes
     places = int(nodes.high[-1])
     found = {len(nodes.level) - 1}

@@ -109,22 +109,22 @@ class CRTree:
             )
         self._density = _EXACT if density is None else float(density)
         self._indexed = indexed
-        self._fanout = fanout
+        self.fanout = fanout
         # The nodes that one insertion, or one deletion with what it inserts again, may take.
         self._reserve = MOST_LEVELS * (least + 2)
-        self._shapes = GrowingShapes()
+        self.shapes = GrowingShapes()
         self._masks = np.zeros((_FIRST_ROOM, 3), np.uint8)
         self._row = np.full(_FIRST_ROOM, -1, np.int64)
         self._length = np.empty(_FIRST_ROOM)
         self._next = 0
         self._free: list[int] = []
         self._live = 0
-        self._tree = _empty_tree(self._reserve + _FIRST_ROOM, fanout, _FIRST_ROOM)
-        self._tree.state[:] = 0
-        self._tree.state[FREE] = NONE
-        self._tree.state[USED] = 1
-        self._tree.state[LEAST] = least
-        self._tree.state[SPLIT] = _SPLITS[split]
+        self.tree = _empty_tree(self._reserve + _FIRST_ROOM, fanout, _FIRST_ROOM)
+        self.tree.state[:] = 0
+        self.tree.state[FREE] = NONE
+        self.tree.state[USED] = 1
+        self.tree.state[LEAST] = least
+        self.tree.state[SPLIT] = _SPLITS[split]
         self._room: SearchRoom | None = None
         self._largest = 1, 1  # chains of a shape, points of a chain
         self._out = np.empty(_FIRST_ROOM, np.int64)
@@ -146,7 +146,7 @@ class CRTree:
     @property
     def height(self) -> int:
         """The number of levels of the tree."""
-        return int(self._tree.level[self._tree.state[ROOT]]) + 1
+        return int(self.tree.level[self.tree.state[ROOT]]) + 1
 
     def add(self, region: object, mask: int | Sequence[int]) -> int:
         """Add a constraint; its number, by which searches name it.
@@ -179,25 +179,25 @@ class CRTree:
                 "leave packed out, or start with another tree"
             )
         ids = self._numbers(len(regions))
-        rows = self._shapes.add(regions)
+        rows = self.shapes.add(regions)
         boxes = np.empty((len(rows), 4))
         lengths = np.empty(len(rows))
-        measure(self._shapes.arrays, rows, boxes, lengths)
+        measure(self.shapes.arrays, rows, boxes, lengths)
         self._masks[ids], self._row[ids], self._length[ids] = triples, rows, lengths
-        self._tree.bears[ids] = triples[:, 0] & _DISJOINT
+        self.tree.bears[ids] = triples[:, 0] & _DISJOINT
         self._live += len(ids)
         chains, points = map(max, _largest(regions), self._largest)
         if (chains, points) != self._largest:
             self._largest = chains, points
             self._room = None
         if self._indexed and packed and len(ids):
-            self._make_room(nodes_needed(len(ids), self._fanout))
-            pack(self._tree, boxes, ids)
+            self._make_room(nodes_needed(len(ids), self.fanout))
+            pack(self.tree, boxes, ids)
         elif self._indexed:
             done = 0
             while done < len(ids):
                 self._reserve_nodes()
-                done = insert_many(self._tree, boxes, ids, done, self._reserve)
+                done = insert_many(self.tree, boxes, ids, done, self._reserve)
         return ids
 
     def remove(self, number: int) -> None:
@@ -206,11 +206,11 @@ class CRTree:
             raise IndexingError(f"there is no constraint {number}")
         if self._indexed:
             self._reserve_nodes()
-            delete(self._tree, number)
+            delete(self.tree, number)
         self._row[number] = -1
         self._free.append(number)
         self._live -= 1
-        if len(self._shapes) > 2 * self._live + _FIRST_ROOM:
+        if len(self.shapes) > 2 * self._live + _FIRST_ROOM:
             self._compact()
 
     def search(self, region: Shapes, row: int = 0) -> NDArray[np.int64]:
@@ -220,10 +220,10 @@ class CRTree:
         room = self._search_room(region)
         if len(self._out) < self._live:
             self._out = np.empty(2 * self._live, np.int64)
-        constraints = ConstraintArrays(self._masks, self._row, self._length, self._shapes.arrays)
+        constraints = ConstraintArrays(self._masks, self._row, self._length, self.shapes.arrays)
         message = (region.arrays, row, self._density, room, self._out, self._counts)
         if self._indexed:
-            found = search(self._tree, constraints, *message)
+            found = search(self.tree, constraints, *message)
         else:
             found = scan(constraints, np.flatnonzero(self._row[: self._next] >= 0), *message)
         return self._out[:found].copy()
@@ -262,19 +262,19 @@ class CRTree:
             self._masks = _grown(self._masks, size)
             self._row = _grown(self._row, size)
             self._length = _grown(self._length, size)
-            self._tree = self._tree._replace(
-                leaf_of=_grown(self._tree.leaf_of, size), bears=_grown(self._tree.bears, size)
+            self.tree = self.tree._replace(
+                leaf_of=_grown(self.tree.leaf_of, size), bears=_grown(self.tree.bears, size)
             )
         return np.array([*reused, *fresh], np.int64)
 
     def _reserve_nodes(self) -> None:
-        if len(self._tree.size) - int(self._tree.state[USED]) < self._reserve:
-            self._make_room(2 * len(self._tree.size) + self._reserve)
+        if len(self.tree.size) - int(self.tree.state[USED]) < self._reserve:
+            self._make_room(2 * len(self.tree.size) + self._reserve)
 
     def _make_room(self, nodes: int) -> None:
-        tree = self._tree
+        tree = self.tree
         if nodes > len(tree.size):
-            self._tree = tree._replace(
+            self.tree = tree._replace(
                 boxes=_grown(tree.boxes, nodes),
                 child=_grown(tree.child, nodes),
                 size=_grown(tree.size, nodes),
@@ -286,7 +286,7 @@ class CRTree:
     def _compact(self) -> None:
         """Drop the regions of removed constraints."""
         live = np.flatnonzero(self._row[: self._next] >= 0)
-        self._shapes.keep(self._row[live])
+        self.shapes.keep(self._row[live])
         self._row[live] = np.arange(len(live))
 
     def _search_room(self, message: Shapes) -> SearchRoom:
@@ -294,9 +294,7 @@ class CRTree:
         chains, points = map(max, _largest(message), self._largest)
         if self._room is None or (chains, points) != self._largest:
             self._largest = chains, points
-            self._room = SearchRoom(
-                waiting_room(self._fanout), scratch(chains), sample_room(points)
-            )
+            self._room = SearchRoom(waiting_room(self.fanout), scratch(chains), sample_room(points))
         return self._room
 
 

@@ -164,7 +164,7 @@ class ForwardingTable:
             read_column,
         )
         self._families = dict(families or {})
-        self._attributes: dict[tuple[Column, str], _Attribute] = {}
+        self.attributes: dict[tuple[Column, str], _Attribute] = {}
         self._constraints: dict[Term, _Constraint] = {}
         self._terms: dict[int, Term] = {}
         self._free: list[int] = []
@@ -234,7 +234,7 @@ class ForwardingTable:
     def _found(self, event: EventValues, kind: int) -> list[int]:
         everyone = len(self._interfaces if kind == INTERFACE else self._subscriptions)
         found = self._counts.start(kind)
-        for attribute in self._attributes.values():
+        for attribute in self.attributes.values():
             if found == everyone:
                 break
             value = attribute.family.read(attribute.column, event)
@@ -258,10 +258,10 @@ class ForwardingTable:
         if known is None:
             family = self._family(term)
             key = (term.check.column, family.name)
-            if key not in self._attributes:
-                self._attributes[key] = _Attribute(term.check.column, family, family.make())
+            if key not in self.attributes:
+                self.attributes[key] = _Attribute(term.check.column, family, family.make())
             number = self._free.pop() if self._free else len(self._constraints)
-            self._attributes[key].index.add(number, term)
+            self.attributes[key].index.add(number, term)
             known = self._constraints[term] = _Constraint(number, key, 0)
             self._terms[number] = term
         known.uses += 1
@@ -273,10 +273,10 @@ class ForwardingTable:
         known.uses -= 1
         if known.uses:
             return
-        index = self._attributes[known.key].index
+        index = self.attributes[known.key].index
         index.remove(number)
         if not len(index):
-            del self._attributes[known.key]
+            del self.attributes[known.key]
         del self._constraints[term], self._terms[number]
         self._free.append(number)
 

@@ -129,11 +129,12 @@ class SpatioTextualTable:
         return {self._subscribers[subscription] for subscription in self.match(event)}
 
     def stats(self) -> Mapping[str, int]:
-        """Trees, their entries and their bytes."""
+        """Trees, their entries and their bytes; words that entries have."""
         return {
             "trees": len(self._trees),
             "entries": len(self._entries),
             "tree_bytes": sum(tree.nbytes for tree in self._trees.values()),
+            "words": len(self._words),
         }
 
     def _message(self, attributes: Attributes, event: EventValues) -> tuple[Any, Any, Any] | None:
@@ -180,6 +181,9 @@ class _Words:
         self._numbers: dict[bytes, int] = {}
         self._uses: dict[bytes, int] = {}
         self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def take(self, words: frozenset[bytes]) -> NDArray[np.uint32]:
         for word in words:

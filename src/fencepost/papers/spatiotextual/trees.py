@@ -105,21 +105,21 @@ class SpatioTextualIndex:
         if cells < 1:
             raise IndexingError(f"the grid needs a cell or more; got {cells}")
         self.kind = kind
-        self._options = Options(kind, order, cells, most, seed)
-        self._parts: list[Part] = []
+        self.options = Options(kind, order, cells, most, seed)
+        self.parts: list[Part] = []
         self._waiting: dict[int, tuple[Floats, Positions]] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting) + sum(part.living for part in self._parts)
+        return len(self._waiting) + sum(part.living for part in self.parts)
 
     def __contains__(self, row: int) -> bool:
-        return row in self._waiting or any(part.place_of(row) >= 0 for part in self._parts)
+        return row in self._waiting or any(part.place_of(row) >= 0 for part in self.parts)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the index: boxes, tokens, nodes and what they keep."""
         self._flush()
-        return sum(part.nbytes for part in self._parts)
+        return sum(part.nbytes for part in self.parts)
 
     def add(self, row: int, box: ArrayLike, tokens: ArrayLike) -> None:
         """Add a subscription under a row that is not in use."""
@@ -141,12 +141,12 @@ class SpatioTextualIndex:
         """Take a subscription out."""
         if self._waiting.pop(row, None) is not None:
             return
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(self.parts):
             place = part.place_of(row)
             if place >= 0:
                 part.remove(place)
                 if 2 * part.living <= len(part):
-                    del self._parts[number]
+                    del self.parts[number]
                     self._take(part.source())
                 return
         raise IndexingError(f"there is no subscription {row}")
@@ -170,7 +170,7 @@ class SpatioTextualIndex:
         """
         self._flush()
         messages = _messages(boxes, token_start, tokens)
-        found = [part.match(messages) for part in self._parts]
+        found = [part.match(messages) for part in self.parts]
         if len(found) == 1:
             return found[0]
         return _joined(found, len(messages.boxes))
@@ -184,7 +184,7 @@ class SpatioTextualIndex:
         self._flush()
         own = np.asarray(tokens).reshape(-1)
         messages = _messages(np.reshape(box, (1, 4)), [0, len(own)], own)
-        return [part.candidates(messages) for part in self._parts]
+        return [part.candidates(messages) for part in self.parts]
 
     def _flush(self) -> None:
         """Make a tree of what waits."""
@@ -201,12 +201,12 @@ class SpatioTextualIndex:
         """Make a tree of subscriptions, together with trees that are not much larger."""
         sources = [source]
         size = len(source.rows)
-        while size and self._parts and self._parts[-1].living <= 2 * size:
-            sources.append(self._parts.pop().source())
+        while size and self.parts and self.parts[-1].living <= 2 * size:
+            sources.append(self.parts.pop().source())
             size += len(sources[-1].rows)
         if size:
-            self._parts.append(FAMILIES[self.kind](_together(sources), self._options))
-            self._parts.sort(key=len, reverse=True)
+            self.parts.append(FAMILIES[self.kind](_together(sources), self.options))
+            self.parts.sort(key=len, reverse=True)
 
 
 def _source(rows: ArrayLike, boxes: ArrayLike, token_start: ArrayLike, tokens: ArrayLike) -> Source:

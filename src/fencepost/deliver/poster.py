@@ -16,10 +16,9 @@ from typing import Any
 import httpcore
 
 from fencepost.deliver import signing
-from fencepost.deliver.addresses import Gate
+from fencepost.deliver.addresses import Gate, Url, url_of
 from fencepost.deliver.posting import Outcome, Went
 from fencepost.deliver.schedule import retry_after_s
-from fencepost.deliver.urls import Url, url_of
 from fencepost.errors import DeliveryError, FencepostError
 
 TIMEOUT_S = 15.0

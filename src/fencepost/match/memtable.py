@@ -19,11 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
-from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
 from fencepost.index.selectivity import Path
-from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
+from fencepost.index.table import ROW, Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.checking import CHECK
 from fencepost.kernels.handles import handle

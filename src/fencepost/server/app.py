@@ -16,8 +16,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
-from fencepost.server import asyncapi, console, openapi, publishing, streams
-from fencepost.server.browser_safety import BrowserSafety
+from fencepost.server import asyncapi, browser, openapi, publishing, streams
+from fencepost.server.browser import BrowserSafety
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers import (
     admin,
@@ -30,8 +30,7 @@ from fencepost.server.handlers import (
 )
 from fencepost.server.operations import Asked, Operation, as_json
 from fencepost.server.problems import Refusal, refusal_of, response
-from fencepost.server.service import Caller, Service
-from fencepost.server.sweeping import sweep
+from fencepost.server.service import Caller, Service, sweep
 from fencepost.server.watch import live
 
 OPERATIONS = tuple(
@@ -76,7 +75,7 @@ def create_app(service: Service) -> Starlette:
             Route("/openapi.json", _description),
             Route("/asyncapi.json", _channels),
             Route("/client.js", _javascript),
-            *console.routes(),
+            *browser.routes(),
         ],
         lifespan=lifespan,
         middleware=[

@@ -26,10 +26,9 @@ from fencepost.plan.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.plan.composition import EVERY
 from fencepost.plan.covering.strings import Facts, compare_strings
 from fencepost.plan.evaluate import literal_key
-from fencepost.plan.relate import mask
+from fencepost.plan.relate import EVERY, mask
 
 _NOTHING = Facts(False, False, False, False)
 _SAME = Facts(True, True, False, False)

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.urls import url_of
+from fencepost.deliver.addresses import Gate, url_of
 from fencepost.deliver.webhook import MOST_AT_ONCE, Webhooks
 from fencepost.errors import DeliveryError
 from fencepost.server.problems import Refusal

@@ -164,7 +164,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "server/test_openapi.py": ("descriptions of operations", {"server.operations"}),
     "server/test_parsed_once.py": (
         "how often GeoJSON is read",
-        {"model.geometry_geojson", "model.geometry_plain"},
+        {"model.geometry_geojson"},
     ),
     "server/test_security.py": ("headers that do not come", {"server.running"}),
     "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),

@@ -32,7 +32,7 @@ from fencepost.kernels.checking import (
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.language.ast import Array, Spatial, String
 from fencepost.model.geometry import Shapes
-from fencepost.model.outlines import Outline, raw_shapes
+from fencepost.model.geometry_plain import Outline, raw_shapes
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import (
     Check,

@@ -35,8 +35,7 @@ from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.match.catalogue import Expression, Subscription
 from fencepost.match.segments import SegmentReader, names_table
 from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import joined, plain
-from fencepost.model.outlines import Outline, plain_arrays
+from fencepost.model.geometry_plain import Outline, joined, plain, plain_arrays
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, ListCheck
 from fencepost.plan.forms import Filled

@@ -30,7 +30,7 @@ from fencepost.language.parts import Kind, Part, Refused
 from fencepost.language.read_text import read_text
 from fencepost.language.tokens import DIGITS, split_literals
 from fencepost.model.geometry import Shapes
-from fencepost.model.outlines import Outline, plain_arrays, raw_shapes
+from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
 from fencepost.model.raw_shapes import AREAS, LINES, POINTS
 from fencepost.model.space import Space
 from fencepost.model.times import parse_instant

@@ -65,12 +65,11 @@ _PATTERNS: Final[dict[Spatial, tuple[str, ...]]] = {
 
 
 def are_related(function: Spatial, a: BaseGeometry, b: BaseGeometry) -> bool:
-    """
-    Whether a spatial function holds of two usable geometries.
+    """Whether a spatial function holds of two usable geometries.
 
-    Where the OGC does not define a function for two dimensions (overlaps of a point and an
-    area), it does not hold. Crosses is taken as symmetric: an area crosses a line if the line
-    crosses the area.
+    Where the OGC does not define a function for two dimensions (overlaps of a point and an area),
+    it does not hold. Crosses is taken as symmetric: an area crosses a line if the line crosses
+    the area.
     """
     if function in _EXCLUSIVE:
         return relation(a, b) is _EXCLUSIVE[function]
@@ -131,25 +130,7 @@ def matches(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> bool:
-    """
-    Whether an event satisfies a condition: only what is true matches, not what is unknown.
-
-    Parameters
-    ----------
-    condition : Condition
-        The tree of an expression.
-    event : object
-        What `fencepost.model.event.attributes` takes.
-    stop_words : collection of str
-        Tokens that are left out of texts, and of keywords beside a text.
-    space : Space
-        What coordinates mean.
-
-    Returns
-    -------
-    bool
-        True just where `evaluate` is.
-    """
+    """Whether an event satisfies a condition: only what is true matches, not what is unknown."""
     return evaluate(condition, event, stop_words, space) is True
 
 
@@ -159,29 +140,18 @@ def evaluate(
     stop_words: Collection[str] = frozenset(),
     space: Space = Space.PLANAR,
 ) -> Truth:
-    """
-    Whether a condition is true, false or unknown of an event.
+    """Whether a condition is true, false or, as None, unknown of an event.
 
     Parameters
     ----------
     condition : Condition
         The tree of an expression.
     event : object
-        What `fencepost.model.event.attributes` takes.
+        What `fencepost.model.event.attributes` takes; it raises ModelError.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
     space : Space
         What coordinates mean.
-
-    Returns
-    -------
-    bool or None
-        None for unknown.
-
-    Raises
-    ------
-    ModelError
-        If the event is none.
     """
     return _evaluate(condition, attributes(event), stop_words, space)
 

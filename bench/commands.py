@@ -19,9 +19,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 MEASURED = typer.Option(help="What to measure; may be given several times. All if left out.")
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")]
-Out = Annotated[
-    Path, typer.Option(help="Folder of the results; made if missing.", file_okay=False)
-]
+Out = Annotated[Path, typer.Option(help="Folder of the results; made if missing.", file_okay=False)]
 
 
 class RegionsFigure(StrEnum):

@@ -220,7 +220,6 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"model.event", "tracking.reading", "tracking.stays", "tracking.tracker"},
     ),
     "tracking/test_tracker.py": ("what is kept of an object", {"tracking.keeping"}),
-    "store/test_database.py": ("migrations", {"store.schema"}),
 }
 
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,10 @@ from fencepost.files.commands import AsJson
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
+MEASURED = typer.Option(help="What to measure; may be given several times. All if left out.")
 Seed = Annotated[int, typer.Option(help="Seed of the random data: the same seed, the same data.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")]
+Out = Annotated[Path, typer.Option(help="Folder of the results; made if missing.", file_okay=False)]
 
 
 class RegionsFigure(StrEnum):
@@ -119,18 +123,13 @@ def relate(
 
 @app.command("regions")
 def regions(
-    figure: Annotated[
-        list[RegionsFigure] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    figure: Annotated[list[RegionsFigure] | None, MEASURED] = None,
+    quick: Quick = False,
     data: Annotated[
         MapData | None,
         typer.Option(help="Maps to use in figure 5 and table 3; real if there are any."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/regions"),
+    out: Out = Path("bench/results/regions"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -144,18 +143,14 @@ def regions(
       fencepost bench regions --quick --out /tmp/regions
       fencepost bench regions --figure table3 --figure large --json
     """
-    names = [one.value for one in figure or RegionsFigure]
     asked = {"quick": quick, "seed": seed, "source": _source(data)}
-    _figures("papers.regions", names, out, as_json, **asked)
+    _figures("papers.regions", figure or RegionsFigure, out, as_json, **asked)
 
 
 @app.command("turns")
 def turns(
     base: Annotated[str, typer.Option(help="The revision to compare with: a commit or a tag.")],
-    workload: Annotated[
-        list[Workload] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
+    workload: Annotated[list[Workload] | None, MEASURED] = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each side has its turn.")] = 3,
     as_json: AsJson = False,
 ) -> None:
@@ -181,10 +176,7 @@ def turns(
 
 @app.command("spatiotextual")
 def spatiotextual(
-    figure: Annotated[
-        list[SpatiotextualFigure] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
+    figure: Annotated[list[SpatiotextualFigure] | None, MEASURED] = None,
     scale: Annotated[
         int | None,
         typer.Option(
@@ -193,14 +185,12 @@ def spatiotextual(
             help="Subscriptions; 100,000 if left out, a million in `million`.",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    quick: Quick = False,
     data: Annotated[
         MapData | None,
         typer.Option(help="Venues to use in table 1 and figure 9; real if there are any."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/spatiotextual"),
+    out: Out = Path("bench/results/spatiotextual"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -214,29 +204,23 @@ def spatiotextual(
       fencepost bench spatiotextual --quick --out /tmp/spatiotextual
       fencepost bench spatiotextual --figure contest --scale 10000000 --json
     """
-    names = [one.value for one in figure or SpatiotextualFigure]
     asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.spatiotextual", names, out, as_json, **asked)
+    _figures("papers.spatiotextual", figure or SpatiotextualFigure, out, as_json, **asked)
 
 
 @app.command("events")
 def events(
-    figure: Annotated[
-        list[EventsFigure] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
+    figure: Annotated[list[EventsFigure] | None, MEASURED] = None,
     scale: Annotated[
         int | None,
         typer.Option(min=100, max=1_000_000, help="Subscriptions; 10,000 if left out."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
+    quick: Quick = False,
     data: Annotated[
         MapData | None,
         typer.Option(help="Positions of buses to use; real if there are any."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/events"),
+    out: Out = Path("bench/results/events"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -254,21 +238,15 @@ def events(
       fencepost bench events --quick --out /tmp/events
       fencepost bench events --figure taxi --scale 10000 --json
     """
-    names = [one.value for one in figure or EventsFigure]
     asked = {"quick": quick, "seed": seed, "scale": scale, "source": _source(data)}
-    _figures("papers.events", names, out, as_json, **asked)
+    _figures("papers.events", figure or EventsFigure, out, as_json, **asked)
 
 
 @app.command("peers")
 def peers(
-    figure: Annotated[
-        list[PeersFigure] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/peers"),
+    figure: Annotated[list[PeersFigure] | None, MEASURED] = None,
+    quick: Quick = False,
+    out: Out = Path("bench/results/peers"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -284,16 +262,12 @@ def peers(
       fencepost bench peers --quick --out /tmp/peers
       fencepost bench peers --figure fences --figure taxi --json
     """
-    names = [one.value for one in figure or PeersFigure]
-    _figures("peers", names, out, as_json, quick=quick, seed=seed)
+    _figures("peers", figure or PeersFigure, out, as_json, quick=quick, seed=seed)
 
 
 @app.command("spark")
 def spark(
-    figure: Annotated[
-        list[SparkFigure] | None,
-        typer.Option(help="What to measure; may be given several times. All if left out."),
-    ] = None,
+    figure: Annotated[list[SparkFigure] | None, MEASURED] = None,
     scale: Annotated[
         int,
         typer.Option(
@@ -302,9 +276,7 @@ def spark(
             help="Events; as many subscriptions, and ten times as many in `partitioned`.",
         ),
     ] = 1_000_000,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/spark"),
+    out: Out = Path("bench/results/spark"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -320,17 +292,14 @@ def spark(
       fencepost bench spark --scale 10000 --out /tmp/spark
       fencepost bench spark --figure partitioned --json
     """
-    names = [one.value for one in figure or SparkFigure]
-    _figures("spark", names, out, as_json, scale=scale, seed=seed)
+    _figures("spark", figure or SparkFigure, out, as_json, scale=scale, seed=seed)
 
 
 @app.command("server")
 def server(
     scale: Annotated[int, typer.Option(min=100, max=10_000_000, help="Subscriptions.")] = 100_000,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure little, in a minute.")] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; made if missing.", file_okay=False)
-    ] = Path("bench/results/server"),
+    quick: Quick = False,
+    out: Out = Path("bench/results/server"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -347,7 +316,7 @@ def server(
     _figures("server", ["load"], out, as_json, scale=scale, quick=quick, seed=seed)
 
 
-def _figures(folder: str, figures: list[str], out: Path, as_json: bool, **asked: Any) -> None:
+def _figures(folder: str, figures: Iterable[str], out: Path, as_json: bool, **asked: Any) -> None:
     """Measure figures of a folder of benchmarks, write and show them."""
     from bench import report
     from bench.progress import Progress
@@ -355,7 +324,7 @@ def _figures(folder: str, figures: list[str], out: Path, as_json: bool, **asked:
     benchmark = import_module(f"bench.{folder}.run")
     group = folder.rpartition(".")[2].capitalize()
     found = []
-    for name in figures:
+    for name in map(str, figures):
         with Progress(f"{group}, {name}") as bar:
             result = benchmark.run(name, progress=bar, **asked)
         report.write(result, out)

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from fencepost.match.explain import Explanation
     from fencepost.match.matcher import Matcher
     from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
-    from fencepost.match.simplify import simplify
-    from fencepost.match.simplify_many import simplify_many
+    from fencepost.match.simplify import simplify, simplify_many
     from fencepost.saferegion.client import SafeClient, SafeRegion
     from fencepost.saferegion.regions import SafeRegions
     from fencepost.tracking.notification import Notification
@@ -86,8 +85,7 @@ if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt n
             "match.explain": ["Explanation"],
             "match.matcher": ["Matcher"],
             "match.relate": ["relate", "relate_one_to_many", "relate_pairs"],
-            "match.simplify": ["simplify"],
-            "match.simplify_many": ["simplify_many"],
+            "match.simplify": ["simplify", "simplify_many"],
             "saferegion.client": ["SafeClient", "SafeRegion"],
             "saferegion.regions": ["SafeRegions"],
             "tracking.notification": ["Notification"],

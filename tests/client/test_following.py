@@ -22,7 +22,7 @@ from fencepost.client.effects import (
     Transmit,
     Wait,
 )
-from fencepost.client.following import Following
+from fencepost.client.operations import Following
 
 
 def envelope(position: int) -> dict[str, Any]:

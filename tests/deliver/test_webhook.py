@@ -14,6 +14,7 @@ import pytest
 import fencepost as fp
 from fencepost.deliver import Gate, Outcome, Waiting, Webhooks, Went
 from fencepost.deliver.schedule import retry_after_s
+from fencepost.deliver.webhook import Poster
 from fencepost.store.endpoints import Endpoint
 from tests.deliver.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
@@ -32,7 +33,7 @@ def post(
     to: Endpoint, messages: Sequence[Waiting] = TWO[:1], gate: Gate | None = None, **more: Any
 ) -> Outcome:
     async def run() -> Outcome:
-        webhooks = Webhooks(gate or Gate(allow_private=True), **more)
+        webhooks = Webhooks(Poster(gate or Gate(allow_private=True), **more))
         try:
             return await webhooks.carry(to, messages)
         finally:
@@ -218,7 +219,7 @@ def test_cookies_of_one_endpoint_are_not_another_s() -> None:
         return Answer(204, {"set-cookie": "who=me"})
 
     async def twice(receiver: Receiver) -> None:
-        webhooks = Webhooks(Gate(allow_private=True))
+        webhooks = Webhooks(Poster(Gate(allow_private=True)))
         for _ in range(2):
             assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).went is Went.WELL
         await webhooks.close()
@@ -238,7 +239,7 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
         return Answer()
 
     async def run(receiver: Receiver) -> None:
-        webhooks = Webhooks(Gate(allow_private=True), timeout_s=WAIT_S)
+        webhooks = Webhooks(Poster(Gate(allow_private=True), timeout_s=WAIT_S))
         slow = f"http://127.0.0.1:{receiver.port}/slow"
         waiting = [
             asyncio.create_task(webhooks.carry(endpoint(slow, failures), TWO[:1]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fencepost.kernels import pairs
-from fencepost.kernels.sorting import sort_distinct
+from fencepost.kernels.pairs import sort_distinct
 
 
 @pytest.mark.parametrize("most", [0, 1, 15, 16, 17, 32, 33, 400])

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from fencepost.index import events as events_module
-from fencepost.index import merge as merge_module
 from fencepost.index import one_event as one_event_module
+from fencepost.index.segment import merge as merge_arrays
 from fencepost.match import Matcher, match_pairs
 from fencepost.match import segment_manager as manager_module
 from fencepost.match import segments as segments_module
@@ -104,7 +104,7 @@ def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., A
         if threading.current_thread() is not threading.main_thread():
             merging.set()
             assert go_on.wait(WAIT_S)
-        return merge_module.merge(*args)
+        return merge_arrays(*args)
 
     return merge
 

@@ -14,7 +14,7 @@ import fencepost as fp
 from fencepost.errors import LanguageError, ModelError
 from fencepost.language import parse
 from fencepost.match.reference import matches
-from fencepost.match.simplify_many import SimplifiedSubscription, simplify_many
+from fencepost.match.simplify import SimplifiedSubscription, simplify_many
 from fencepost.plan import Filter, filters
 from fencepost.plan.covering import covers
 from fencepost.plan.covering import predicates as covering

@@ -8,7 +8,7 @@ import shapely
 
 from fencepost.match import relations
 from fencepost.model import RELATIONS, Relation, Shapes
-from fencepost.plan.composition import EVERY, compose, reachable
+from fencepost.plan.relate import EVERY, compose, reachable
 
 KINDS = ("areas", "lines", "points")
 

@@ -13,7 +13,7 @@ import fencepost as fp
 from fencepost.model import format_instant
 from fencepost.papers.events import parse_ops4st
 from fencepost.server import Limits
-from fencepost.server.sweeping import forget
+from fencepost.server.service import forget
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 

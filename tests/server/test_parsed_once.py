@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model import geometry_geojson, geometry_plain
+from fencepost.model import geometry_geojson
 from tests.server.serving import running
 
 NOON = "2024-05-01T12:00:0{}Z"
@@ -51,7 +51,6 @@ def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
             )
             assert answer.is_success, answer.text
         monkeypatch.setattr(geometry_geojson, "read_mapping", counted)
-        monkeypatch.setattr(geometry_plain, "read_mapping", counted)
         features = [feature(0, "smoke"), feature(1, "heat"), feature(2, "smoke")]
         published = server.http.post(
             "/v1/events", json={"type": "FeatureCollection", "features": features}

@@ -22,8 +22,8 @@ from fencepost.server import (
     Settings,
     check_access,
     is_loopback,
-    patience,
 )
+from fencepost.server import running as process
 from fencepost.store import keys
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
@@ -285,7 +285,7 @@ def test_headers_that_do_not_come(
 ) -> None:
     with running(tmp_path) as server:
         with monkeypatch.context() as patched:  # not for those who are to be answered
-            patched.setattr(patience, "HEADER_SECONDS", 0.2)
+            patched.setattr(process, "HEADER_SECONDS", 0.2)
             with _raw(server, sent) as slow, pytest.raises(ConnectionError):
                 _until_closed(slow)
         assert server.http.get("/healthz").status_code == 200

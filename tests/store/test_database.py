@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.errors import StoreError
-from fencepost.store import FILE, Database, schema
+from fencepost.store import FILE, MIGRATIONS, Database
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     Database(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(StoreError, match="newer release"):
         Database(tmp_path)
@@ -38,7 +38,7 @@ def test_an_older_database_is_brought_up_to_date(
 ) -> None:
     Database(tmp_path).close()
     added = "ALTER TABLE tenant ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, added))
+    monkeypatch.setattr("fencepost.store.database.MIGRATIONS", (*MIGRATIONS, added))
     with sqlite3.connect(tmp_path / FILE) as connection:
         connection.execute("INSERT INTO tenant (name) VALUES ('acme')")
     for _ in range(2):
@@ -47,7 +47,7 @@ def test_an_older_database_is_brought_up_to_date(
             ("acme", "red")
         ]
         version = database.writer.execute("PRAGMA user_version").fetchone()[0]
-        assert version == len(schema.MIGRATIONS)
+        assert version == len(MIGRATIONS) + 1
         database.close()
 
 
@@ -57,7 +57,7 @@ def test_a_migration_that_fails_changes_nothing(
     Database(tmp_path).close()
     broken = "CREATE TABLE more (x); SELECT nothing FROM nowhere;"
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+        patch.setattr("fencepost.store.database.MIGRATIONS", (*MIGRATIONS, broken))
         with pytest.raises(StoreError, match="cannot be used"):
             Database(tmp_path)
     database = Database(tmp_path)

@@ -14,7 +14,6 @@ from weakref import WeakSet
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from fencepost.client.addresses import checked_url, headers_of, socket_url
 from fencepost.client.connections import BROKEN, NO_ANSWER, NOT_OPEN, lost_by
 from fencepost.client.effects import (
     Answer,
@@ -29,6 +28,9 @@ from fencepost.client.effects import (
     Stopped,
     Transmit,
     Wait,
+    checked_url,
+    headers_of,
+    socket_url,
 )
 from fencepost.client.moving import Movers
 from fencepost.client.operations import Operations

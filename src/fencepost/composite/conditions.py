@@ -20,14 +20,13 @@ from typing import Any
 
 from fencepost.errors import LanguageError
 from fencepost.language.ast import Compare, Geometry
-from fencepost.language.cursor import Cursor
 from fencepost.language.geometries import compile_geometry
 from fencepost.language.limits import check_text
 from fencepost.language.names import COMPARE, GEOJSON_TYPE
 from fencepost.language.parts import Kind, Part, Refused, quoted
 from fencepost.language.read_wkt import read_coordinates, split_name
 from fencepost.language.render import geometry_json, geometry_text
-from fencepost.language.tokens import UNSIGNED, Tokens, meaningless, tokens_by
+from fencepost.language.tokens import UNSIGNED, Cursor, Tokens, meaningless, tokens_by
 from fencepost.model.raw_shapes import shown
 
 TOLERANCE = 0.5

@@ -18,7 +18,7 @@ from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
 from fencepost.kernels.geodesic import SHORTEST_RADIUS
-from fencepost.kernels.geodesic_box import reach as boxes_within
+from fencepost.kernels.geodesic import reach as boxes_within
 from fencepost.kernels.members import Asked as AskedOfPool
 from fencepost.language.ast import Compare
 from fencepost.model.space import Space

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.deliver.addresses import Gate
+    from fencepost.deliver.addresses import Gate, url_of
     from fencepost.deliver.envelope import Envelopes, unwrapped
-    from fencepost.deliver.mqtt_address import BrokerAddress, broker_address
+    from fencepost.deliver.mqtt_address import (
+        BrokerAddress,
+        broker_address,
+        checked_topic,
+        default_topic,
+    )
     from fencepost.deliver.posting import Outcome, Posting, Waiting, Went
     from fencepost.deliver.schedule import Schedule
-    from fencepost.deliver.topics import checked_topic, default_topic
-    from fencepost.deliver.urls import url_of
     from fencepost.deliver.webhook import Webhooks
 
 __all__ = [
@@ -37,13 +40,11 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "addresses": ["Gate"],
+            "addresses": ["Gate", "url_of"],
             "envelope": ["Envelopes", "unwrapped"],
-            "mqtt_address": ["BrokerAddress", "broker_address"],
+            "mqtt_address": ["BrokerAddress", "broker_address", "checked_topic", "default_topic"],
             "posting": ["Outcome", "Posting", "Waiting", "Went"],
             "schedule": ["Schedule"],
-            "topics": ["checked_topic", "default_topic"],
-            "urls": ["url_of"],
             "webhook": ["Webhooks"],
         },
     )

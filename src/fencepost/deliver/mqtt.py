@@ -22,10 +22,9 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fencepost.deliver.envelope import CONTENT_TYPE
-from fencepost.deliver.mqtt_address import BrokerAddress
+from fencepost.deliver.mqtt_address import EVERY_TENANT, BrokerAddress
 from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
 from fencepost.deliver.schedule import Schedule
-from fencepost.deliver.topics import EVERY_TENANT
 from fencepost.errors import FencepostError
 from fencepost.store.endpoints import Endpoint
 

@@ -1,28 +1,50 @@
-"""Hands messages over to webhooks."""
+"""Hands messages over to webhooks: posts bodies to URLs, and says what the answers mean.
+
+httpcore is used without httpx: no cookies that one endpoint sets and another gets, no proxies of
+the environment, no redirects. Names are resolved here, and connections go to the addresses that
+were looked at; TLS still checks the name.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
-from fencepost.deliver.addresses import Gate
+import httpcore
+
+from fencepost.deliver import signing
+from fencepost.deliver.addresses import Gate, Url, url_of
 from fencepost.deliver.envelope import BATCH_CONTENT_TYPE, CONTENT_TYPE
-from fencepost.deliver.poster import TIMEOUT_S, Poster
-from fencepost.deliver.posting import Outcome, Waiting, one_by_one
+from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
+from fencepost.deliver.schedule import retry_after_s
+from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoints import Endpoint
 
-MOST_AT_ONCE = 1_000
-_PAGE = 100
-_STEADY, _STEADY_TENANT = 96, 32
-_FAILING, _FAILING_TENANT = 32, 8
+TIMEOUT_S = 15.0
+_PHASES_S = {"connect": 5.0, "pool": 5.0}  # the timeout in all bounds the others
+_LONGEST_ANSWER = 8_192
+_LATER = frozenset({408, 425, 429})
+_KEPT_OPEN, _KEPT_OPEN_S = 64, 30.0
 
 
-class Webhooks:
-    """Posts messages, so many at once; parameters as of a `Poster`."""
+class Poster:
+    """Posts bodies, over connections that are kept open for a while.
 
-    is_ready = True
+    Parameters
+    ----------
+    gate : Gate
+        What may be connected to.
+    clock_s : callable, optional
+        The present in seconds since 1970, for signatures.
+    tls : ssl.SSLContext, optional
+        Instead of one that trusts what the system trusts.
+    timeout_s : float
+        For an attempt in all.
+    """
 
     def __init__(
         self,
@@ -31,7 +53,163 @@ class Webhooks:
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._poster = Poster(gate, clock_s, tls, timeout_s)
+        self._gate = gate
+        self._clock_s = clock_s
+        self._timeout_s = timeout_s
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls or ssl.create_default_context(),
+            max_connections=None,  # who posts bounds them
+            max_keepalive_connections=_KEPT_OPEN,
+            keepalive_expiry=_KEPT_OPEN_S,
+            network_backend=_Pinned(gate),
+        )
+
+    def url(self, given: object) -> Url:
+        """A URL that may be posted to; raises ModelError where it is none."""
+        return url_of(given, any_port=self._gate.allow_private)
+
+    async def post(
+        self,
+        url: object,
+        body: bytes,
+        type: str,
+        headers: Mapping[str, str],
+        secret: str | None,
+        count: int = 1,
+    ) -> Outcome:
+        """Post a body once.
+
+        Parameters
+        ----------
+        type : str
+            Of the content.
+        secret : str, optional
+            What to sign the body with.
+        count : int
+            How many messages the body has; all were taken where the answer has a status of 2xx.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                status, told = await self._answer(self.url(url), body, type, headers, secret)
+        except TimeoutError:
+            return _failed(f"it did not answer within {self._timeout_s:g} s")
+        except FencepostError as error:
+            return _failed(str(error))
+        except (httpcore.TimeoutException, httpcore.NetworkError) as error:
+            return _failed(f"it cannot be reached: {_named(error)}")
+        except (httpcore.ProtocolError, httpcore.ProxyError, ssl.SSLError) as error:
+            return _failed(f"it does not speak HTTP as it should: {_named(error)}")
+        return self._judged(status, told, count)
+
+    async def _answer(
+        self, url: Url, body: bytes, type: str, headers: Mapping[str, str], secret: str | None
+    ) -> tuple[int, dict[bytes, bytes]]:
+        sent = {
+            "host": url.authority,
+            "user-agent": "fencepost",
+            **headers,
+            "content-type": f"{type}; charset=utf-8",
+            "content-length": str(len(body)),
+        }
+        if secret is not None:
+            sent[signing.HEADER] = signing.signature(secret, body, int(self._clock_s()))
+        async with self._pool.stream(
+            "POST",
+            httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target),
+            headers=[(name.encode(), value.encode()) for name, value in sent.items()],
+            content=body,
+            extensions={"timeout": _PHASES_S},
+        ) as answer:
+            await _read_a_little(answer)
+            return answer.status, {name.lower(): value for name, value in answer.headers}
+
+    def _judged(self, status: int, headers: dict[bytes, bytes], count: int) -> Outcome:
+        if 200 <= status < 300:
+            return Outcome(Went.WELL, count)
+        problem = f"it answered {status}"
+        if 300 <= status < 400:
+            return Outcome(
+                Went.MOVED,
+                problem=f"{problem}, and redirects are not followed; give the address where "
+                "messages shall go",
+            )
+        if status == 410:
+            return Outcome(Went.GONE, problem=f"{problem} Gone: nothing is wanted there any more")
+        if 400 <= status < 500 and status not in _LATER:
+            # Which of several is refused is not known; the first is posted alone next.
+            return Outcome(Went.REFUSED if count == 1 else Went.FAILED, problem=problem)
+        asked = headers.get(b"retry-after", b"").decode("ascii", "replace")
+        return Outcome(Went.FAILED, problem=problem, wait_s=retry_after_s(asked, self._clock_s()))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+        self._gate.close()
+
+
+def _failed(problem: str) -> Outcome:
+    return Outcome(Went.FAILED, problem=problem)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__} {error}".strip()
+
+
+async def _read_a_little(answer: httpcore.Response) -> None:
+    """Read an answer that is short, so that the connection can be used again."""
+    size = 0
+    async for part in answer.aiter_stream():
+        size += len(part)
+        if size > _LONGEST_ANSWER:
+            return
+
+
+class _Pinned(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that were looked at, and to nothing else."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        addresses = await self._gate.addresses(host, port)
+        problem: Exception = DeliveryError("unreachable")
+        for address in addresses:
+            try:
+                return await self._network.connect_tcp(
+                    str(address), port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+        raise DeliveryError("webhooks go to no sockets of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+MOST_AT_ONCE = 1_000
+_PAGE = 100
+_STEADY, _STEADY_TENANT = 96, 32
+_FAILING, _FAILING_TENANT = 32, 8
+
+
+class Webhooks:
+    """Posts messages, so many at once."""
+
+    is_ready = True
+
+    def __init__(self, poster: Poster) -> None:
+        self._poster = poster
         self._lanes = _Lanes()
 
     def most(self, endpoint: Endpoint) -> int:
@@ -80,26 +258,9 @@ class _Lanes:
         self._all = {False: asyncio.Semaphore(_STEADY), True: asyncio.Semaphore(_FAILING)}
         self._tenants: dict[tuple[int, bool], asyncio.Semaphore] = {}
 
-    def lane(self, tenant: int, *, failing: bool) -> _Both:
+    @asynccontextmanager
+    async def lane(self, tenant: int, *, failing: bool) -> AsyncIterator[None]:
         most = _FAILING_TENANT if failing else _STEADY_TENANT
         own = self._tenants.setdefault((tenant, failing), asyncio.Semaphore(most))
-        return _Both(own, self._all[failing])
-
-
-class _Both:
-    """Two semaphores, taken one after the other."""
-
-    def __init__(self, first: asyncio.Semaphore, second: asyncio.Semaphore) -> None:
-        self._first, self._second = first, second
-
-    async def __aenter__(self) -> None:
-        await self._first.acquire()
-        try:
-            await self._second.acquire()
-        except BaseException:
-            self._first.release()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._second.release()
-        self._first.release()
+        async with own, self._all[failing]:
+            yield

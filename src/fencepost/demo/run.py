@@ -17,9 +17,7 @@ from shapely.geometry import mapping
 
 from fencepost import spark as fps
 from fencepost.demo import city
-from fencepost.demo.map import write_map
-from fencepost.demo.picture import draw
-from fencepost.demo.summary import COLUMNS, summary
+from fencepost.demo.map import COLUMNS, draw, summary, write_map
 from fencepost.errors import FencepostError
 from fencepost.match.matcher import Matcher
 

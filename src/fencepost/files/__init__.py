@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fencepost.files.formats import Format
     from fencepost.files.letters import DeadLetter
     from fencepost.files.run import subscribe_file
-    from fencepost.files.spark_submit import submission
+    from fencepost.files.spark_commands import submission
     from fencepost.files.subscriptions import read_subscriptions
 
 __all__ = [
@@ -32,7 +32,7 @@ if not TYPE_CHECKING:
             "formats": ["Format"],
             "letters": ["DeadLetter"],
             "run": ["subscribe_file"],
-            "spark_submit": ["submission"],
+            "spark_commands": ["submission"],
             "subscriptions": ["read_subscriptions"],
         },
     )

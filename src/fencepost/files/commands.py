@@ -20,8 +20,15 @@ from rich.console import Console
 
 from fencepost.errors import FencepostError
 from fencepost.files.formats import STDIN, Format, OutFormat, out_format_of
-from fencepost.files.source import Source
-from fencepost.files.terminal import bytes_text, complain, flat, print_json, print_line, progress
+from fencepost.files.terminal import (
+    Source,
+    bytes_text,
+    complain,
+    flat,
+    print_json,
+    print_line,
+    progress,
+)
 from fencepost.model.space import Space
 
 if TYPE_CHECKING:
@@ -105,8 +112,8 @@ def index(
     started = time.perf_counter()
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} is there already; give --replace to put a new index there")
+    from fencepost.files.formats import read_stop_words
     from fencepost.files.letters import LetterBox
-    from fencepost.files.stop_words import read_stop_words
     from fencepost.match.matcher import Matcher
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
@@ -416,7 +423,7 @@ def _matcher(
     space: Space,
     letters: LetterBox,
 ) -> Matcher:
-    from fencepost.files.stop_words import read_stop_words
+    from fencepost.files.formats import read_stop_words
     from fencepost.match.matcher import Matcher
 
     if index is not None:

@@ -7,15 +7,13 @@ from typing import Any
 
 from fencepost.errors import FencepostError
 from fencepost.files.events import read_events
-from fencepost.files.formats import STDIN, Format
+from fencepost.files.formats import STDIN, Format, read_stop_words
 from fencepost.files.json_values import NotUsable, object_of_text
 from fencepost.files.letters import DeadLetter
-from fencepost.files.source import Source
-from fencepost.files.stop_words import read_stop_words
 from fencepost.files.subscriptions import read_subscriptions
-from fencepost.match.explain import Explanation
+from fencepost.files.terminal import Source
+from fencepost.match.explain import Explanation, PlannedFilter
 from fencepost.match.matcher import Matcher
-from fencepost.match.planning import PlannedFilter
 from fencepost.match.simplify import Simplification, simplify
 
 _OWN = "expression"

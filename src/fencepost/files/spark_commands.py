@@ -1,14 +1,21 @@
-"""The command `fencepost spark`: a user's files through the jobs of `fencepost.spark`."""
+"""The command `fencepost spark`: a user's files through the jobs of `fencepost.spark`.
+
+`submission` is the command line of `spark-submit` for such a job.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +23,6 @@ import typer
 from rich.console import Console
 
 from fencepost.errors import FencepostError
-from fencepost.files.spark_submit import submission
 from fencepost.files.terminal import bytes_text, print_json, print_line
 from fencepost.model.space import Space
 from fencepost.spark.session import submitted
@@ -232,3 +238,49 @@ def _print(told: dict[str, Any], out: Path) -> None:
             f"{told['match']['dead_letters']:,} events could not be read; they are in "
             f"{out / 'dead-letters'}"
         )
+
+
+_NAME = "fencepost"  # under which nodes unpack the archive, in the folder that they run in
+# In an archive, packages are at the top and kernels in a folder, see docs/cluster.md.
+_SHIPPED = {
+    "spark.executorEnv.PYTHONPATH": _NAME,
+    "spark.executorEnv.FENCEPOST_CACHE_DIR": f"{_NAME}/kernels",
+}
+
+
+def submission(
+    job: Sequence[str], master: str, archive: Path | None, settings: Sequence[str]
+) -> list[str]:
+    """The command for a program and its arguments, or for a command of `fencepost spark`."""
+    given = {"spark.pyspark.driver.python": sys.executable}
+    for setting in settings:
+        key, found, value = setting.partition("=")
+        if not found:
+            raise FencepostError(f"{setting!r} is no setting of Spark; give --conf KEY=VALUE")
+        given[key] = value
+    command = [_spark_submit(), "--master", master]
+    if archive is not None:
+        if not archive.is_file():
+            raise FencepostError(
+                f"there is no archive {archive}; docs/cluster.md says how to make one"
+            )
+        command += ["--archives", f"{archive.absolute()}#{_NAME}"]
+        given = {**_SHIPPED, **given}
+    for key, value in given.items():
+        command += ["--conf", f"{key}={value}"]
+    program, *arguments = job
+    if program.endswith(".py"):
+        return [*command, program, *arguments]
+    return [*command, str(Path(__file__).parent.parent / "cli.py"), "spark", program, *arguments]
+
+
+def _spark_submit() -> str:
+    """That of SPARK_HOME, or the one that comes with PySpark."""
+    home = os.environ.get("SPARK_HOME")
+    found = find_spec("pyspark")
+    if home is None and (found is None or found.origin is None):
+        raise FencepostError(
+            "Spark needs the package pyspark; install it with: pip install 'fencepost[spark]'"
+        )
+    where = Path(home) if home else Path(found.origin).parent  # type: ignore[union-attr,arg-type]
+    return str(where / "bin" / "spark-submit")

@@ -1,4 +1,4 @@
-"""What a command shows: lines, progress bars, complaints."""
+"""What commands share: one subscription as it is named, lines, progress bars, complaints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from fencepost.model.space import Space
 
 
 @contextmanager
@@ -61,3 +65,15 @@ def flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, object
             yield from flat(value, f"{before}{name}: ")
         else:
             yield f"{before}{name}", value
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was given: an id, and an index or a file that has it; or an expression."""
+
+    id: str | None
+    index: Path | None
+    subscriptions: str | None
+    expression: str | None
+    stop_words: Path | None
+    space: Space

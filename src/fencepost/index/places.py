@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels import checking, places
-from fencepost.kernels.geodesic_box import reach
+from fencepost.kernels.geodesic import reach
 from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.shapes import ShapeArrays
 

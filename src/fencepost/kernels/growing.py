@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.checking import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
 from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.copying import copy_shapes
 from fencepost.kernels.handles import handle
-from fencepost.kernels.layout import lay_out_plain
+from fencepost.kernels.layout import copy_shapes, lay_out_plain
 from fencepost.kernels.places import places
 from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.rooms import FIRST_EXPIRY, MOST_CHAINS

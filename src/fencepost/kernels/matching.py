@@ -23,6 +23,7 @@ from fencepost.kernels.combined import CombinedArrays, words_of_events
 from fencepost.kernels.compiling import inlined, kernel, separate, uncounted
 from fencepost.kernels.fetching import fetch_checks, fetch_first, fetch_later
 from fencepost.kernels.handles import put
+from fencepost.kernels.pairs import sort_distinct
 from fencepost.kernels.posted import find_posted
 from fencepost.kernels.posts_arrays import PostArrays, is_beside
 from fencepost.kernels.region_points import find_points
@@ -43,7 +44,6 @@ from fencepost.kernels.rooms import (
 )
 from fencepost.kernels.rtree import RTreeArrays, search
 from fencepost.kernels.shapes import ShapeArrays
-from fencepost.kernels.sorting import sort_distinct
 from fencepost.kernels.vectors import WIDTH, block_meeting, lowest
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 from fencepost.kernels.with_strings import ROOM, words_with_strings

@@ -35,7 +35,7 @@ FIELDS = 5  # of what is found: the plan, the item, the earliest and latest time
 
 _LONGEST = 2**63 - 1
 _ERROR = 1e-6  # metres: see `geodesic_shapes`
-_SLACK = 1e-9  # degrees: see `geodesic_box`
+_SLACK = 1e-9  # degrees: see `geodesic`
 
 
 class CastArrays(NamedTuple):

@@ -32,7 +32,7 @@ WITHOUT_BOUNDS = NOTHING, BEYOND_AREA
 def places(checks, shapes, boxes, kinds):
     """Fill `boxes`, (n, 4), with what the box of an event's geometry must meet, and `kinds`.
 
-    Of a distance on the ellipsoid a box is the geometry's own: `geodesic_box` widens it.
+    Of a distance on the ellipsoid a box is the geometry's own: `geodesic.reach` widens it.
     kinds : (n,) uint8.
     """
     for k in range(checks.shape[0]):

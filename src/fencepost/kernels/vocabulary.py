@@ -16,6 +16,8 @@ machine can be memory-mapped on another.
 
 In a large table each of the three arrays is a wait for memory. `look_up_all` therefore takes words
 by runs, one array after the other, and asks for what it will read next of all of them at once.
+
+`fill_slots` and `row_in_slots` find rows by name, over strings that lie end to end already.
 """
 
 from __future__ import annotations
@@ -311,3 +313,38 @@ def _few_bytes(text, k, count):
     for i in range(count):
         number = number << _BYTE_SHIFTS[1] | np.uint64(text[k + np.uint64(i)])
     return number
+
+
+EMPTY_SLOT = 2**32 - 1
+_SHIFT = np.uint64(32)
+
+
+@kernel
+def fill_slots(slots, text, start):
+    """Enter the rows of distinct strings text[start[k]:start[k + 1]] in `slots`.
+
+    slots : uint32, all `EMPTY_SLOT`; a power of two of them, and at least twice as many as strings.
+    """
+    last = slots.shape[0] - 1
+    for row in range(start.shape[0] - 1):
+        key = hash_bytes(text, np.int64(start[row]), np.int64(start[row + 1]))
+        at = np.int64(key >> _SHIFT) & last
+        while slots[at] != EMPTY_SLOT:
+            at = (at + 1) & last
+        slots[at] = row
+
+
+@kernel
+def row_in_slots(slots, text, start, name):
+    """The row of a string, or -1. name : its bytes."""
+    last = slots.shape[0] - 1
+    at = np.int64(hash_bytes(name, np.int64(0), np.int64(name.shape[0])) >> _SHIFT) & last
+    while slots[at] != EMPTY_SLOT:
+        row = slots[at]
+        if same_bytes(
+            name, np.int64(0), np.int64(name.shape[0]),
+            text, np.int64(start[row]), np.int64(start[row + 1]),
+        ):  # fmt: skip
+            return np.int64(row)
+        at = (at + 1) & last
+    return np.int64(-1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 
+import numpy as np
+import shapely
+
 from fencepost.language.ast import Geometry
-from fencepost.language.geometry_objects import box, geometry, point
 from fencepost.language.names import COLLECTION_ADVICE, GEOJSON_TYPE
 from fencepost.language.parts import Kind, Part, Refused, check_count
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_input import read_geometry
+from fencepost.model.geometry_shapely import assembled
 from fencepost.model.raw_shapes import shown
 
 _TYPES = tuple(GEOJSON_TYPE.values())
@@ -38,12 +41,15 @@ def compile_geometry(part: Part) -> Geometry:
         if type(coordinates) is list and len(coordinates) > 1:
             place = _doubles(coordinates[:2])
             if place:
-                return Geometry(point(*place))
+                return Geometry(shapely.Point(place))
     raw = read_geometry(dict(mapping))
     problems = Shapes.lay_out(raw).problems
     if problems:
         raise Refused(part, f"the geometry is not usable: {problems[0]}", "correct its coordinates")
-    return Geometry(geometry(raw, multi=kind.startswith("Multi")))
+    chains = np.split(np.column_stack((raw.x, raw.y)), raw.chain_start[1:-1])
+    return Geometry(
+        assembled(int(raw.dimension[0]), chains, raw.chain_part, kind.startswith("Multi"))
+    )
 
 
 def compile_bbox(part: Part) -> Geometry:
@@ -67,7 +73,8 @@ def compile_bbox(part: Part) -> Geometry:
         raise Refused(part, "the BBOX has no area", "write a POINT or a LINESTRING")
     corners = _doubles(numbers)
     if corners and corners[0] < corners[2] and corners[1] < corners[3]:
-        return Geometry(box(*corners))
+        xmin, ymin, xmax, ymax = corners
+        return Geometry(shapely.Polygon(((xmin, ymin), (xmax, ymin), (xmax, ymax), (xmin, ymax))))
     ring = [[xmin, ymin], [xmax, ymin], [xmax, ymax], [xmin, ymax], [xmin, ymin]]
     return compile_geometry(part._replace(value={"type": "Polygon", "coordinates": [ring]}))
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencepost.errors import LanguageError
-from fencepost.language.cursor import DIGITS, Cursor
 from fencepost.language.names import (
     ARRAY,
     COLLECTION_ADVICE,
@@ -27,7 +26,7 @@ from fencepost.language.names import (
 )
 from fencepost.language.parts import Kind, Part, quoted
 from fencepost.language.read_wkt import DIMENSIONS, read_coordinates, split_name
-from fencepost.language.tokens import Tokens, tokens_of
+from fencepost.language.tokens import DIGITS, Cursor, Tokens, tokens_of
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
 _LEVEL = {

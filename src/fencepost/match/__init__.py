@@ -9,10 +9,10 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.index.columns import Columns
     from fencepost.match.batch import Pairs, match_pairs
-    from fencepost.match.batch_scores import scores_of_pairs
     from fencepost.match.catalogue import Subscription
     from fencepost.match.index_registry import INDEXES
     from fencepost.match.matcher import DeadLetters, Matcher
+    from fencepost.match.ranking import scores_of_pairs
     from fencepost.match.relate import matrices, relations
     from fencepost.match.segments import Segment, SegmentReader, merge_segments
     from fencepost.match.snapshot import Snapshot
@@ -39,10 +39,10 @@ if not TYPE_CHECKING:
         __name__,
         {
             "batch": ["Pairs", "match_pairs"],
-            "batch_scores": ["scores_of_pairs"],
             "catalogue": ["Subscription"],
             "index_registry": ["INDEXES"],
             "matcher": ["DeadLetters", "Matcher"],
+            "ranking": ["scores_of_pairs"],
             "relate": ["matrices", "relations"],
             "segment_view": ["Columns"],
             "segments": ["Segment", "SegmentReader", "merge_segments"],

@@ -23,10 +23,15 @@ from fencepost.index.table import TableArrays, encode_keys
 from fencepost.kernels import checking
 from fencepost.kernels.checking import CHECK, ITEMS, TEXT
 from fencepost.language.ast import Property, Spatial
-from fencepost.match.column_text import refuse_bad_bytes, refuse_surrogate
-from fencepost.match.keyword_columns import Ragged, joined, read_lists
+from fencepost.match.bulk_columns import (
+    Ragged,
+    joined,
+    read_lists,
+    read_values,
+    refuse_bad_bytes,
+    refuse_surrogate,
+)
 from fencepost.match.segments import Segment
-from fencepost.match.value_columns import read_values
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan import relate

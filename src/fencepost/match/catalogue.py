@@ -11,19 +11,33 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fencepost.errors import FencepostError, ModelError
+from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.index.segment import NEVER
+from fencepost.language import ast
 from fencepost.language.ast import Condition
 from fencepost.language.parser import parse
 from fencepost.language.render import render_json
-from fencepost.match.outside import refuse_outside
 from fencepost.model.arrow_text import readable
+from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.model.times import instant_of, parse_instant
 from fencepost.plan.checks import Filter
 from fencepost.plan.forms import Filled, filled, unusable
 from fencepost.plan.normal import filters
 from fencepost.plan.values import is_missing
+
+
+def refuse_outside(condition: ast.Condition, space: Space) -> None:
+    """Raise LanguageError where a condition names such a geometry."""
+    most_x, most_y = space.limits
+    for node in ast.walk(condition, ast.Items):
+        if not isinstance(node, ast.Geometry):
+            continue
+        x0, y0, x1, y1 = node.value.bounds
+        if max(-x0, x1) > most_x or max(-y0, y1) > most_y:
+            [problem] = Shapes.read_one(node.value).problems_outside(space)
+            raise LanguageError(f"a geometry of the expression has {problem}")
+
 
 _AT_ONCE = 10_000  # rows whose geometries are looked at together
 

@@ -1,23 +1,30 @@
-"""The condition of a subscription, put together from its checks: for those added as columns."""
+"""The condition of a subscription, put together from its checks: for those added as columns.
+
+`moved` is the condition of one that moves, with another geometry.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
-from shapely.geometry import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.errors import ModelError
 from fencepost.index.check_kinds import KINDS
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.shapes import LINES, POINTS, ShapeArrays
+from fencepost.kernels.shapes import AREAS, ShapeArrays
 from fencepost.language import ast
 from fencepost.match.segments import SegmentReader
+from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_shapely import assembled
 from fencepost.plan.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.plan.conditions import condition_of_filter
 
@@ -90,19 +97,44 @@ class _Stored:
 def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
     """A shape as a Shapely geometry."""
     first, stop = int(g.shapes["chain"][row]), int(g.shapes["chain"][row + 1])
-    chains = []
-    for c in range(first, stop):
-        low, high = int(g.chains["start"][c]), int(g.chains["start"][c + 1])
-        chains.append(np.column_stack((g.x[low:high], g.y[low:high])))
+    low, high = int(g.chains["start"][first]), int(g.chains["start"][stop])
+    xy = np.column_stack((g.x[low:high], g.y[low:high]))
+    chains = np.split(xy, g.chains["start"][first + 1 : stop] - low)
+    parts = g.chains["part"][first:stop]
     dimension = int(g.shapes["dimension"][row])
-    if dimension == POINTS:
-        return Point(chains[0][0]) if len(chains[0]) == 1 else MultiPoint(chains[0])
-    if dimension == LINES:
-        return LineString(chains[0]) if len(chains) == 1 else MultiLineString(chains)
-    parts: dict[int, list[Any]] = {}
-    for c, chain in zip(range(first, stop), chains, strict=True):
-        parts.setdefault(int(g.chains["part"][c]), []).append(chain)
-    polygons = [Polygon(rings[0], rings[1:]) for rings in parts.values()]
-    result = polygons[0] if len(polygons) == 1 else MultiPolygon(polygons)
+    several = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0])
+    found = assembled(dimension, chains, parts, bool(several[dimension]))
+    if dimension < AREAS:
+        return found
     with np.errstate(all="ignore"):  # GEOS multiplies coordinates, however far they are
-        return shapely.normalize(result)
+        return shapely.normalize(found)
+
+
+_Spatial: TypeAlias = ast.NearCondition | ast.SpatialCondition
+
+
+def moved(condition: ast.Condition, attribute: str, geometry: object) -> ast.Condition:
+    """The condition with a geometry in place of that with which an attribute is compared.
+
+    Where distances of the attribute are asked for, their geometry moves, and others stay.
+    """
+    place = ast.Geometry(geometry_of(Shapes.read_one(geometry).arrays, 0))
+    for kind in (ast.NearCondition, ast.SpatialCondition):
+        found = ast.replaced(condition, partial(_replaced, kind, ast.Property(attribute), place))
+        if found is not condition:
+            return found
+    raise ModelError(
+        f"nothing is asked of the place of {attribute!r:.60}, so there is nothing to move; name an "
+        "attribute that the subscription compares with a geometry"
+    )
+
+
+def _replaced(
+    kind: type[_Spatial], own: ast.Property, place: ast.Geometry, atom: ast.Condition
+) -> ast.Condition:
+    if isinstance(atom, kind):
+        if atom.left == own and isinstance(atom.right, ast.Geometry):
+            return replace(atom, right=place)
+        if atom.right == own and isinstance(atom.left, ast.Geometry):
+            return replace(atom, left=place)
+    return atom

@@ -23,11 +23,10 @@ from fencepost.match.catalogue import (
     compiled_condition,
     compiled_rows,
 )
+from fencepost.match.decompile import moved
 from fencepost.match.engines import Changes, Clock, condition_on
-from fencepost.match.explain import Explanation, explain
+from fencepost.match.explain import Explanation, PlannedFilter, explain, planned
 from fencepost.match.index_registry import MatcherIndex, index_of
-from fencepost.match.moving import moved
-from fencepost.match.planning import PlannedFilter, planned
 from fencepost.match.progress import steps
 from fencepost.match.ranking import (
     ReferenceScores,

@@ -19,11 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.index.columns import Columns
-from fencepost.index.form_rows import ROW
 from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
 from fencepost.index.selectivity import Path
-from fencepost.index.table import Asked, FilterTable, form_rows, keys_of
+from fencepost.index.table import ROW, Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.checking import CHECK
 from fencepost.kernels.handles import handle
@@ -36,8 +35,7 @@ from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.match.catalogue import Expression, Subscription
 from fencepost.match.segments import SegmentReader, names_table
 from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import joined, plain
-from fencepost.model.outlines import Outline, plain_arrays
+from fencepost.model.geometry_plain import Outline, joined, plain, plain_arrays
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, ListCheck
 from fencepost.plan.forms import Filled

@@ -11,7 +11,7 @@ import math
 import numbers
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from fencepost.index.posts import Box, ranges
 from fencepost.index.segment import NEVER, NEVER_GONE
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.matching import look_up
+from fencepost.match.batch import Pairs
 from fencepost.match.engines import Clock, condition_on
 from fencepost.match.named import places_wanted, use_of, use_of_key, word_key, words_named
 from fencepost.match.reference import ranking as reference
@@ -31,6 +32,9 @@ from fencepost.match.snapshot import Snapshot
 from fencepost.model.space import Space
 from fencepost.plan.evaluate import EventValues
 from fencepost.plan.normal import filters
+
+if TYPE_CHECKING:
+    from fencepost.match.matcher import Matcher
 
 _BLOCK = 2**18  # subscriptions whose words are counted at once
 
@@ -309,3 +313,21 @@ class ReferenceScores:
             for shelf, own in rows
             for row in own.tolist()
         ]
+
+
+def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArray[np.float64]:
+    """The score of each pair."""
+    scores = np.empty(len(found))
+    columns = matcher._columns
+    # Scores depend on words and places only: other columns may hold what Python has no value for.
+    asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
+    given = found.table.events(asked, columns.geometric(), columns.tokeniser)
+    start = 0
+    for values, stop in zip(given, found.stops.tolist(), strict=True):
+        if start < stop:
+            rows = found.rows[start:stop].astype(np.int64)
+            order = np.argsort(rows)
+            own = by_shelf(snapshot, rows[order])
+            scores[start + order] = matcher._scores.of(snapshot, values, own)
+        start = stop
+    return scores

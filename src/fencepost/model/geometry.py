@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.kernels import shapes as layout_codes
-from fencepost.kernels.copying import copy_shapes
-from fencepost.kernels.layout import lay_out, lay_out_points
+from fencepost.kernels.layout import copy_shapes, lay_out, lay_out_points
 from fencepost.kernels.shapes import (
     CHAIN,
     MOST,

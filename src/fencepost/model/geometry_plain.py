@@ -1,19 +1,24 @@
-"""The coordinates of one geometry, in whatever form, at the least cost."""
+"""The coordinates of one geometry, or of a few, at the least cost.
+
+`plain` reads a geometry in whatever form. An `Outline` is one that was written in the text of an
+expression: numbers that become arrays when it is known how many geometries go together.
+"""
 
 from __future__ import annotations
 
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 import shapely
 
-from fencepost.model.geometry_geojson import read_mapping
+from fencepost.model.geometry_geojson import read_mappings
 from fencepost.model.geometry_shapely import plain_shapely, wkt_geometry
 from fencepost.model.geometry_wkb import read_wkb
-from fencepost.model.raw_shapes import POINTS, Plain, RawShapes
+from fencepost.model.raw_shapes import ONE_CHAIN, POINTS, Plain, RawShapes
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _WKT_POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.ASCII).fullmatch
@@ -58,7 +63,7 @@ def plain(value: object) -> Plain | None:
     """The coordinates of a geometry whose form allows it; None of all others, good or bad."""
     try:
         if type(value) is dict:
-            return _of_mapping(value)
+            return _of_raw(read_mappings((value,)))
         if isinstance(value, str):
             value = wkt_geometry(value)
         elif isinstance(value, bytes):
@@ -73,20 +78,6 @@ def _of_raw(raw: RawShapes) -> Plain | None:
         return None
     return Plain(
         np.column_stack((raw.x, raw.y)), raw.chain_start, raw.chain_part, int(raw.dimension[0])
-    )
-
-
-def _of_mapping(value: dict[object, object]) -> Plain | None:
-    dimension, chains = read_mapping(value)
-    if dimension == POINTS and len(chains[0][1]) > 1:
-        return None  # several points must be sorted first
-    x = [number for _, own, _ in chains for number in own]
-    y = [number for _, _, own in chains for number in own]
-    return Plain(
-        np.array((x, y)).T.copy(),
-        np.cumsum((0, *(len(own) for _, own, _ in chains))),
-        np.array([part for part, _, _ in chains]),
-        dimension,
     )
 
 
@@ -108,3 +99,37 @@ def joined(shapes: Sequence[Plain]) -> tuple[Any, ...]:
         np.cumsum([0, *(len(one.chain_part) for one in shapes)]),
         np.array([one.dimension for one in shapes], np.int8),
     )
+
+
+Outline: TypeAlias = tuple[tuple[float, ...], tuple[int, ...], int]
+"""A point, a line or a polygon: x and y in turn, chain after chain; how many points each chain has;
+the dimension. It is nothing but tuples, which the garbage collector looks at once and not again."""
+
+
+def raw_shapes(outlines: Sequence[Outline]) -> RawShapes:
+    """Many outlines as they are laid out from."""
+    sizes = [size for _, chains, _ in outlines for size in chains]
+    flat = np.fromiter(chain.from_iterable(xy for xy, _, _ in outlines), np.float64, 2 * sum(sizes))
+    x, y = np.add(flat.reshape(-1, 2).T, 0.0, order="C")  # which makes -0.0 a 0.0
+    return RawShapes(
+        x,
+        y,
+        np.cumsum([0, *sizes]),
+        np.zeros(len(sizes), np.int64),
+        np.cumsum([0, *(len(chains) for _, chains, _ in outlines)]),
+        np.array([dimension for *_, dimension in outlines], np.int8),
+        (),
+    )
+
+
+def plain_arrays(outlines: Sequence[Outline]) -> tuple[Any, ...]:
+    """A few outlines as `kernels.layout.lay_out_plain` takes them."""
+    return joined([_of_outline(one) for one in outlines])
+
+
+def _of_outline(outline: Outline) -> Plain:
+    xy, sizes, dimension = outline
+    points = np.array(xy).reshape(-1, 2)
+    if len(sizes) == 1:
+        return Plain(points, np.array((0, len(points))), ONE_CHAIN, dimension)
+    return Plain(points, np.cumsum((0, *sizes)), np.zeros(len(sizes), np.int64), dimension)

@@ -13,10 +13,12 @@ at a NUL, whatever follows.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from shapely.geometry.base import BaseGeometry
 
 from fencepost.model.raw_shapes import (
     AREAS,
@@ -197,3 +199,21 @@ def _refuse_wkt(text: str) -> None:
     elif text[:4].upper() == "SRID":
         hint = "leave the SRID out: coordinates are taken as they are"
     raise Refused(f"the text is no WKT; saw {shown(text)}; {hint}")
+
+
+def assembled(
+    dimension: int, chains: Sequence[Floats], chain_part: Ints, multi: bool
+) -> BaseGeometry:
+    """A geometry of chains of points, (n, 2) each, that belong to parts as in `RawShapes`.
+
+    `multi` : it is of several parts, even if there is but one.
+    """
+    if dimension == POINTS:
+        return shapely.MultiPoint(chains[0]) if multi else shapely.Point(chains[0][0])
+    if dimension == LINES:
+        return shapely.MultiLineString([*chains]) if multi else shapely.LineString(chains[0])
+    parts: dict[int, list[Floats]] = {}
+    for part, ring in zip(chain_part.tolist(), chains, strict=True):
+        parts.setdefault(part, []).append(ring)
+    polygons = [shapely.Polygon(rings[0], rings[1:]) for rings in parts.values()]
+    return shapely.MultiPolygon(polygons) if multi else polygons[0]

@@ -2,7 +2,6 @@
 
 Nothing else of Fencepost imports them but the command `warmup`; `match.index_registry` finds their
 indexes by name. A subpackage may import the engine, never another one: what they share is
-`table_engine`, by which a `Matcher` uses them, and `terms`, which verifies what they find. The
-modules say where they differ from their paper, and the tests hold a counterexample to each printed
-mistake.
+`table_engine`, by which a `Matcher` uses them and what they find is verified. The modules say where
+they differ from their paper, and the tests hold a counterexample to each printed mistake.
 """

@@ -24,14 +24,13 @@ import shapely
 from fencepost.errors import LanguageError
 from fencepost.kernels.growing import laid_out
 from fencepost.language.conditions import compile_condition
-from fencepost.language.cursor import DIGITS
 from fencepost.language.limits import MAX_LENGTH
 from fencepost.language.names import ARRAY, NEAR, SPATIAL
 from fencepost.language.parts import Kind, Part, Refused
 from fencepost.language.read_text import read_text
-from fencepost.language.tokens import split_literals
+from fencepost.language.tokens import DIGITS, split_literals
 from fencepost.model.geometry import Shapes
-from fencepost.model.outlines import Outline, plain_arrays, raw_shapes
+from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
 from fencepost.model.raw_shapes import AREAS, LINES, POINTS
 from fencepost.model.space import Space
 from fencepost.model.times import parse_instant

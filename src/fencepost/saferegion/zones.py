@@ -30,8 +30,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.kernels.distance import centroid
-from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS
-from fencepost.kernels.geodesic_box import reach
+from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.language.ast import Near, Spatial
 from fencepost.model.geometry import Shapes, is_convex

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from fencepost.server.asyncapi import CHANNELS
     from fencepost.server.definitions import definition_of
     from fencepost.server.delivering import Outbox
-    from fencepost.server.rates import Rates
     from fencepost.server.running import Server, check_access, is_loopback, listen
-    from fencepost.server.service import Service
+    from fencepost.server.service import Rates, Service
     from fencepost.server.settings import Limits, Settings
     from fencepost.server.writing import Writing
 
@@ -42,9 +41,8 @@ if not TYPE_CHECKING:
             "asyncapi": ["CHANNELS"],
             "definitions": ["definition_of"],
             "delivering": ["Outbox"],
-            "rates": ["Rates"],
             "running": ["Server", "check_access", "is_loopback", "listen"],
-            "service": ["Service"],
+            "service": ["Rates", "Service"],
             "settings": ["Limits", "Settings"],
             "writing": ["Writing"],
         },

@@ -16,8 +16,8 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
-from fencepost.server import asyncapi, console, openapi, publishing, streams
-from fencepost.server.browser_safety import BrowserSafety
+from fencepost.server import asyncapi, browser, publishing, streams
+from fencepost.server.browser import BrowserSafety
 from fencepost.server.delivering import Delivering
 from fencepost.server.handlers import (
     admin,
@@ -28,10 +28,9 @@ from fencepost.server.handlers import (
     trying,
     watching,
 )
-from fencepost.server.operations import Asked, Operation, as_json
+from fencepost.server.operations import Asked, Operation, as_json, openapi
 from fencepost.server.problems import Refusal, refusal_of, response
-from fencepost.server.service import Caller, Service
-from fencepost.server.sweeping import sweep
+from fencepost.server.service import Caller, Service, sweep
 from fencepost.server.watch import live
 
 OPERATIONS = tuple(
@@ -76,7 +75,7 @@ def create_app(service: Service) -> Starlette:
             Route("/openapi.json", _description),
             Route("/asyncapi.json", _channels),
             Route("/client.js", _javascript),
-            *console.routes(),
+            *browser.routes(),
         ],
         lifespan=lifespan,
         middleware=[
@@ -125,7 +124,7 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _description(_: Request) -> Response:
-    return as_json(openapi.description(OPERATIONS))
+    return as_json(openapi(OPERATIONS))
 
 
 async def _channels(request: Request) -> Response:

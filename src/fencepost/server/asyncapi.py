@@ -7,7 +7,7 @@ server's side, as AsyncAPI has it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, TypeAlias
@@ -129,9 +129,8 @@ CHANNELS = (
 )
 
 
-def description(host: str, channels: Iterable[Channel] = CHANNELS) -> dict[str, Any]:
+def description(host: str) -> dict[str, Any]:
     """The description as JSON, of a server at a host."""
-    channels = [*channels]
     found = Schemas()
     return {
         "asyncapi": "3.0.0",
@@ -144,10 +143,10 @@ def description(host: str, channels: Iterable[Channel] = CHANNELS) -> dict[str, 
         },
         "defaultContentType": "application/json",
         "servers": _servers(host),
-        "channels": {one.name: _channel(one, found) for one in channels},
+        "channels": {one.name: _channel(one, found) for one in CHANNELS},
         "operations": {
             f"{action}-{one.name}": _operation(one, action, messages)
-            for one in channels
+            for one in CHANNELS
             for action, messages in (("send", one.sends), ("receive", one.receives))
             if messages
         },

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from aiomqtt import Message
 
-from fencepost.deliver.topics import tenant_of
+from fencepost.deliver.mqtt_address import tenant_of
 from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
 from fencepost.files.json_values import elements

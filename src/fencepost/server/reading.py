@@ -1,4 +1,8 @@
-"""What a request holds: JSON values, events in four formats, subscriptions one or many."""
+"""What a request holds: JSON values, events in four formats, subscriptions one or many.
+
+To a matcher, a geometry that is none is unknown, and the event answers nothing about places. Who
+publishes would not hear of it; so it is looked at before.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import asyncio
 import json
 import re
 from codecs import BOM_UTF8
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -13,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 
-from fencepost.errors import FencepostError
+from fencepost.errors import FencepostError, GeometryProblem
 from fencepost.events.table import EventTable
 from fencepost.files.events import Batch
 from fencepost.files.features import features, json_text
@@ -26,8 +31,7 @@ from fencepost.files.json_values import (
     object_of_text,
 )
 from fencepost.model.raw_shapes import shown
-from fencepost.model.space import Space
-from fencepost.server.places import table_of
+from fencepost.model.space import OUTSIDE, Space
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import properties
 from fencepost.server.settings import Limits
@@ -298,3 +302,51 @@ def _check_surrogates(value: object, text: str) -> None:
     """A ValueError where half a character is escaped: such strings cannot be kept nor sent."""
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
+
+
+def table_of(events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int) -> EventTable:
+    """Events as a table, with their geometries read; what cannot be used is `bad`.
+
+    Of Features and other objects alike the member `geometry` is looked at; null is one that is not
+    known.
+    """
+    table = EventTable.read(events, space)
+    wrong: dict[int, str] = {}
+    for number, row in enumerate(table.numbers.tolist()):
+        geometry = events[row].get("geometry")
+        if not isinstance(geometry, dict):
+            if geometry is not None and events[row].get("type") == "Feature":
+                wrong[number] = "its geometry is no GeoJSON geometry; give an object or null"
+        elif _positions(geometry.get("coordinates"), most_vertices) > most_vertices:
+            wrong[number] = f"it has more than {most_vertices:,} vertices; simplify its geometry"
+    table = table.without(wrong)
+    problems = table.geometries("geometry").problems
+    return table.without(
+        {
+            number: _unusable(problem)
+            for number, problem in problems.items()
+            if isinstance(events[table.numbers[number]].get("geometry"), dict)
+        }
+    )
+
+
+def _unusable(problem: GeometryProblem) -> str:
+    if problem.reason == OUTSIDE:
+        return f"its geometry has {OUTSIDE}"
+    return f"its geometry cannot be used: {problem}"
+
+
+def _positions(given: object, most: int) -> int:
+    """How many positions nested lists hold; counting stops beyond the most."""
+    if not isinstance(given, list):
+        return 0
+    if not given or not isinstance(given[0], list):
+        return 1
+    if given[0] and not isinstance(given[0][0], list):
+        return len(given)
+    count = 0
+    for one in given:
+        count += _positions(one, most)
+        if count > most:
+            break
+    return count

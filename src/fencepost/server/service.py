@@ -1,9 +1,15 @@
-"""Everything that requests share: the database, the broker, who is connected, who may ask."""
+"""Everything that requests share: the database, the broker, who is connected, who may ask.
+
+Here is also what it does by the way: what has expired goes, and the log is copied into the
+database.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -13,19 +19,50 @@ from starlette.requests import HTTPConnection
 
 from fencepost.deliver.envelope import Envelopes
 from fencepost.deliver.hub import Envelope, Hub
-from fencepost.errors import StoreError
+from fencepost.errors import FencepostError, StoreError
 from fencepost.model.space import space_of
 from fencepost.server.broker import Broker
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.questions import Questions
-from fencepost.server.rates import Rates
-from fencepost.server.settings import Settings
+from fencepost.server.settings import Limits, Settings
 from fencepost.server.watch.live import Watching
 from fencepost.server.watch.places import Places
 from fencepost.server.writing import Committed, Writing
-from fencepost.store import keys, log
+from fencepost.store import endpoints, keys, log, subscriptions
 from fencepost.store.database import Database, setting
 from fencepost.store.keys import DEFAULT_TENANT, SCOPES
+
+_MOST_REMEMBERED = 10_000
+
+
+class Rates:
+    """Counts requests by key; the oldest are forgotten beyond a bound."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def count(self, key: str) -> None:
+        """Count a request; a Refusal where it is one too many."""
+        rate, burst = self._limits.requests_per_s, self._limits.burst
+        if rate <= 0:
+            return
+        now = self._clock()
+        left, then = self._left.pop(key, (float(burst), now))
+        left = min(burst, left + (now - then) * rate)
+        allowed = left >= 1
+        self._left[key] = (left - 1 if allowed else left), now
+        if len(self._left) > _MOST_REMEMBERED:
+            self._left.popitem(last=False)
+        if not allowed:
+            wait = (1 - left) / rate
+            raise Refusal(
+                429,
+                f"more than {rate:g} requests a second; try again in {wait:.3g} s",
+                {"retry-after": str(max(1, round(wait)))},
+            )
+
 
 T = TypeVar("T")
 _PAGE = 500
@@ -223,3 +260,61 @@ def _key_in(connection: HTTPConnection) -> str:
         if offered.strip().startswith(_SUBPROTOCOL):
             return offered.strip().removeprefix(_SUBPROTOCOL)
     return ""
+
+
+_EVERY_S = 0.5
+_AT_ONCE = 1_000
+_ANSWERS_KEPT_S = 86_400
+_logger = logging.getLogger("fencepost")
+
+
+async def sweep(service: Service) -> None:
+    """Sweep every now and then, until cancelled."""
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        try:
+            if service.broker.has_read:
+                await service.done(service.broker.keep_read())
+            more = True
+            while more:
+                more = await sweep_once(service)
+        except FencepostError as error:
+            _logger.warning("sweeping failed and is tried again: %s", error)
+
+
+async def sweep_once(service: Service) -> bool:
+    """Remove some of what has expired; whether there is more."""
+    now = service.clock()
+    before = now - round(service.settings.retention_s * 1e9)
+    with service.database.reading() as connection:
+        expired = subscriptions.expired_subscriptions(connection, now, _AT_ONCE)
+        oldest = log.last_event_before(connection, before)
+    if any(questions.tracked.has_clocks() for _, questions in service.broker.all_questions()):
+        await service.changed(Writing.tick)
+    if expired:
+        await service.changed(lambda writing: _remove(writing, expired))
+    forgotten = 0
+    if oldest:
+        forgotten = await service.changed(lambda writing: forget(writing, oldest))
+    answers = now - _ANSWERS_KEPT_S * 10**9
+    if service.broker.counts["commits"] % 64 == 0:
+        await service.changed(lambda writing: _forget_kept(writing, answers, before))
+    await asyncio.to_thread(service.database.checkpoint)
+    return len(expired) == _AT_ONCE or forgotten == _AT_ONCE
+
+
+def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
+    for tenant in {tenant for tenant, _ in expired}:
+        writing.remove(tenant, [id for other, id in expired if other == tenant])
+
+
+def forget(writing: Writing, up_to: int) -> int:
+    writing.keep_before(up_to)
+    forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
+    writing.recount = True
+    return forgotten
+
+
+def _forget_kept(writing: Writing, answers: int, letters: int) -> None:
+    endpoints.forget_publications(writing.connection, answers)
+    endpoints.forget_dead_letters(writing.connection, letters)

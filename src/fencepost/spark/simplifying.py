@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.errors import ModelError
-from fencepost.match.simplify_many import SimplifiedSubscription, simplify_many
+from fencepost.match.simplify import SimplifiedSubscription, simplify_many
 from fencepost.model.space import Space, space_of
 from fencepost.model.tokens import Tokeniser
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly

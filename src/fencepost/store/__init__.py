@@ -9,8 +9,7 @@ from fencepost.lazy import offering
 if TYPE_CHECKING:
     from fencepost.store import endpoints, keys, log, subscriptions
     from fencepost.store.backup import export_to, import_from
-    from fencepost.store.database import FILE, Database
-    from fencepost.store.schema import MIGRATIONS
+    from fencepost.store.database import FILE, MIGRATIONS, Database
 
 __all__ = [
     "FILE",
@@ -29,8 +28,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "backup": ["export_to", "import_from"],
-            "database": ["FILE", "Database"],
-            "schema": ["MIGRATIONS"],
+            "database": ["Database", "FILE", "MIGRATIONS"],
             "endpoints": None,
             "keys": None,
             "log": None,

@@ -25,8 +25,7 @@ from typing import IO, Any
 from fencepost.atomic import replacing
 from fencepost.errors import StoreError
 from fencepost.model.times import format_instant
-from fencepost.store.database import FILE, Database
-from fencepost.store.schema import MIGRATIONS
+from fencepost.store.database import FILE, MIGRATIONS, Database
 
 _FORMAT = 1
 _CHUNK = 1 << 20

@@ -16,7 +16,7 @@ from fencepost.language.ast import Condition
 from fencepost.match import Matcher
 from fencepost.papers.events import parse_ops4st_event
 from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
-from fencepost.papers.events.notation.render import render_condition
+from fencepost.papers.events.notation.subscription import render_condition
 
 # The names in the three printed subscriptions and the printed event.
 VALUES = {

@@ -17,8 +17,8 @@ from fencepost.model import RELATIONS, Relation, Shapes
 from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.algorithm1 import are_simple
 from fencepost.papers.regions.crtree import CRTree, Split
+from fencepost.papers.regions.crtree_search import CANDIDATES, TABLE_2, box_relation
 from fencepost.papers.regions.guttman import LEAST, ROOT
-from fencepost.papers.regions.mbr import CANDIDATES, TABLE_2, box_relation
 from tests.geometry_families import FAMILIES
 
 D, M, O, E, I, Ct, Cv, cB = RELATIONS  # noqa: E741 (the paper's letters)

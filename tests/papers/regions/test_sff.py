@@ -20,7 +20,7 @@ from fencepost.match.reference import matches
 from fencepost.model import Space, attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
-from fencepost.papers.terms import read_column
+from fencepost.papers.table_engine import read_column
 from fencepost.plan import Column, EventValues, Filter, Kind, Term, near_in, normal, pair_of
 from fencepost.plan.checks import NearCheck, RangeCheck
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS

@@ -28,7 +28,6 @@ from fencepost.match.reference.relation import matrix
 
 __all__ = [
     "all_within",
-    "beyond",
     "centroid_in_plane",
     "closer",
     "in_contact",
@@ -45,21 +44,11 @@ _Interval: TypeAlias = tuple[Fraction, Fraction]
 
 
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the distance of the nearest points of two geometries is at most d, exactly.
+    """Whether the distance of the nearest points of two geometries is at most d, exactly.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        Valid points, lines or polygons, or collections of one of these kinds. The distance of
-        two that have a point in common is 0.
-    d : float
-        The bound, in the units of the coordinates. It may be infinite; no distance is below 0.
-
-    Returns
-    -------
-    bool
-        True if the distance is d or less.
+    The geometries, here and below, are valid points, lines or polygons, or collections of one of
+    these kinds; the distance of two that have a point in common is 0. The bound is in the units
+    of the coordinates, and may be infinite; no distance is below 0.
     """
     if d < 0:
         return False
@@ -74,41 +63,8 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
     )
 
 
-def beyond(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the distance of the nearest points of two geometries is more than d, exactly.
-
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        The opposite of `within`.
-    """
-    return not within(a, b, d)
-
-
 def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the distance of the nearest points of two geometries is less than d, exactly.
-
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        True if the distance is less than d; False if it is just d.
-    """
+    """Whether the distance of the nearest points of two geometries is less than d, exactly."""
     if d <= 0:
         return False
     if d == inf or in_contact(a, b):
@@ -122,20 +78,9 @@ def closer(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the distance of the farthest points of two geometries is at most d, exactly.
+    """Whether the distance of the farthest points of two geometries is at most d, exactly.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`. The points that are farthest from a point are vertices.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        True if no two points, one of each, are more than d apart.
+    The points that are farthest from a point are vertices.
     """
     if d < 0 or d == inf:
         return d > 0
@@ -145,22 +90,10 @@ def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the distance of the centroids of two geometries is less than d, exactly.
+    """Whether the distance of the centroids of two geometries is less than d, exactly.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`. The centroid of areas is their centre of mass, that of lines weighs
-        each segment by its length (one that is run through twice, twice), and that of points
-        is the mean of the distinct ones.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        True if the distance is less than d; False if it is just d.
+    The centroid of areas is their centre of mass, that of lines weighs each segment by its length
+    (one that is run through twice, twice), and that of points is the mean of the distinct ones.
     """
     if d <= 0 or d == inf:
         return d > 0

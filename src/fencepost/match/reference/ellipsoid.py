@@ -40,19 +40,7 @@ _FARTHEST: Final = 20_003_931.4586  # metres between antipodes, over a pole
 
 
 def metres(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats) -> Floats:
-    """
-    The lengths of the shortest geodesics between points, to a tenth of a micrometre.
-
-    Parameters
-    ----------
-    lon1, lat1, lon2, lat2 : arrays of one shape
-        Degrees.
-
-    Returns
-    -------
-    array
-        Metres.
-    """
+    """The shortest geodesics between points in degrees: metres, to a tenth of a micrometre."""
     across = np.abs(lon2 - lon1) % 360
     target = np.radians(np.minimum(across, 360 - across))
     # The point farther from the equator first, and south of it; neither changes the length.
@@ -101,21 +89,10 @@ def _leaving_at(
 
 
 def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether two geometries in lon/lat are at most d metres apart.
+    """Whether two geometries in lon/lat are at most d metres apart.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        Valid points, lines or polygons, or collections of one of these kinds.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        Right where the distance differs from d by more than a micrometre, and fewer than 200,000
-        pairs of pieces are left to be looked at: then no more are.
+    Right where the distance differs from d by more than a micrometre, and fewer than 200,000
+    pairs of pieces are left to be looked at: then no more are.
     """
     if d < 0:
         return False
@@ -134,20 +111,9 @@ def within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
 
 
 def all_within(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether no point of one geometry in lon/lat is more than d metres from one of the other.
+    """Whether no point of one geometry in lon/lat is more than d metres from one of the other.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        Right as `within` is. What is inside an area is farthest only where it is an antipode.
+    Right as `within` is. What is inside an area is farthest only where it is an antipode.
     """
     if d < 0:
         return False
@@ -215,20 +181,9 @@ def _halved(pairs: Floats) -> Floats:
 
 
 def same_place(a: BaseGeometry, b: BaseGeometry, d: float) -> bool:
-    """
-    Whether the centroids of two geometries, of lon/lat, are less than d metres apart.
+    """Whether the centroids of two geometries, of lon/lat, are less than d metres apart.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `within`.
-    d : float
-        The bound.
-
-    Returns
-    -------
-    bool
-        Right where the distance differs from d by more than a micrometre.
+    Right where the distance differs from d by more than a micrometre.
     """
     ends = np.array([*centroid_in_plane(a), *centroid_in_plane(b)])
     return bool(metres(*ends[:, None])[0] < d)

@@ -47,21 +47,10 @@ class _UnreadableError(Exception):
 
 
 def geometry_of(value: object, space: Space = Space.PLANAR) -> BaseGeometry | None:
-    """
-    The geometry that a value is, if it can be used.
+    """The geometry that a value is; None where it is none, or one that cannot be used.
 
-    Parameters
-    ----------
-    value : object
-        A Shapely geometry; WKT; WKB or EWKB as bytes; a GeoJSON geometry or Feature as a
-        mapping, or an object whose ``__geo_interface__`` is one.
-    space : Space
-        What coordinates mean.
-
-    Returns
-    -------
-    shapely geometry or None
-        None for a value that is no geometry, or one that cannot be used.
+    It may be a Shapely geometry; WKT; WKB or EWKB as bytes; a GeoJSON geometry or Feature as a
+    mapping, or an object whose ``__geo_interface__`` is one.
     """
     try:
         # What GEOS thinks of NaN is told by None, not by a warning.

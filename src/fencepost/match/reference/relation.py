@@ -65,20 +65,12 @@ _DIMENSIONS: Final = {
 
 
 def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
-    """
-    The DE-9IM matrix of two geometries, exactly.
+    """The DE-9IM matrix of two geometries, exactly.
 
-    Parameters
-    ----------
-    a, b : shapely geometry
-        Points, lines, polygons or collections of one of these kinds; valid, with finite
-        coordinates. Lines may cross or retrace themselves. Z is ignored.
-
-    Returns
-    -------
-    str
-        Nine characters, row by row: interior, boundary and exterior of `a` against interior,
-        boundary and exterior of `b`, each ``F`` (empty) or the dimension of the intersection.
+    They are points, lines, polygons or collections of one of these kinds; valid, with finite
+    coordinates. Lines may cross or retrace themselves. Z is ignored. Of the nine characters, row
+    by row interior, boundary and exterior of `a` against those of `b`, each is ``F`` (empty) or
+    the dimension of the intersection.
     """
     shape_a, shape_b = _shapes(a, b)
     segments = list(dict.fromkeys(chain(shape_a.segments, shape_b.segments)))
@@ -98,19 +90,7 @@ def matrix(a: BaseGeometry, b: BaseGeometry) -> str:
 
 
 def relation(a: BaseGeometry, b: BaseGeometry) -> Relation:
-    """
-    The one of the eight relations that holds between two geometries, exactly.
-
-    Parameters
-    ----------
-    a, b : shapely geometry
-        As for `matrix`.
-
-    Returns
-    -------
-    Relation
-        The relation of `a` to `b`.
-    """
+    """The one of the eight relations that holds of two geometries as for `matrix`, exactly."""
     ii, ib, ie, bi, bb, be, ei, eb, _ = (entry != "F" for entry in matrix(a, b))
     if not ii:
         return Relation.MEETS if ib or bi or bb else Relation.DISJOINT
@@ -126,21 +106,7 @@ def relation(a: BaseGeometry, b: BaseGeometry) -> Relation:
 
 
 def locate(xy: tuple[float, float], geometry: BaseGeometry) -> Place:
-    """
-    Where a point lies in a geometry, exactly.
-
-    Parameters
-    ----------
-    xy : tuple of float
-        The point.
-    geometry : shapely geometry
-        As for `matrix`.
-
-    Returns
-    -------
-    {"interior", "boundary", "exterior"}
-        The part of the plane, as `geometry` divides it, that the point is in.
-    """
+    """Which part of the plane, as a geometry divides it, a point is in, exactly."""
     x, y = xy
     shape, point = _shapes(geometry, shapely.Point(x, y))
     x0, y0, _, _ = point.segments[0]
@@ -148,19 +114,10 @@ def locate(xy: tuple[float, float], geometry: BaseGeometry) -> Place:
 
 
 def defect(geometry: BaseGeometry) -> str | None:
-    """
-    What makes a geometry invalid in the sense of OGC simple features, exactly.
+    """What makes a geometry invalid in the sense of OGC simple features, in a few words; or None.
 
-    Parameters
-    ----------
-    geometry : shapely geometry
-        As for `matrix`, but valid or not. A line, closed or not, is invalid only for want of
-        two distinct points; points never are. Repeating a vertex at once is no defect.
-
-    Returns
-    -------
-    str or None
-        The first defect found in a few words, None for a valid geometry.
+    A line, closed or not, is invalid only for want of two distinct points; points never are.
+    Repeating a vertex at once is no defect.
     """
     dimension, (parts,) = _dimension(geometry), _exact([_float_parts(geometry)])
     if dimension == 0:

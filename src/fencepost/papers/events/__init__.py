@@ -2,9 +2,9 @@
 
 A unary location subscription is a spatial operator with a region in front of an atomic
 subscription, which is a conjunction of predicates. `standard` tries every one on every event, as
-their standard version does (its kernel is in `trying`); `multilevel` is the index of their
-optimised one (section 3.3; `searching`). Both decide predicates and operators by `deciding`, on
-what `layout` lays out: so their times differ by the index alone.
+their standard version does; `multilevel` is the index of their optimised one (section 3.3). The
+kernels of both are in `searching`, and decide predicates and operators by `deciding`, on what
+`layout` lays out: so their times differ by the index alone.
 
 `notation` is that of OPS4ST, and `glr` their safe region on the client. `adapter` makes both
 versions the index of a `Matcher`: `Matcher(index="ops4st")` is `Matcher(index=ops4st())`.

@@ -42,8 +42,7 @@ from fencepost.papers.events.layout import (
 from fencepost.papers.events.multilevel import MultiLevelIndex
 from fencepost.papers.events.notation.places import boundary
 from fencepost.papers.events.standard import StandardIndex
-from fencepost.papers.table_engine import table_index
-from fencepost.papers.terms import Verified
+from fencepost.papers.table_engine import Verified, table_index
 from fencepost.plan import values
 from fencepost.plan.checks import (
     Column,

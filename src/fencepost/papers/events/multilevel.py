@@ -44,7 +44,6 @@ from fencepost.papers.events.layout import (
     centroid_of,
     one_hull,
 )
-from fencepost.papers.events.running import run
 from fencepost.papers.events.searching import (
     ATOMIC,
     LISTED,
@@ -54,6 +53,7 @@ from fencepost.papers.events.searching import (
     LevelArrays,
     search_levels,
 )
+from fencepost.papers.events.standard import run
 
 _LEFT_OVER = 64  # regions that wait to be packed, or are empty, which may be there besides
 

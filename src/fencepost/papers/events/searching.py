@@ -1,4 +1,4 @@
-"""Events in the multi-level index: see `multilevel`."""
+"""Events in the multi-level index (see `multilevel`), and every subscription tried on each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fencepost.kernels.distance import NO, YES
 from fencepost.kernels.hulls import Hulls
 from fencepost.kernels.rtree import SEARCH_STACK, RTreeArrays, search
 from fencepost.papers.events.deciding import all_hold, decide
-from fencepost.papers.events.layout import EVERYWHERE, FARTHER, MISSING, Bytes, Numbers
+from fencepost.papers.events.layout import EVERYWHERE, FARTHER, GONE, MISSING, Bytes, Numbers
 
 NOBODY = 2**32 - 1
 
@@ -131,3 +131,46 @@ def _notify(arrays, region, answer, out, sure, found):
             found += 1
             number = arrays.next[number]
     return found
+
+
+ROW = np.dtype([("first", "u4"), ("stop", "u4"), ("number", "u4")], align=True)
+
+
+class StandardArrays(NamedTuple):
+    """The subscriptions: row r has the predicates first:stop, and operator and region r."""
+
+    rows: NDArray[np.void]  # ROW
+    predicates: NDArray[np.void]
+    text: Bytes
+    records: NDArray[np.void]
+    corners: Hulls
+
+
+@kernel
+def try_all(arrays, events, first, out, sure, stops):
+    """Match events from `first` on, while there is room: (the next event, how many are found)."""
+    rows, predicates, text, records, corners = arrays
+    numbers, event_text, text_start, text_size, own, _, centroids, state = events
+    x, y, start = corners
+    own_x, own_y, own_start = own
+    found = 0
+    slots = state.shape[0] // numbers.shape[0]
+    for e in range(first, stops.shape[0]):
+        if found + rows.shape[0] > out.shape[0]:
+            return e, found
+        for r in range(rows.shape[0]):
+            if records[r]["operator"] == GONE or not all_hold(
+                predicates, rows[r]["first"], rows[r]["stop"], text,
+                numbers, event_text, text_start, text_size, e,
+            ):  # fmt: skip
+                continue
+            at = e * slots + records[r]["slot"]
+            answer = decide(
+                records[r], x, y, start, r, own_x, own_y, own_start, centroids, state, at
+            )
+            if answer != NO:
+                out[found] = rows[r]["number"]
+                sure[found] = answer == YES
+                found += 1
+        stops[e] = found
+    return stops.shape[0], found

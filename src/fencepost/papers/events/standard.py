@@ -2,9 +2,15 @@
 
 Each subscription has its predicates, their strings and its region to itself, one after the other in
 memory. Predicates come first, since they are cheaper than an operator.
+
+`run` runs events past subscriptions, as many at a time as there is room for what they find.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
 
 from fencepost.papers.events.layout import (
     GONE,
@@ -15,8 +21,26 @@ from fencepost.papers.events.layout import (
     Predicates,
     Regions,
 )
-from fencepost.papers.events.running import run
-from fencepost.papers.events.trying import ROW, StandardArrays, try_all
+from fencepost.papers.events.searching import ROW, StandardArrays, try_all
+
+
+def run(kernel: Any, arrays: Any, events: Events, most: int) -> Found:
+    """What a kernel finds for all events; `most` is as much as one of them can find."""
+    count = len(events.numbers)
+    room = max(2 * most, count, 16)
+    stops = np.empty(count, np.int64)
+    numbers, sure = [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
+    at = total = 0
+    while at < count:
+        own, certain = np.empty(room, np.uint32), np.empty(room, np.uint8)
+        begun = at
+        at, found = kernel(arrays, events, at, own, certain, stops)
+        stops[begun:at] += total
+        total += found
+        numbers.append(own[:found])
+        sure.append(certain[:found])
+    return Found(np.concatenate(numbers), np.concatenate(sure), stops)
+
 
 _LEFT_OVER = 64  # rows of subscriptions that are gone, which may be there besides
 

@@ -10,15 +10,15 @@ q, R_q          the region of a message and its box (MBR)
 t, R_t          a node and its box, which the node above it keeps
 constraint      a region and a mask of relations (bit ``1 << code``): any set of the eight
 disjoint list   the constraints below a node whose mask holds `disjoint` (`guttman`)
-S_t             the relations of boxes that Table 2 allows a constraint (`mbr`)
+S_t             the relations of boxes that Table 2 allows a constraint (`crtree_search`)
 ==============  ==================================================================================
 
-Where we differ: Table 2 is corrected (`mbr`). The paper does not say how full its nodes are; ours
-have 16 entries at most and 6 at least (near the 40 % that the R*-tree's authors found best). Its
-split is the quadratic one; `split="rstar"` is the better one it wishes for, and constraints known
-beforehand can be packed (`packing`). Relations are exact unless Algorithm 1 is asked for, which
-then decides between simple polygons; regions with holes or several parts, and messages that are
-lines or points, are beyond it and related exactly.
+Where we differ: Table 2 is corrected (`crtree_search`). The paper does not say how full its nodes
+are; ours have 16 entries at most and 6 at least (near the 40 % that the R*-tree's authors found
+best). Its split is the quadratic one; `split="rstar"` is the better one it wishes for, and
+constraints known beforehand can be packed (`packing`). Relations are exact unless Algorithm 1 is
+asked for, which then decides between simple polygons; regions with holes or several parts, and
+messages that are lines or points, are beyond it and related exactly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, IndexingError, ModelError
-from fencepost.kernels.shapes import AREAS
+from fencepost.kernels.layout import copy_shapes
+from fencepost.kernels.shapes import AREAS, CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.trees import scratch
 from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.algorithm1 import check_density
@@ -42,7 +43,6 @@ from fencepost.papers.regions.crtree_search import (
     search,
     waiting_room,
 )
-from fencepost.papers.regions.growing import GrowingShapes
 from fencepost.papers.regions.guttman import (
     FREE,
     LEAST,
@@ -321,4 +321,54 @@ def _empty_tree(nodes: int, fanout: int, constraints: int) -> TreeArrays:
         np.zeros(constraints, np.uint32),
         np.zeros(constraints, np.uint8),
         np.zeros(5, np.int64),
+    )
+
+
+class GrowingShapes:
+    """Rows of shapes; a row keeps its number until `keep` renumbers them."""
+
+    def __init__(self) -> None:
+        self._at = np.zeros(5, np.int64)  # shapes, chains, points, nodes, touches so far
+        self.arrays = _empty(np.full(5, _FIRST_ROOM))
+
+    def __len__(self) -> int:
+        return int(self._at[0])
+
+    def add(self, shapes: Shapes) -> NDArray[np.int64]:
+        """Copy all rows of `shapes` to the end; their numbers."""
+        g = shapes.arrays
+        counts = (len(shapes), len(g.chains) - 1, len(g.x), len(g.nodes), len(g.touches))
+        needed = self._at + counts + 1
+        room = _room(self.arrays)
+        if (needed > room).any():
+            self._move(np.arange(len(self)), np.where(needed > room, 2 * needed, room))
+        first = len(self)
+        copy_shapes(g, np.arange(len(shapes)), self.arrays, self._at)
+        return np.arange(first, len(self))
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Drop all rows but these, which become 0, 1, 2, ..."""
+        self._move(rows, _room(self.arrays))
+
+    def _move(self, rows: NDArray[np.int64], room: NDArray[np.int64]) -> None:
+        fresh = _empty(room)
+        at = np.zeros(5, np.int64)
+        copy_shapes(self.arrays, rows, fresh, at)
+        self.arrays, self._at = fresh, at
+
+
+def _room(g: ShapeArrays) -> NDArray[np.int64]:
+    return np.array([len(g.shapes), len(g.chains), len(g.x), len(g.nodes), len(g.touches)])
+
+
+def _empty(room: NDArray[np.int64]) -> ShapeArrays:
+    shapes, chains, points, nodes, touches = room
+    return ShapeArrays(
+        np.empty(points),
+        np.empty(points),
+        np.empty(points, np.uint8),
+        np.zeros(chains, CHAIN),
+        np.zeros(shapes, SHAPE),
+        np.empty(nodes, NODE),
+        np.empty(touches, TOUCHING),
     )

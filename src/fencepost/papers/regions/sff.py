@@ -32,14 +32,16 @@ from fencepost.errors import IndexingError
 from fencepost.papers.regions.constraint_indexes import (
     BooleanIndex,
     ConstraintIndex,
+    EvaluatingIndex,
     Family,
     NumberIndex,
+    RegionIndex,
     StringIndex,
+    is_area,
 )
 from fencepost.papers.regions.counting import INTERFACE, SUBSCRIPTION, FilterCounts
 from fencepost.papers.regions.crtree import CRTree, Split
-from fencepost.papers.regions.region_index import EvaluatingIndex, RegionIndex, is_area
-from fencepost.papers.terms import read_column
+from fencepost.papers.table_engine import read_column
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,

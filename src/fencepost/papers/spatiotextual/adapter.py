@@ -26,8 +26,7 @@ from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.parts import Kind
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
-from fencepost.papers.table_engine import table_index
-from fencepost.papers.terms import Verified
+from fencepost.papers.table_engine import Verified, table_index
 from fencepost.plan import values
 from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.plan.evaluate import EventValues, literal_key

@@ -23,8 +23,7 @@ from fencepost.language.ast import Geometry
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import RELATIONS, Relation
 from fencepost.plan.checks import RelateCheck, Term
-from fencepost.plan.composition import EVERY, reachable
-from fencepost.plan.relate import CODE, FUNCTIONS, mask
+from fencepost.plan.relate import CODE, EVERY, FUNCTIONS, mask, reachable
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -1,7 +1,7 @@
 """Which filters cover which: an index over filters, asked with filters.
 
 A filter covers another if each of its terms covers a term of the other. So that not every pair has
-to be tried, a filter is filed under one of its terms (`keys.py`), and what it covers has a term
+to be tried, a filter is filed under one of its terms (`filters.py`), and what it covers has a term
 that finds it there:
 
 - A relation to an area is in a tree of boxes, one tree for each function. What it covers is about
@@ -24,8 +24,7 @@ import numpy as np
 from fencepost.kernels import rtree
 from fencepost.model.relation import Relation
 from fencepost.plan.covering.areas import COVERS, NO, Ints, area_tables
-from fencepost.plan.covering.filters import Covering, FilterRows, Pairs
-from fencepost.plan.covering.keys import Filing
+from fencepost.plan.covering.filters import Covering, Filing, FilterRows, Pairs
 from fencepost.plan.covering.terms import AREA, RANGE, SINGLY
 
 _FIRST_BLOCK, _GROWTH = 64, 4

@@ -13,8 +13,7 @@ import numpy as np
 from fencepost.plan.checks import Filter, Term
 from fencepost.plan.covering.areas import Ints
 from fencepost.plan.covering.coverers import Coverers
-from fencepost.plan.covering.filters import Covering, FilterRows, Pairs
-from fencepost.plan.covering.keys import Filing
+from fencepost.plan.covering.filters import Covering, Filing, FilterRows, Pairs
 from fencepost.plan.covering.terms import TermTable
 from fencepost.plan.simplify import MOST_TERMS
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.deliver import topics
 from fencepost.deliver.mqtt import Link
-from fencepost.deliver.mqtt_address import broker_address
+from fencepost.deliver.mqtt_address import broker_address, checked_topic, default_topic
 from fencepost.server.mqtt_events import MqttEvents
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import Endpoint, Json
@@ -76,8 +75,8 @@ class MqttTransport(Transport[Mqtt]):
         if self._address is None:
             raise Refusal(422, "this server has no MQTT broker; start it with --mqtt HOST:PORT")
         if given.topic is UNSET:
-            return {"topic": topics.default_topic(tenant, subscriber)}
-        return {"topic": topics.checked_topic(given.topic, tenant)}
+            return {"topic": default_topic(tenant, subscriber)}
+        return {"topic": checked_topic(given.topic, tenant)}
 
     def shown(self, target: Mapping[str, Any]) -> dict[str, Any]:
         """The topic."""

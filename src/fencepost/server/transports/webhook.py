@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.urls import url_of
-from fencepost.deliver.webhook import MOST_AT_ONCE, Webhooks
+from fencepost.deliver.addresses import Gate, url_of
+from fencepost.deliver.webhook import MOST_AT_ONCE, Poster, Webhooks
 from fencepost.errors import DeliveryError
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import Count, Endpoint, Json, about
@@ -81,7 +80,7 @@ class WebhookTransport(Transport[Webhook]):
 
     def __init__(self, service: Service) -> None:
         self._gate = Gate(allow_private=service.settings.allow_private_webhooks)
-        self._webhooks = Webhooks(self._gate)
+        self._webhooks = Webhooks(Poster(self._gate))
 
     async def start(self, wake_all: Callable[[], None]) -> Webhooks:
         """What posts."""

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from fencepost.deliver.addresses import Gate
-from fencepost.deliver.poster import Poster
 from fencepost.deliver.posting import Outcome, Went
 from fencepost.deliver.schedule import Schedule
+from fencepost.deliver.webhook import Poster
 from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.mqtt_client import flag, whole_number
 from fencepost.spark.sinks import started

@@ -13,12 +13,11 @@ from fencepost.composite.conditions import TOLERANCE, Asked, Place, Region, is_n
 from fencepost.errors import LanguageError
 from fencepost.language.ast import And, Boolean, Compare, Condition, Geometry, Property
 from fencepost.language.conditions import compile_condition
-from fencepost.language.cursor import Cursor
 from fencepost.language.geometries import compile_geometry
 from fencepost.language.limits import check_text, too_deep
 from fencepost.language.names import COMPARE
 from fencepost.language.parts import Kind, Part, Refused, quoted
-from fencepost.language.tokens import Tokens
+from fencepost.language.tokens import Cursor, Tokens
 from fencepost.model.geometry import is_convex
 from fencepost.model.raw_shapes import shown
 from fencepost.papers.events.notation.places import located

@@ -1,7 +1,9 @@
-"""What a server that needs no key must refuse of browsers.
+"""The console, and what a server that needs no key must refuse of browsers.
 
-Whoever reaches such a server may do everything, and a browser on the same machine reaches it on
-behalf of any page that it shows. Two ways lead in: a page of another site sends requests (the
+The console is one page, its scripts and its styles, all from this server.
+
+Whoever reaches a server without keys may do everything, and a browser on the same machine reaches
+it on behalf of any page that it shows. Two ways lead in: a page of another site sends requests (the
 browser only keeps it from reading the answers), and a page whose name is made to point at this
 machine (DNS rebinding) is of the same site as far as the browser knows. So the name must be one of
 this machine, and what changes something, or is a WebSocket, must come from a page of this server or
@@ -12,12 +14,60 @@ none of this.
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from fencepost.server.problems import Refusal, response
+
+FOLDER = Path(__file__).parent / "static"
+
+_HEADERS = {
+    "cache-control": "no-cache",
+    "content-security-policy": "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "worker-src 'self'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class _Files(StaticFiles):
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file, with what a browser must keep to."""
+        found = await super().get_response(path, scope)
+        found.headers.update(_HEADERS)
+        return found
+
+
+async def _page(_: Request) -> Response:
+    return FileResponse(FOLDER / "index.html", headers=_HEADERS)
+
+
+def routes() -> list[BaseRoute]:
+    """The page at the root, and what it loads."""
+    return [Route("/", _page), Mount("/console", _Files(directory=FOLDER))]
+
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _REFUSED = 4403

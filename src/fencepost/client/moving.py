@@ -11,10 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.client.effects import Lost, Open, Receive, Steps, Transmit, Wait
+from fencepost.client.effects import Lost, Open, Receive, Steps, Transmit
 from fencepost.client.publishing import json_line
-from fencepost.client.retrying import Backoff, Patience, logger, may_be_tried_again
-from fencepost.client.values import error_of
+from fencepost.client.retrying import Backoff, Patience, wait_to_connect
 from fencepost.errors import RequestRefused
 from fencepost.saferegion.client import SafeClient
 
@@ -49,12 +48,7 @@ class Movers:
             if lost is None:
                 return True
             self._safe.clear()
-            wait = backoff.failed() if may_be_tried_again(lost) else None
-            error = error_of(lost, self._server)
-            if wait is None:
-                raise error
-            logger.warning("%s; trying again in %.1f s", error, wait)
-            yield Wait(wait)
+            yield from wait_to_connect(backoff, lost, self._server)
 
     def forget(self, key: str) -> Steps[None]:
         """Know nothing of a thing any more, here and on the server."""

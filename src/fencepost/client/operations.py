@@ -25,7 +25,14 @@ from fencepost.client.effects import (
     quoted,
 )
 from fencepost.client.publishing import a_part, json_line, parts_of, together
-from fencepost.client.retrying import Backoff, Patience, asked_wait, logger, may_be_tried_again
+from fencepost.client.retrying import (
+    Backoff,
+    Patience,
+    asked_wait,
+    logger,
+    may_be_tried_again,
+    wait_to_connect,
+)
 from fencepost.client.values import (
     Message,
     Publication,
@@ -351,12 +358,7 @@ class Following:
                     if self._tell and self._done is not None:
                         yield acknowledging(self._subscriber, self._done)
                     return
-            wait = backoff.failed() if may_be_tried_again(lost) else None
-            error = error_of(lost, self._server)
-            if wait is None:
-                raise error
-            logger.warning("%s; trying again in %.1f s", error, wait)
-            yield Wait(wait)
+            yield from wait_to_connect(backoff, lost, self._server)
 
     def _read(self, backoff: Backoff) -> Steps[Lost]:
         lost: Lost | None = yield from self._acknowledged()  # as the last one may not have arrived

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.client.effects import Answer, Lost
+from fencepost.client.effects import Answer, Lost, Steps, Wait
+from fencepost.client.values import error_of
 from fencepost.deliver.schedule import Schedule, retry_after_s
 
 logger = logging.getLogger("fencepost.client")
@@ -74,3 +75,13 @@ def asked_wait(outcome: Answer | Lost) -> float:
     """For how many seconds the server asks to be left alone."""
     given = outcome.headers.get("retry-after", "") if isinstance(outcome, Answer) else ""
     return retry_after_s(given, time.time())
+
+
+def wait_to_connect(backoff: Backoff, lost: Lost, server: str) -> Steps[None]:
+    """Wait until a connection that was lost is opened again; raises where that is no use."""
+    wait = backoff.failed() if may_be_tried_again(lost) else None
+    error = error_of(lost, server)
+    if wait is None:
+        raise error
+    logger.warning("%s; trying again in %.1f s", error, wait)
+    yield Wait(wait)

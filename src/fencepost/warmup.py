@@ -137,7 +137,7 @@ def _match(matcher: Matcher) -> None:
     for event in events:
         matcher.match(event)
     matcher.match_batch(events)
-    matcher.match_batch(pa.Table.from_pylist(events))
+    matcher.match_batch(pa.Table.from_pylist(events), sort=True)
     matcher.match_batch([{"n": 1}])
 
 

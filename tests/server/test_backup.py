@@ -29,7 +29,7 @@ def fill(server: Running) -> str:
     number = broker.questions(1).subscribers["me"]
 
     def more(writing: Any) -> None:
-        hook = {"url": "https://example.org", "secret": "s"}
+        hook = {"url": "https://example.org", "secret": "s", "headers": {}, "batch": 1}
         endpoints.put_endpoint(writing.connection, number, "webhook", hook)
         endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt", "no JSON", "{")
 

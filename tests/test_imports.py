@@ -63,9 +63,9 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "kernels/test_region_points.py": ("blocks of boxes", {"kernels.vectors"}),
     "kernels/test_region_walk.py": ("the walk, and what it walks", {"index.regions"}),
     "kernels/test_tokenise.py": ("words to numbers", {"kernels.vocabulary"}),
-    "language/test_parser.py": (
+    "cql2/test_parser.py": (
         "every limit and every name is documented",
-        {"language.limits", "language.names"},
+        {"cql2.expression_limits", "cql2.keywords"},
     ),
     "match/test_format.py": (
         "files on disk, by the words of their specification",

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from fencepost.composite import Composite, MemberCondition
-from fencepost.language import render_text
+from fencepost.cql2 import render_text
 from tests.kernels.exact_hulls import (
     Point,
     centroid,

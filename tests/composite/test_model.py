@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.composite import Asked, MemberCondition, Place, read_condition
-from fencepost.language import MAX_DEPTH, parse
-from fencepost.language.ast import Compare
+from fencepost.cql2 import MAX_DEPTH, parse
+from fencepost.cql2.ast import Compare
 
 TWO = {"a": "kind = 'taxi'", "b": "kind = 'rider'"}
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"

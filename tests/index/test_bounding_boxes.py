@@ -8,9 +8,9 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.cql2 import ast, parse
 from fencepost.index import Columns, FilterTable
 from fencepost.index.places import Places, places_of
-from fencepost.language import ast, parse
 from fencepost.match.reference import evaluate
 from fencepost.model import Space
 from fencepost.plan import filters

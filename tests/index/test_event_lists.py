@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.cql2.ast import Property
 from fencepost.events import EventTable
 from fencepost.index import Columns, lay_out
 from fencepost.kernels import EventArrays
-from fencepost.language.ast import Property
 from fencepost.model import tokenise
 from fencepost.plan import Column, Kind
 from tests.match.strategies import examples

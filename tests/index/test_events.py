@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.cql2 import parse
 from fencepost.events import EventTable
 from fencepost.index import Columns, FilterTable, lay_out
 from fencepost.index.events import scaled, split
-from fencepost.language import parse
 from fencepost.plan import filters, pair_of
 from tests.match.strategies import TEXT_EXPRESSIONS, examples, tables
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.cql2 import parse
 from fencepost.events import EventTable
 from fencepost.index import Columns, FilterTable, build, lay_out, seen
 from fencepost.index.seen import ROOM, Sample, Seen
 from fencepost.kernels import EventArrays
-from fencepost.language import parse
 from fencepost.match import Matcher, Segment
 from fencepost.match.reference import matches
 from fencepost.plan import EventValues, filters

@@ -7,9 +7,9 @@ import copy
 import numpy as np
 import pytest
 
+from fencepost.cql2 import parse
 from fencepost.index import Columns, FilterTable, build
 from fencepost.index.segment import NEVER, flat_arrays
-from fencepost.language import parse
 from fencepost.match import Matcher
 from fencepost.plan import filters
 

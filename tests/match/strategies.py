@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2 import ast, parse, render_json
 from fencepost.errors import LanguageError
-from fencepost.language import ast, parse, render_json
 from tests.geometry_families import FAMILIES, suspect
 
 Event = dict[str, object]

@@ -13,8 +13,8 @@ import pytest
 import shapely
 
 import fencepost as fp
-from fencepost.language import parse, render_json, render_text
-from fencepost.language.ast import Condition, Near
+from fencepost.cql2 import parse, render_json, render_text
+from fencepost.cql2.ast import Condition, Near
 from fencepost.match import Matcher
 from fencepost.match.reference import are_near
 from fencepost.model import Shapes, Space

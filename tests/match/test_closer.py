@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import Matcher
 
 # From the origin: 5 exactly; and the root of 1 + 2**-54, which lies between two doubles.

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.language import parse
-from fencepost.language.ast import Near
+from fencepost.cql2 import parse
+from fencepost.cql2.ast import Near
 from fencepost.match.explain import Explanation, explain
 from fencepost.model import Shapes, Space
 from fencepost.plan import EventValues, distance_in

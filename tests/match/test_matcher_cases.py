@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from fencepost.cql2 import parse
 from fencepost.errors import ModelError
-from fencepost.language import parse
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 

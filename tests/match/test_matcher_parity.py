@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.language import parse
-from fencepost.language.ast import Condition
+from fencepost.cql2 import parse
+from fencepost.cql2.ast import Condition
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 from tests.match.strategies import (

@@ -12,7 +12,7 @@ import pytest
 import shapely
 from hypothesis import settings
 
-from fencepost.language import ast
+from fencepost.cql2 import ast
 from fencepost.match import Matcher
 from fencepost.match.reference import are_near, are_related
 from tests.geometry_families import FAMILIES, is_valid

@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fencepost.cql2 import parse
+from fencepost.cql2.ast import Condition
 from fencepost.errors import FencepostError
-from fencepost.language import parse
-from fencepost.language.ast import Condition
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 from fencepost.testing import keep_segments_small

@@ -15,8 +15,8 @@ import shapely
 from hypothesis import settings
 
 import fencepost as fp
+from fencepost.cql2.ast import Near
 from fencepost.errors import IndexingError, LanguageError, ModelError
-from fencepost.language.ast import Near
 from fencepost.match import Matcher
 from fencepost.model import Shapes, Space
 from fencepost.plan import distance_in, near_in

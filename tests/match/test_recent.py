@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import Matcher, match_pairs
 from fencepost.match import memtable as memtable_module
 from fencepost.match.reference import evaluate

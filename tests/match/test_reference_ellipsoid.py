@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import shapely
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import Matcher
 from fencepost.match.reference import ellipsoid, evaluate
 from fencepost.model import Space

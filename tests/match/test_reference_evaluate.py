@@ -19,8 +19,7 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.errors import ModelError
-from fencepost.language.ast import (
+from fencepost.cql2.ast import (
     And,
     Arithmetic,
     Array,
@@ -54,6 +53,7 @@ from fencepost.language.ast import (
     Truth,
     Value,
 )
+from fencepost.errors import ModelError
 from fencepost.match.reference import evaluate, matches
 from tests.names import stable_name
 

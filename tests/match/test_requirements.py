@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.language import ast
+from fencepost.cql2 import ast
 from fencepost.match import Matcher
 from fencepost.match.requirements import NOTHING, PLACE, STRING, WORD, Requirements, column_of
 from tests.match.strategies import examples

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
+from fencepost.cql2 import parse
 from fencepost.errors import LanguageError
-from fencepost.language import parse
 from fencepost.match.reference import matches
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
+from fencepost.cql2 import parse
 from fencepost.errors import LanguageError, ModelError
-from fencepost.language import parse
 from fencepost.match.reference import matches
 from fencepost.match.simplify import SimplifiedSubscription, simplify_many
 from fencepost.plan import Filter, filters

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost import simplify
+from fencepost.cql2 import parse
 from fencepost.errors import ModelError
-from fencepost.language import parse
 from fencepost.match import INDEXES, Matcher
 from fencepost.match.reference import evaluate, matches
 from fencepost.model import Tokeniser

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from fencepost.cql2 import parse
 from fencepost.errors import ModelError
-from fencepost.language import parse
 from fencepost.match import Matcher, relations
 from fencepost.match.engines import SegmentEngine
 from fencepost.match.index_registry import MatcherIndex

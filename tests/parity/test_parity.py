@@ -10,8 +10,8 @@ import pytest
 import shapely
 
 from fencepost import spark as fps
+from fencepost.cql2 import parse
 from fencepost.errors import LanguageError
-from fencepost.language import parse
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 from tests.match.strategies import DAYS, LATTICE, LITERALS, TEXT_EXPRESSIONS, UNUSABLE, WORDS

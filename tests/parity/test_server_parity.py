@@ -12,7 +12,7 @@ import httpx
 import pytest
 import shapely
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 from tests.parity.test_parity import events, expressions

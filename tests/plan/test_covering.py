@@ -13,8 +13,8 @@ import shapely
 from shapely.geometry import LineString, MultiPoint, MultiPolygon, Point, Polygon, box
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import parse
-from fencepost.language.ast import Spatial
+from fencepost.cql2 import parse
+from fencepost.cql2.ast import Spatial
 from fencepost.match.reference import evaluate
 from fencepost.plan import Term, filters
 from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, covers

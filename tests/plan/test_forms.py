@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.cql2 import parse
 from fencepost.errors import LanguageError
 from fencepost.index import Columns, FilterTable
 from fencepost.index.table import TableArrays
-from fencepost.language import parse
 from fencepost.model import Space, Tokeniser
 from fencepost.plan import filters, forms
 from fencepost.plan.forms import Filled, unusable

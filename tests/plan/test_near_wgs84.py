@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
+from fencepost.cql2.ast import Near
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic_shapes import (
     distance_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
 )
-from fencepost.language.ast import Near
 from fencepost.model import Shapes, Space
 from fencepost.plan import near_in
 from tests.kernels.ellipsoid import WGS84

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from fencepost.cql2 import ast, parse
 from fencepost.errors import LanguageError
-from fencepost.language import ast, parse
 from fencepost.match.reference import evaluate as by_reference
 from fencepost.plan import EventValues, Term, filters, truth
 from fencepost.plan.conditions import condition_of_term

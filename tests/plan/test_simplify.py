@@ -15,8 +15,8 @@ from shapely import affinity
 from shapely.geometry import LineString, Point
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import ast, parse
-from fencepost.language.ast import Spatial
+from fencepost.cql2 import ast, parse
+from fencepost.cql2.ast import Spatial
 from fencepost.match.reference import matches
 from fencepost.plan import Filter, filters
 from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, coverers, covers

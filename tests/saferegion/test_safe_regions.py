@@ -12,7 +12,7 @@ import pytest
 import shapely
 
 import fencepost as fp
-from fencepost.language.ast import Near
+from fencepost.cql2.ast import Near
 from fencepost.model import Space
 from fencepost.papers.events import GreedyRectangles
 from fencepost.saferegion.clearing import RegionMethod

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.model import Space
 from fencepost.plan import filters
 from fencepost.saferegion.client import is_in

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match.reference import matches
 
 SECOND = 1_000_000_000

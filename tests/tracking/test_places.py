@@ -9,7 +9,7 @@ import pytest
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import ast, parse
+from fencepost.cql2 import ast, parse
 from fencepost.match.reference import matches
 from fencepost.plan import EventValues, truth
 from fencepost.tracking.places import FROM, TO, passing, relaxed, way

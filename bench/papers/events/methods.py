@@ -18,10 +18,10 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.papers.events.scenarios import Scenario
+from fencepost.cql2.ast import Condition
 from fencepost.events.table import EventTable
 from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
-from fencepost.language.ast import Condition
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner, events_of
 from fencepost.papers.events import parse_ops4st

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.workloads import Workload
-from fencepost.language.ast import Geometry, Property, Spatial
+from fencepost.cql2.ast import Geometry, Property, Spatial
 from fencepost.model.relation import RELATIONS
 from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.plan.simplify import simplify

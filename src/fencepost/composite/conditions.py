@@ -18,15 +18,15 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
+from fencepost.cql2.ast import Compare, Geometry
+from fencepost.cql2.expression_limits import check_text
+from fencepost.cql2.geometry_literals import compile_geometry
+from fencepost.cql2.keywords import COMPARE, GEOJSON_TYPE
+from fencepost.cql2.lexer import UNSIGNED, Cursor, Tokens, meaningless, tokens_by
+from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
+from fencepost.cql2.wkt_coordinates import read_coordinates, split_name
+from fencepost.cql2.writer import geometry_json, geometry_text
 from fencepost.errors import LanguageError
-from fencepost.language.ast import Compare, Geometry
-from fencepost.language.geometries import compile_geometry
-from fencepost.language.limits import check_text
-from fencepost.language.names import COMPARE, GEOJSON_TYPE
-from fencepost.language.parts import Kind, Part, Refused, quoted
-from fencepost.language.read_wkt import read_coordinates, split_name
-from fencepost.language.render import geometry_json, geometry_text
-from fencepost.language.tokens import UNSIGNED, Cursor, Tokens, meaningless, tokens_by
 from fencepost.model.raw_shapes import shown
 
 TOLERANCE = 0.5

@@ -24,8 +24,8 @@ from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.registry import Registry
 from fencepost.composite.tables import Arrival, arrivals
+from fencepost.cql2.ast import Condition
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.ast import Condition
 from fencepost.match.matcher import DeadLetters
 from fencepost.model.event import attributes
 from fencepost.model.geometry_plain import point_of

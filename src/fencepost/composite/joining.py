@@ -17,10 +17,10 @@ from fencepost.composite.conditions import Asked, MemberCondition, Place
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
+from fencepost.cql2.ast import Compare
 from fencepost.kernels.geodesic import SHORTEST_RADIUS
 from fencepost.kernels.geodesic import reach as boxes_within
 from fencepost.kernels.members import Asked as AskedOfPool
-from fencepost.language.ast import Compare
 from fencepost.model.space import Space
 
 EVERYWHERE = float("inf")

@@ -16,11 +16,11 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost.composite.conditions import Asked, Place, Region
+from fencepost.cql2.ast import Compare, Near, Spatial
 from fencepost.kernels.calipers import DISJOINT, hulls_within, is_in_hull, relation_of_hulls
 from fencepost.kernels.distance import UNSURE, YES
 from fencepost.kernels.hulls import Hulls, hulls, locate_in_hull
 from fencepost.kernels.locate import INTERIOR
-from fencepost.language.ast import Compare, Near, Spatial
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan.distances import near_in

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 from fencepost.composite.conditions import MemberCondition, is_name, read_condition
+from fencepost.cql2.ast import Condition
+from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep
+from fencepost.cql2.json_reader import decode_json
+from fencepost.cql2.parser import parse
+from fencepost.cql2.writer import render_json, render_text
 from fencepost.errors import FencepostError, LanguageError, ModelError
-from fencepost.language.ast import Condition
-from fencepost.language.limits import MAX_DEPTH, check_text, too_deep
-from fencepost.language.parser import parse
-from fencepost.language.read_json import decode_json
-from fencepost.language.render import render_json, render_text
 from fencepost.match.catalogue import checked_id
 from fencepost.model.raw_shapes import shown
 

@@ -19,8 +19,8 @@ from fencepost.composite.joining import EVERYWHERE, Join, in_degrees, reach
 from fencepost.composite.live import Floats, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.composite.model import Composite
+from fencepost.cql2.ast import Condition
 from fencepost.errors import ModelError
-from fencepost.language.ast import Condition
 from fencepost.match.matcher import Matcher
 from fencepost.model.space import Space
 

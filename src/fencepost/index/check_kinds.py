@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Protocol, get_args
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2.ast import Array, Compare, Geometry, Items, Near, Spatial, String
 from fencepost.index import selectivity
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.selectivity import Estimates
 from fencepost.kernels import checking
 from fencepost.kernels.like import compile_pattern
-from fencepost.language.ast import Array, Compare, Geometry, Items, Near, Spatial, String
 from fencepost.model.space import Space
 from fencepost.plan import relate
 from fencepost.plan.checks import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fencepost.language import ast
+from fencepost.cql2 import ast
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.checks import Column, Kind

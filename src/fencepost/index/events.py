@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.cql2 import ast
 from fencepost.events.table import EventTable, Geometries
 from fencepost.index.check_kinds import string_key
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
 from fencepost.kernels.matching import EventArrays
-from fencepost.language import ast
 from fencepost.model.geometry import Shapes
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan import evaluate, values

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Array, Spatial, String
 from fencepost.errors import GeometryError
 from fencepost.index.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.index.columns import Columns
@@ -30,7 +31,6 @@ from fencepost.kernels.checking import (
     TWO_SETS_ITEM,
 )
 from fencepost.kernels.shapes import ShapeArrays
-from fencepost.language.ast import Array, Spatial, String
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import Outline, raw_shapes
 from fencepost.model.tokens import Tokeniser

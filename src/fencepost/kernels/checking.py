@@ -63,7 +63,7 @@ CHECK = np.dtype(
 # all are the same; only that of the centroids may be less than that of the geometries.
 NEAREST, CENTROIDS, FARTHEST = range(3)
 ON_WGS84 = 4  # a bit beside these: coordinates are lon/lat, and distances metres
-# Functions of LIST, in the order of `fencepost.language.ast.Array`.
+# Functions of LIST, in the order of `fencepost.cql2.ast.Array`.
 CONTAINS, CONTAINED_BY, EQUAL, OVERLAPS = range(4)
 
 NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3

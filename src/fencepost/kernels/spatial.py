@@ -6,7 +6,7 @@ from fencepost.kernels.compiling import uncounted
 from fencepost.kernels.matrices import BB, BE, BI, EB, EI, IB, IE, II, relation_of_matrix
 from fencepost.kernels.shapes import LINES
 
-# The order of `fencepost.language.ast.Spatial`; from EH_DISJOINT on, the eight exclusive relations.
+# The order of `fencepost.cql2.ast.Spatial`; from EH_DISJOINT on, the eight exclusive relations.
 INTERSECTS, DISJOINT, EQUALS, TOUCHES, WITHIN, CONTAINS, OVERLAPS, CROSSES, FIRST_EH = range(9)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Property, Spatial
 from fencepost.errors import GeometryError, ModelError
 from fencepost.index import posts
 from fencepost.index.check_kinds import near_code, string_key, word_key
@@ -22,7 +23,6 @@ from fencepost.index.segment import NEVER, build
 from fencepost.index.table import TableArrays, encode_keys
 from fencepost.kernels import checking
 from fencepost.kernels.checking import CHECK, ITEMS, TEXT
-from fencepost.language.ast import Property, Spatial
 from fencepost.match.bulk_columns import (
     Ragged,
     joined,

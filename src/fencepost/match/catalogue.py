@@ -11,12 +11,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Condition
+from fencepost.cql2.parser import parse
+from fencepost.cql2.writer import render_json
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.index.segment import NEVER
-from fencepost.language import ast
-from fencepost.language.ast import Condition
-from fencepost.language.parser import parse
-from fencepost.language.render import render_json
 from fencepost.model.arrow_text import readable
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space

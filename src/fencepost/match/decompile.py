@@ -14,6 +14,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2 import ast
 from fencepost.errors import ModelError
 from fencepost.index.check_kinds import KINDS
 from fencepost.index.columns import Columns, Storage
@@ -21,7 +22,6 @@ from fencepost.index.posts import entry_of
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import AREAS, ShapeArrays
-from fencepost.language import ast
 from fencepost.match.segments import SegmentReader
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_shapely import assembled

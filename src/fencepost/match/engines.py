@@ -15,12 +15,12 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from fencepost.cql2 import ast
+from fencepost.cql2.parser import parse
 from fencepost.events.table import EventTable
 from fencepost.index.columns import Columns
 from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
-from fencepost.language import ast
-from fencepost.language.parser import parse
 from fencepost.match.decompile import condition_of
 from fencepost.match.reference.evaluate import matches
 from fencepost.match.run import Found, Runner

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from fencepost.cql2 import ast
+from fencepost.cql2.writer import render_json, render_text
 from fencepost.errors import LanguageError
 from fencepost.index.columns import Columns
 from fencepost.index.selectivity import Path
 from fencepost.index.table import FilterTable
-from fencepost.language import ast
-from fencepost.language.render import render_json, render_text
 from fencepost.match.findings import NOTHING, Finding, finding
 from fencepost.match.segments import SegmentReader
 from fencepost.plan import evaluate

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any, TypeVar
 
-from fencepost.language import ast
-from fencepost.language.ast import Array, Compare, Near, Temporal
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Array, Compare, Near, Temporal
 from fencepost.match.unusable import Unusable, unusable
 from fencepost.model.raw_shapes import shown
 from fencepost.model.relation import Relation

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, json
 
+from fencepost.cql2 import ast
+from fencepost.cql2.parser import parse
+from fencepost.cql2.writer import render_json
 from fencepost.errors import IndexingError
 from fencepost.index.columns import Columns
-from fencepost.language import ast
-from fencepost.language.parser import parse
-from fencepost.language.render import render_json
 from fencepost.model.space import Space
 from fencepost.model.tokens import Tokeniser
 from fencepost.plan.checks import Column, Kind

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from fencepost.cql2.ast import Condition
+from fencepost.cql2.parser import parse
 from fencepost.errors import ModelError
 from fencepost.index.columns import Columns
 from fencepost.index.selectivity import Path as AccessPath
-from fencepost.language.ast import Condition
-from fencepost.language.parser import parse
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions

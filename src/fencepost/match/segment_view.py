@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Condition
 from fencepost.index.columns import Columns
-from fencepost.language.ast import Condition
 from fencepost.match.catalogue import compiled_condition
 from fencepost.match.decompile import condition_of
 from fencepost.match.engines import Clock, condition_on

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from fencepost.cql2.ast import Condition
+from fencepost.cql2.parser import parse
+from fencepost.cql2.writer import render_json
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.ast import Condition
-from fencepost.language.parser import parse
-from fencepost.language.render import render_json
 from fencepost.match.catalogue import checked_id, expiry, refuse_outside, rows_of
 from fencepost.match.explain import shortened, written
 from fencepost.match.matcher import DeadLetters

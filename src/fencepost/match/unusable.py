@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
+from fencepost.cql2 import ast
+from fencepost.cql2.literals import kind_of
 from fencepost.errors import ModelError
-from fencepost.language import ast
-from fencepost.language.values import kind_of
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan import values

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias, get_args
 
-from fencepost.language.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
+from fencepost.cql2.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
 from fencepost.plan.values import Pair
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeAlias
 
-from fencepost.language import ast
-from fencepost.language.ast import Compare, Temporal
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Compare, Temporal
 from fencepost.model.times import DAY
 from fencepost.plan.checks import (
     BooleanCheck,

@@ -15,6 +15,7 @@ from math import hypot, inf, isqrt
 
 import numpy as np
 
+from fencepost.cql2.ast import Near
 from fencepost.kernels.distance import (
     UNSURE,
     all_within,
@@ -35,7 +36,6 @@ from fencepost.kernels.geodesic_shapes import (
 )
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.kernels.trees import scratch
-from fencepost.language.ast import Near
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.plan.checks import BOUNDS, Measure

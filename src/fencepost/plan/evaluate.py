@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Array, Calculate, Compare, Temporal
 from fencepost.errors import GeometryError, ModelError
 from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.like import like as like_bytes
-from fencepost.language import ast
-from fencepost.language.ast import Array, Calculate, Compare, Temporal
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser

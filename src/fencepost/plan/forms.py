@@ -21,14 +21,14 @@ from weakref import WeakKeyDictionary
 
 import shapely
 
+from fencepost.cql2.condition_builder import compile_condition
+from fencepost.cql2.expression_limits import MAX_LENGTH
+from fencepost.cql2.keywords import ARRAY, NEAR, SPATIAL
+from fencepost.cql2.lexer import DIGITS, split_literals
+from fencepost.cql2.parse_tree import Kind, Part, Refused
+from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
 from fencepost.kernels.growing import laid_out
-from fencepost.language.conditions import compile_condition
-from fencepost.language.limits import MAX_LENGTH
-from fencepost.language.names import ARRAY, NEAR, SPATIAL
-from fencepost.language.parts import Kind, Part, Refused
-from fencepost.language.read_text import read_text
-from fencepost.language.tokens import DIGITS, split_literals
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
 from fencepost.model.raw_shapes import AREAS, LINES, POINTS

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Array, Compare, Temporal
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.ast import Array, Compare, Temporal
 from fencepost.model.space import Space
 from fencepost.plan import evaluate, relate, values
 from fencepost.plan.checks import (

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fencepost.cql2.ast import Spatial
 from fencepost.kernels.matrices import relation_of_matrix
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS
 from fencepost.kernels.spatial import spatial_holds
 from fencepost.kernels.trees import scratch
-from fencepost.language.ast import Spatial
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import RELATIONS, Relation
 

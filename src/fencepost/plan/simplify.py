@@ -27,7 +27,7 @@ from itertools import accumulate, combinations, pairwise
 
 import numpy as np
 
-from fencepost.language import ast
+from fencepost.cql2 import ast
 from fencepost.plan import evaluate, values
 from fencepost.plan.checks import Filter, Kind, LikeCheck, MemberCheck, OrderCheck, Term
 from fencepost.plan.conditions import all_of, any_of, condition_of_filter

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fencepost.language.ast import Fold
+from fencepost.cql2.ast import Fold
 from fencepost.model.times import instant_of, parse_instant
 
 Pair = tuple[float, float]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 import shapely
 
-from fencepost.language.ast import Geometry, Property, Spatial
+from fencepost.cql2.ast import Geometry, Property, Spatial
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row

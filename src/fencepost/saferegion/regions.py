@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
+from fencepost.cql2.ast import Condition
 from fencepost.errors import ModelError
-from fencepost.language.ast import Condition
 from fencepost.match.catalogue import expiry
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import attributes

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.language.ast import Property
+from fencepost.cql2.ast import Property
 from fencepost.match import Columns
 from fencepost.match.catalogue import expiry
 from fencepost.match.matcher import Matcher

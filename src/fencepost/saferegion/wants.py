@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.cql2.ast import Property, properties
 from fencepost.kernels.shapes import POINTS
-from fencepost.language.ast import Property, properties
 from fencepost.model.relation import Relation
 from fencepost.model.space import Space
 from fencepost.plan.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term

@@ -29,10 +29,10 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2.ast import Near, Spatial
 from fencepost.kernels.distance import centroid
 from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
 from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.language.ast import Near, Spatial
 from fencepost.model.geometry import Shapes, is_convex
 from fencepost.model.space import Space
 from fencepost.plan.distances import distance_in

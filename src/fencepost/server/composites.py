@@ -18,9 +18,9 @@ import msgspec
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
+from fencepost.cql2.ast import Condition
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
-from fencepost.language.ast import Condition
 from fencepost.match.matcher import DeadLetters
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import space_of

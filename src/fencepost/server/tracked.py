@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fencepost.cql2.ast import And, Condition, IsNull, Not, Property
+from fencepost.cql2.parser import parse
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.ast import And, Condition, IsNull, Not, Property
-from fencepost.language.parser import parse
 from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import Matcher
 from fencepost.model.event import Row

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Spatial
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.ast import Spatial
 from fencepost.match import Columns
 from fencepost.match.manifest import columns_of
 from fencepost.match.matcher import Matcher, matcher_of

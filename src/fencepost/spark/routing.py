@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.atomic import replacing
-from fencepost.language.ast import Array, Geometry, Items, Spatial, String
+from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
 from fencepost.match import Columns, SegmentReader
 from fencepost.match.catalogue import Subscription, expiry
 from fencepost.match.manifest import SegmentEntry

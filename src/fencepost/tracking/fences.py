@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Condition
 from fencepost.errors import LanguageError, ModelError
 from fencepost.events.table import EventTable, Geometries
-from fencepost.language.ast import Condition
 from fencepost.match.catalogue import Subscription, compiled_condition
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.event import Row

@@ -30,9 +30,9 @@ from typing import TypeAlias
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Near, Spatial
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
-from fencepost.language import ast
-from fencepost.language.ast import Near, Spatial
 from fencepost.model.relation import Relation
 from fencepost.plan.checks import BOUNDS, Measure
 from fencepost.plan.relate import CONVERSE, mask

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import shapely
 
+from fencepost.cql2.ast import Near
 from fencepost.errors import FencepostError, ModelError
-from fencepost.language.ast import Near
 from fencepost.match.matcher import Matcher
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import space_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import Matcher
 from fencepost.match.reference import evaluate
 from fencepost.papers.events import parse_ops4st

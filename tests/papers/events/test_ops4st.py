@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencepost.cql2 import MAX_DEPTH, MAX_LENGTH, parse
+from fencepost.cql2.ast import Condition
 from fencepost.errors import LanguageError
-from fencepost.language import MAX_DEPTH, MAX_LENGTH, parse
-from fencepost.language.ast import Condition
 from fencepost.match import Matcher
 from fencepost.papers.events import parse_ops4st_event
 from fencepost.papers.events.notation.read import Composed, Settings, read_subscription

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fencepost.cql2 import parse
+from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
-from fencepost.language import parse
-from fencepost.language.ast import Property
 from fencepost.match.reference import matches
 from fencepost.model import Space, attributes
 from fencepost.papers.regions.constraint_indexes import Family

@@ -13,7 +13,7 @@ UNCOMPILED = """
 import random
 import numba
 import numpy as np
-from fencepost.language import parse
+from fencepost.cql2 import parse
 from fencepost.match import relations
 from fencepost.model import Shapes
 from fencepost.papers.regions import relations_sampled

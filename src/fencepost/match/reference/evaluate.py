@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.language import ast
-from fencepost.language.ast import Near, Spatial
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Near, Spatial
 from fencepost.match.reference import distance, ellipsoid
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.relation import matrix, relation

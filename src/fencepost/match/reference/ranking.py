@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fencepost.language import ast
+from fencepost.cql2 import ast
 from fencepost.match.reference.ellipsoid import metres
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.values import Instant, items_of, normal

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from fencepost.language.ast import Calculate, Fold, Temporal
+from fencepost.cql2.ast import Calculate, Fold, Temporal
 from fencepost.model.times import instant_of, parse_instant
 
 __all__ = [

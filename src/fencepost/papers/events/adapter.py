@@ -17,9 +17,9 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2.ast import Geometry, Property, Spatial
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
-from fencepost.language.ast import Geometry, Property, Spatial
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.geometry import Shapes
 from fencepost.papers.events.layout import (

@@ -16,8 +16,8 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Compare, Geometry
 from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
-from fencepost.language.ast import Compare, Geometry
 from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.table_engine import literal_of, truth

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Array, Property, Spatial, String
 from fencepost.index.check_kinds import word_key
-from fencepost.language.ast import Array, Property, Spatial, String
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.parts import Kind

@@ -16,10 +16,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.cql2.ast import Geometry
 from fencepost.kernels.relate_areas import RELATION_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.kernels.trees import scratch
-from fencepost.language.ast import Geometry
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import RELATIONS, Relation
 from fencepost.plan.checks import RelateCheck, Term

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from fencepost.language.ast import Array
+from fencepost.cql2.ast import Array
 from fencepost.model.relation import Relation
 from fencepost.plan.checks import (
     LikeCheck,

@@ -18,9 +18,9 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from fencepost.cql2.ast import Array, Compare, Spatial, String
 from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
 from fencepost.kernels.shapes import AREAS
-from fencepost.language.ast import Array, Compare, Spatial, String
 from fencepost.plan.checks import (
     BooleanCheck,
     Check,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.language.ast import Property
+from fencepost.cql2.ast import Property
 from fencepost.plan.checks import Column, Kind, NullCheck, RangeCheck, Term
 from fencepost.plan.covering.areas import (
     CONFLICTS,

@@ -12,9 +12,9 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.cql2 import ast
+from fencepost.cql2.parser import parse
 from fencepost.errors import FencepostError
-from fencepost.language import ast
-from fencepost.language.parser import parse
 from fencepost.match.explain import written
 from fencepost.model.space import Space
 from fencepost.plan.checks import BOUNDS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fencepost.composite.conditions import is_name
+from fencepost.cql2.expression_limits import check_text
+from fencepost.cql2.parse_tree import quoted
 from fencepost.errors import LanguageError
-from fencepost.language.limits import check_text
-from fencepost.language.parts import quoted
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import format_instant, instant_of, parse_instant
 from fencepost.papers.events.notation.read import Settings, SubscriptionReader

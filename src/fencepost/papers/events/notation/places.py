@@ -13,7 +13,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.composite.conditions import Asked, Place, Region
-from fencepost.language.ast import (
+from fencepost.cql2.ast import (
     Compare,
     Condition,
     Near,
@@ -24,7 +24,7 @@ from fencepost.language.ast import (
     Spatial,
     SpatialCondition,
 )
-from fencepost.language.ast import Geometry as Literal
+from fencepost.cql2.ast import Geometry as Literal
 from fencepost.model.geometry import is_convex
 
 Conditions = list[Condition]

@@ -10,14 +10,14 @@ from typing import TypeAlias
 import numpy as np
 
 from fencepost.composite.conditions import TOLERANCE, Asked, Place, Region, is_name
+from fencepost.cql2.ast import And, Boolean, Compare, Condition, Geometry, Property
+from fencepost.cql2.condition_builder import compile_condition
+from fencepost.cql2.expression_limits import check_text, too_deep
+from fencepost.cql2.geometry_literals import compile_geometry
+from fencepost.cql2.keywords import COMPARE
+from fencepost.cql2.lexer import Cursor, Tokens
+from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
 from fencepost.errors import LanguageError
-from fencepost.language.ast import And, Boolean, Compare, Condition, Geometry, Property
-from fencepost.language.conditions import compile_condition
-from fencepost.language.geometries import compile_geometry
-from fencepost.language.limits import check_text, too_deep
-from fencepost.language.names import COMPARE
-from fencepost.language.parts import Kind, Part, Refused, quoted
-from fencepost.language.tokens import Cursor, Tokens
 from fencepost.model.geometry import is_convex
 from fencepost.model.raw_shapes import shown
 from fencepost.papers.events.notation.places import located

@@ -7,9 +7,9 @@ from sys import float_info
 
 from fencepost.composite.conditions import TOLERANCE, Asked, MemberCondition, Place, Region, is_name
 from fencepost.composite.model import Composite, Member
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Condition, Value
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.ast import Condition, Value
 from fencepost.model.raw_shapes import shown
 from fencepost.papers.events.notation.places import placed
 from fencepost.papers.events.notation.read import Composed, Node, Settings, read_subscription
@@ -62,7 +62,7 @@ def parse_ops4st(
 
     Examples
     --------
-    >>> from fencepost.language.render import render_text
+    >>> from fencepost.cql2.writer import render_text
     >>> render_text(parse_ops4st('DIST((3,4);<;2000)(STRING:type="TAXI")'))
     "S_CLOSER(geometry, POINT(3 4), 2000.0) AND type = 'TAXI'"
     >>> parse_ops4st('OVLP((STRING:k="fire"))(STRING:k="smoke")', id="alarm", within_s=60)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from fencepost.composite.conditions import NAME
+from fencepost.cql2.lexer import UNSIGNED, Tokens, meaningless, tokens_by
+from fencepost.cql2.parse_tree import fault, quoted
 from fencepost.errors import LanguageError
-from fencepost.language.parts import fault, quoted
-from fencepost.language.tokens import UNSIGNED, Tokens, meaningless, tokens_by
 
 _SIGNS = r"<>|<=|>=|!=|[=<>+\-(),;:@]"
 _STRING = r'"(?:[^"]++|"")*+"|[“”][^“”]*+[“”]|(?s:["“”].*+)'

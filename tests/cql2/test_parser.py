@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 import shapely
 
-from fencepost.errors import LanguageError
-from fencepost.language import ast, limits, parse
-from fencepost.language.ast import (
+from fencepost.cql2 import ast, expression_limits, parse
+from fencepost.cql2.ast import (
     And,
     Arithmetic,
     Boolean,
@@ -36,7 +35,8 @@ from fencepost.language.ast import (
     Truth,
     Value,
 )
-from fencepost.language.names import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
+from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
+from fencepost.errors import LanguageError
 
 A, B, C, G = (Property(name) for name in "abcg")
 ONE = Number(1)
@@ -538,7 +538,7 @@ def test_every_name_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_LENGTH", "MAX_DEPTH", "MAX_PARTS", "MAX_DIGITS"])
 def test_every_limit_is_documented(limit: str) -> None:
-    assert re.search(rf"\| {getattr(limits, limit):,} \| `{limit}` \|", DOCUMENT)
+    assert re.search(rf"\| {getattr(expression_limits, limit):,} \| `{limit}` \|", DOCUMENT)
 
 
 @pytest.mark.parametrize("text", DOCUMENT.split("```")[1].split("\n\n"))

@@ -15,10 +15,10 @@ from typing import Any
 
 import shapely.geometry
 
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Calculate, Condition, Value
+from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.errors import LanguageError
-from fencepost.language import ast
-from fencepost.language.ast import Calculate, Condition, Value
-from fencepost.language.names import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import format_date, format_instant
 

@@ -9,10 +9,10 @@ import pytest
 import shapely
 from hypothesis import example, given
 
+from fencepost.cql2 import MAX_DEPTH, MAX_DIGITS, ast, parse, render_json, render_text
+from fencepost.cql2.ast import Arithmetic, Calculate, Compare, Comparison, Number, Property
 from fencepost.errors import LanguageError
-from fencepost.language import MAX_DEPTH, MAX_DIGITS, ast, parse, render_json, render_text
-from fencepost.language.ast import Arithmetic, Calculate, Compare, Comparison, Number, Property
-from tests.language.trees import CONDITIONS, CONDITIONS_IN_JSON
+from tests.cql2.trees import CONDITIONS, CONDITIONS_IN_JSON
 
 A = Property("a")
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fencepost.cql2.ast import Boolean, Condition
+from fencepost.cql2.condition_builder import compile_condition
+from fencepost.cql2.expression_limits import check_text, too_deep
+from fencepost.cql2.json_reader import decode_json, read_json
+from fencepost.cql2.parse_tree import Kind, Part, Refused
+from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
-from fencepost.language.ast import Boolean, Condition
-from fencepost.language.conditions import compile_condition
-from fencepost.language.limits import check_text, too_deep
-from fencepost.language.parts import Kind, Part, Refused
-from fencepost.language.read_json import decode_json, read_json
-from fencepost.language.read_text import read_text
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import Space
 

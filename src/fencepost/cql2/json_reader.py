@@ -13,8 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from fencepost.errors import LanguageError
-from fencepost.language.limits import (
+from fencepost.cql2.expression_limits import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_LENGTH,
@@ -25,8 +24,9 @@ from fencepost.language.limits import (
     too_many_digits,
     too_many_parts,
 )
-from fencepost.language.names import LITERALS
-from fencepost.language.parts import Kind, Part, Refused, depth_over, fault
+from fencepost.cql2.keywords import LITERALS
+from fencepost.cql2.parse_tree import Kind, Part, Refused, depth_over, fault
+from fencepost.errors import LanguageError
 from fencepost.model.raw_shapes import shown
 
 _FORMS = (

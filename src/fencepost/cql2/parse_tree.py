@@ -12,8 +12,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from fencepost.cql2.keywords import spoken
 from fencepost.errors import LanguageError
-from fencepost.language.names import spoken
 from fencepost.model.raw_shapes import shown
 
 _QUOTED = 60  # characters of the expression that a message repeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from fencepost.language.ast import Array, Calculate, Compare, Fold, Near, Spatial, Temporal
+from fencepost.cql2.ast import Array, Calculate, Compare, Fold, Near, Spatial, Temporal
 
 KEYWORDS = frozenset(
     {"and", "between", "div", "false", "in", "is", "like", "not", "null", "or", "true"}

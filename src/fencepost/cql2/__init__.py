@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.language import ast
-    from fencepost.language.limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_PARTS
-    from fencepost.language.parser import parse
-    from fencepost.language.render import render_json, render_text
+    from fencepost.cql2 import ast
+    from fencepost.cql2.expression_limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_PARTS
+    from fencepost.cql2.parser import parse
+    from fencepost.cql2.writer import render_json, render_text
 
 __all__ = [
     "MAX_DEPTH",
@@ -27,9 +27,9 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "limits": ["MAX_DEPTH", "MAX_DIGITS", "MAX_LENGTH", "MAX_PARTS"],
+            "expression_limits": ["MAX_DEPTH", "MAX_DIGITS", "MAX_LENGTH", "MAX_PARTS"],
             "parser": ["parse"],
-            "render": ["render_json", "render_text"],
+            "writer": ["render_json", "render_text"],
             "ast": None,
         },
     )

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.errors import LanguageError
-from fencepost.language import (
+from fencepost.cql2 import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_LENGTH,
@@ -26,7 +25,8 @@ from fencepost.language import (
     render_json,
     render_text,
 )
-from fencepost.language.ast import And, In, Or
+from fencepost.cql2.ast import And, In, Or
+from fencepost.errors import LanguageError
 from tests.waiting import WAIT_S
 
 SMALL_STACK = 128 * 1024

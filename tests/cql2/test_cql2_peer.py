@@ -16,9 +16,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fencepost.cql2 import ast, parse, render_json, render_text
 from fencepost.errors import LanguageError
-from fencepost.language import ast, parse, render_json, render_text
-from tests.language.trees import CONDITIONS
+from tests.cql2.trees import CONDITIONS
 
 TOKENS = st.sampled_from(
     "a b notable order inside 1 2.5 1e3 -1 'x' 'it''s' ( ) , = <> < > <= >= + - * / % ^ div "

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fencepost.errors import LanguageError
-from fencepost.language.names import (
+from fencepost.cql2.keywords import (
     ARRAY,
     COLLECTION_ADVICE,
     COMPARE,
@@ -24,9 +23,10 @@ from fencepost.language.names import (
     KEYWORDS,
     advice_for,
 )
-from fencepost.language.parts import Kind, Part, quoted
-from fencepost.language.read_wkt import DIMENSIONS, read_coordinates, split_name
-from fencepost.language.tokens import DIGITS, Cursor, Tokens, tokens_of
+from fencepost.cql2.lexer import DIGITS, Cursor, Tokens, tokens_of
+from fencepost.cql2.parse_tree import Kind, Part, quoted
+from fencepost.cql2.wkt_coordinates import DIMENSIONS, read_coordinates, split_name
+from fencepost.errors import LanguageError
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
 _LEVEL = {

@@ -9,8 +9,8 @@ import shapely
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from fencepost.language import ast
-from fencepost.language.ast import Condition, Value
+from fencepost.cql2 import ast
+from fencepost.cql2.ast import Condition, Value
 
 DAY = 86_400 * 10**9  # in nanoseconds
 FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1  # of the years 0001 to 9999

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fencepost.language.ast import (
+from fencepost.cql2.ast import (
     Arithmetic,
     Boolean,
     Folded,
@@ -18,9 +18,9 @@ from fencepost.language.ast import (
     Time,
     Value,
 )
-from fencepost.language.geometries import compile_bbox, compile_geometry
-from fencepost.language.names import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
-from fencepost.language.parts import Kind, Part, Refused, check_count
+from fencepost.cql2.geometry_literals import compile_bbox, compile_geometry
+from fencepost.cql2.keywords import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
+from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
 from fencepost.model.raw_shapes import shown
 from fencepost.model.times import parse_instant
 

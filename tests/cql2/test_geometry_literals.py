@@ -9,8 +9,8 @@ import pytest
 import shapely
 from shapely.geometry import shape
 
+from fencepost.cql2 import ast, parse
 from fencepost.errors import LanguageError
-from fencepost.language import ast, parse
 
 SHELL = [[0, 0], [9, 0], [9, 8.5], [-0.0, 8.5], [0, 0]]
 HOLE = [[1, 1], [1, 2], [2, 2], [2, 1], [1, 1]]

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-from fencepost.errors import LanguageError
-from fencepost.language.limits import (
+from fencepost.cql2.expression_limits import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_PARTS,
@@ -22,7 +21,8 @@ from fencepost.language.limits import (
     too_many_digits,
     too_many_parts,
 )
-from fencepost.language.parts import Kind, Part, depth_over, fault, quoted
+from fencepost.cql2.parse_tree import Kind, Part, depth_over, fault, quoted
+from fencepost.errors import LanguageError
 
 _NAME_START = (
     ":_A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u167f\u1681-\u1ffe"

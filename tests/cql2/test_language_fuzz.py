@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fencepost.cql2 import ast, parse, render_json, render_text
 from fencepost.errors import LanguageError
-from fencepost.language import ast, parse, render_json, render_text
-from tests.language.trees import CONDITIONS
+from tests.cql2.trees import CONDITIONS
 
 ANYTHING = st.text(st.characters(exclude_categories=[]), max_size=60)  # surrogates and NUL too
 SYMBOLS = "( ) , = <> < > <= >= + - * / % ^ ' \" ; [ ] { } \0 \ud800 \u212a"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 
-from fencepost.language.ast import (
+from fencepost.cql2.ast import (
     And,
     ArrayCondition,
     Between,
@@ -28,9 +28,8 @@ from fencepost.language.ast import (
     Truth,
     Value,
 )
-from fencepost.language.names import ARRAY, COMPARE, NEAR, OPERATIONS, SPATIAL, TEMPORAL
-from fencepost.language.parts import Kind, Part, Refused, check_count
-from fencepost.language.values import (
+from fencepost.cql2.keywords import ARRAY, COMPARE, NEAR, OPERATIONS, SPATIAL, TEMPORAL
+from fencepost.cql2.literals import (
     compile_place,
     compile_scalar,
     compile_set,
@@ -40,6 +39,7 @@ from fencepost.language.values import (
     kind_of,
     no_function,
 )
+from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
 
 
 def compile_condition(part: Part) -> Condition:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from fencepost.cql2.keywords import GEOMETRY_DEPTH
 from fencepost.errors import LanguageError
-from fencepost.language.names import GEOMETRY_DEPTH
 
 DIMENSIONS = frozenset({"z", "m", "zm", "empty"})
 """Words that may stand between the type and the bracket (EMPTY: instead of it)."""

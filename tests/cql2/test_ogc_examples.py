@@ -12,8 +12,8 @@ from typing import Any
 import cql2
 import pytest
 
+from fencepost.cql2 import parse, render_json, render_text
 from fencepost.errors import LanguageError
-from fencepost.language import parse, render_json, render_text
 
 
 def prop(name: str) -> dict[str, str]:

@@ -8,9 +8,9 @@ from math import isfinite
 import numpy as np
 import shapely
 
-from fencepost.language.ast import Geometry
-from fencepost.language.names import COLLECTION_ADVICE, GEOJSON_TYPE
-from fencepost.language.parts import Kind, Part, Refused, check_count
+from fencepost.cql2.ast import Geometry
+from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
+from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_input import read_geometry
 from fencepost.model.geometry_shapely import assembled

@@ -90,7 +90,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "match/test_recent.py": ("what fails between two changes", {"match.memtable"}),
     "match/test_simplify_many.py": (
         "many beside one by one",
-        {"match.simplify", "plan.covering.predicates", "plan.simplify"},
+        {"match.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
     ),
     "match/test_trickling.py": ("what becomes postings", {"index.posts"}),
     "match/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
@@ -119,8 +119,8 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {
             "papers.regions.constraint_indexes",
             "papers.table_engine",
-            "plan.checks",
-            "plan.normal",
+            "filters.checks",
+            "filters.normal_form",
         },
     ),
     "papers/spatiotextual/plainly.py": ("what is found", {"papers.spatiotextual.parts"}),
@@ -141,13 +141,16 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "which indexes there are",
         {"match.engines", "match.index_registry"},
     ),
-    "plan/test_composition.py": ("what follows from two relations", {"plan.relate"}),
-    "plan/test_forms.py": ("the checks of a form", {"index.table"}),
-    "plan/test_normal.py": ("terms as conditions", {"plan.conditions"}),
-    "plan/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
-    "plan/test_simplify.py": (
+    "filters/test_composition.py": (
+        "what follows from two relations",
+        {"filters.spatial_relations"},
+    ),
+    "filters/test_query_templates.py": ("the checks of a form", {"index.table"}),
+    "filters/test_normal_form.py": ("terms as conditions", {"filters.filter_conditions"}),
+    "filters/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
+    "filters/test_simplifier.py": (
         "which filters cover which",
-        {"plan.covering.coverers", "plan.covering.filters"},
+        {"filters.covering.covering_index", "filters.covering.filter_rows"},
     ),
     "saferegion/test_safe_regions.py": (
         "zones about places",

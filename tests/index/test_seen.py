@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
 from fencepost.events import EventTable
+from fencepost.filters import EventValues, filters
 from fencepost.index import Columns, FilterTable, build, lay_out, seen
 from fencepost.index.seen import ROOM, Sample, Seen
 from fencepost.kernels import EventArrays
 from fencepost.match import Matcher, Segment
 from fencepost.match.reference import matches
-from fencepost.plan import EventValues, filters
 from tests.match.strategies import EVENTS, EXPRESSIONS, examples
 from tests.match.test_matcher_parity import conditions, wanted
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fencepost.cql2 import parse
+from fencepost.filters import filters
 from fencepost.index import Columns, FilterTable, build
 from fencepost.index.segment import NEVER, flat_arrays
 from fencepost.match import Matcher
-from fencepost.plan import filters
 
 BOX = "BBOX(0, 0, 1, 1)"
 LINE = "LINESTRING (0 0, 1 1)"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Near
+from fencepost.filters import EventValues, distance_in
 from fencepost.match.explain import Explanation, explain
 from fencepost.model import Shapes, Space
-from fencepost.plan import EventValues, distance_in
 
 EVENT: dict[str, object] = {
     "wind": 26.5,

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import FencepostError, ModelError
+from fencepost.filters import EventValues
 from fencepost.match import INDEXES, Matcher, ranking
-from fencepost.plan import EventValues
 from tests.match import strategies
 from tests.match.strategies import examples
 from tests.papers.spatiotextual import test_matcher_spatiotextual as words_and_places

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.errors import LanguageError, ModelError
+from fencepost.filters import Filter, filters
+from fencepost.filters.covering import covers
+from fencepost.filters.covering import predicate_covering as covering
+from fencepost.filters.simplifier import simplify, simplify_each
 from fencepost.match.reference import matches
 from fencepost.match.simplify import SimplifiedSubscription, simplify_many
-from fencepost.plan import Filter, filters
-from fencepost.plan.covering import covers
-from fencepost.plan.covering import predicates as covering
-from fencepost.plan.simplify import simplify, simplify_each
 from tests.match.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
 from tests.match.wishes import some_wish
 

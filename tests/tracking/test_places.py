@@ -10,8 +10,8 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
+from fencepost.filters import EventValues, truth
 from fencepost.match.reference import matches
-from fencepost.plan import EventValues, truth
 from fencepost.tracking.places import FROM, TO, passing, relaxed, way
 
 GEOMETRIES = [

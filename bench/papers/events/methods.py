@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bench.papers.events.scenarios import Scenario
 from fencepost.cql2.ast import Condition
 from fencepost.events.table import EventTable
+from fencepost.filters.evaluation import EventValues
 from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.match.matcher import Matcher
@@ -28,7 +29,6 @@ from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable
 from fencepost.papers.events.layout import Events
 from fencepost.papers.table_engine import TableEngine
-from fencepost.plan.evaluate import EventValues
 
 STANDARD = "OPS4ST, standard"
 OPTIMISED = "OPS4ST, optimised"

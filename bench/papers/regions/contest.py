@@ -13,8 +13,8 @@ from bench.papers.regions.peers import PEERS, Peer
 from bench.papers.regions.predicates import Predicates
 from bench.papers.regions.workloads import Workload
 from bench.timing import Timing
+from fencepost.filters.checks import Filter
 from fencepost.model.geometry import Shapes
-from fencepost.plan.checks import Filter
 from fencepost.testing import Geometries
 
 Ways = dict[str, Callable[[], object]]

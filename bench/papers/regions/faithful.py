@@ -11,11 +11,11 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE
 from bench.papers.regions.workloads import Workload
+from fencepost.filters.checks import Filter
+from fencepost.filters.evaluation import EventValues
 from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable
-from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
 
 Rows = NDArray[np.int64]
 

@@ -15,13 +15,13 @@ from shapely.geometry.base import BaseGeometry
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
 from fencepost.events.table import EventTable
+from fencepost.filters.checks import Filter
 from fencepost.index.events import lay_out
 from fencepost.index.segment import NEVER
 from fencepost.kernels.handles import handle
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner
-from fencepost.plan.checks import Filter
 from fencepost.testing import Geometries
 
 KERNEL = "Fencepost, kernel"

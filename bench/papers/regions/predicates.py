@@ -11,9 +11,9 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.workloads import Workload
 from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
+from fencepost.filters.simplifier import simplify
 from fencepost.model.relation import RELATIONS
-from fencepost.plan.checks import Column, Filter, Kind, RelateCheck, Term
-from fencepost.plan.simplify import simplify
 
 ATTRIBUTE = "area"
 # The eight exclusive relations, by code: the last eight functions, in the order of the codes.

@@ -20,10 +20,10 @@ from fencepost.composite.arrivals import (
 )
 from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
+from fencepost.filters.value_types import is_missing
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.model.space import Space
-from fencepost.plan.values import is_missing
 
 Floats = NDArray[np.float64]
 _Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]

@@ -18,6 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, GeometryProblem, ModelError
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.value_types import is_missing, nanoseconds_of
 from fencepost.model.arrow_text import not_utf8, python_values
 from fencepost.model.event import Row, attributes
 from fencepost.model.geoarrow import with_named_geometries
@@ -26,8 +28,6 @@ from fencepost.model.geometry_arrow import extension_name
 from fencepost.model.space import Space
 from fencepost.model.times import parse_instants
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.values import is_missing, nanoseconds_of
 
 BadRows = list[tuple[int, str]]
 """Row and reason of each event that cannot be used."""

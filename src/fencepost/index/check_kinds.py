@@ -3,7 +3,7 @@
 `KINDS` says of each kind where its column is stored, how a check becomes a row of `CHECK` and how
 a row is a check again, and what tells how many events pass it. Which box it has is known where all
 boxes are derived, in `kernels/places`; what its item refers to, and how it is decided, is in
-`kernels/checking`. So a new kind is a class in `plan/checks`, a rule in `plan/normal` that makes
+`kernels/checking`. So a new kind is a class in `filters/checks`, a rule in `filters/normal_form` that makes
 it, a code and a branch in `kernels/checking`, and an entry here.
 """
 
@@ -16,14 +16,8 @@ import numpy as np
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Array, Compare, Geometry, Items, Near, Spatial, String
-from fencepost.index import selectivity
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.selectivity import Estimates
-from fencepost.kernels import checking
-from fencepost.kernels.like import compile_pattern
-from fencepost.model.space import Space
-from fencepost.plan import relate
-from fencepost.plan.checks import (
+from fencepost.filters import spatial_relations
+from fencepost.filters.checks import (
     BooleanCheck,
     Bound,
     Check,
@@ -39,11 +33,19 @@ from fencepost.plan.checks import (
     RelateCheck,
     function_of,
 )
-from fencepost.plan.evaluate import literal_key
-from fencepost.plan.values import Pair
+from fencepost.filters.evaluation import literal_key
+from fencepost.filters.value_types import Pair
+from fencepost.index import selectivity
+from fencepost.index.columns import Columns, Storage
+from fencepost.index.selectivity import Estimates
+from fencepost.kernels import checking
+from fencepost.kernels.like import compile_pattern
+from fencepost.model.space import Space
 
 _ARRAYS = tuple(Array)
-_MASKS = {function: tuple(relate.mask(function, d) for d in range(3)) for function in Spatial}
+_MASKS = {
+    function: tuple(spatial_relations.mask(function, d) for d in range(3)) for function in Spatial
+}
 _NO_PAIR: Pair = (0.0, 0.0)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
 
@@ -177,12 +179,12 @@ def _list_again(row: np.void, column: Column, stored: From) -> Check:
 def _relate(check: RelateCheck, into: Into) -> Fields:
     masks = _MASKS[check.function]
     item = into.add_geometry(check.geometry.value)
-    return Fields(_NO_PAIR, _NO_PAIR, item, 0, relate.CODE[check.function], masks)
+    return Fields(_NO_PAIR, _NO_PAIR, item, 0, spatial_relations.CODE[check.function], masks)
 
 
 def _relate_again(row: np.void, column: Column, stored: From) -> Check:
     geometry = Geometry(stored.geometry_at(int(row["item"])))
-    return RelateCheck(column, relate.FUNCTIONS[row["function"]], geometry)
+    return RelateCheck(column, spatial_relations.FUNCTIONS[row["function"]], geometry)
 
 
 def near_code(measure: Measure, space: Space) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.filters import value_types
 from fencepost.index.check_kinds import string_key
 from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.handles import handle
@@ -27,7 +28,6 @@ from fencepost.kernels.tokenise import (
 )
 from fencepost.kernels.vocabulary import build, encode
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan import values
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -185,9 +185,9 @@ def _item_keys(value: object) -> list[str] | None:
     """The keys of the distinct items of a list, or None where the value is none."""
     if isinstance(value, (list, tuple)) and {*map(type, value)} <= {str}:
         return [f"s{item}" for item in dict.fromkeys(value)]
-    items = values.list_of(value)
+    items = value_types.list_of(value)
     if items is None:
         return None
     # An item of no type that we compare equals nothing: a key that no subscription has.
-    keys = [values.item_key(item) or b"x%d" % k for k, item in enumerate(items)]
+    keys = [value_types.item_key(item) or b"x%d" % k for k, item in enumerate(items)]
     return [key.decode("utf-8", "surrogatepass") for key in dict.fromkeys(keys)]

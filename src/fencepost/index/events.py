@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from fencepost.cql2 import ast
 from fencepost.events.table import EventTable, Geometries
+from fencepost.filters import evaluation
+from fencepost.filters import value_types as values
+from fencepost.filters.checks import Column, Kind
+from fencepost.filters.evaluation import EventValues
 from fencepost.index.check_kinds import string_key
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
 from fencepost.kernels.matching import EventArrays
 from fencepost.model.geometry import Shapes
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan import evaluate, values
-from fencepost.plan.checks import Column, Kind
-from fencepost.plan.evaluate import EventValues
 
 _NO_TEXT = np.empty(0, np.uint8)
 _FIRST_TEXT = 256
@@ -151,7 +152,7 @@ def lay_out(columns: Columns, events: EventTable) -> EventArrays:
                     if _fill_from_arrow(block, storage, number, column, given, columns.tokeniser):
                         continue
             if storage == Storage.LIST:
-                values = [evaluate.given(value) for value in events.values(source.name)]
+                values = [evaluation.given(value) for value in events.values(source.name)]
                 block.add_lists(number, lists_of_values(values, columns.tokeniser))
                 continue
             left.append((storage, number, column))
@@ -223,17 +224,17 @@ class RowWriter:
             if kind is float or (kind is int and -_EXACT <= value <= _EXACT):  # type: ignore[operator]
                 self._number[at + row], self._rest[at + row] = value, 0.0
             else:
-                pair = evaluate.pair_of(column, event) or _NO_NUMBER
+                pair = evaluation.pair_of(column, event) or _NO_NUMBER
                 self._number[at + row], self._rest[at + row] = pair
         for at, column in self._truths:
-            flag = evaluate.truth_of(column, event)
+            flag = evaluation.truth_of(column, event)
             self._truth[at + row] = -1 if flag is None else int(flag)  # it may be one of NumPy
         for at, name in self._missing:
             self._gone[at + row] = event.get(name) is None
         for at, name, column in self._strings:
             value = attributes.get(name) if name is not None else None
             if type(value) is not str:
-                value = evaluate.string(column.source, event)  # type: ignore[arg-type]
+                value = evaluation.string(column.source, event)  # type: ignore[arg-type]
                 if value is None:
                     self._start[at + row] = -1
                     continue

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fencepost.filters.evaluation import EventValues
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.events import RowWriter
@@ -16,7 +17,6 @@ from fencepost.kernels.one_event import BETWEEN
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import joined, plain, point_of
 from fencepost.model.raw_shapes import Plain
-from fencepost.plan.evaluate import EventValues
 
 _NOWHERE = 0.0, 0.0
 _BETWEEN = chr(BETWEEN)

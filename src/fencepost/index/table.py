@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Array, Spatial, String
 from fencepost.errors import GeometryError
+from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost
+from fencepost.filters.evaluation import literal_key
+from fencepost.filters.query_templates import Filled, TextForm
 from fencepost.index.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.index.columns import Columns
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
@@ -34,16 +37,6 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import Outline, raw_shapes
 from fencepost.model.tokens import Tokeniser
-from fencepost.plan.checks import (
-    Check,
-    Filter,
-    ListCheck,
-    RelateCheck,
-    Term,
-    cost,
-)
-from fencepost.plan.evaluate import literal_key
-from fencepost.plan.forms import Filled, TextForm
 
 Row = tuple[float, float, float, float, int, int, int, int, int, int, int, int]
 """A check, in the order of `CHECK`."""

@@ -58,7 +58,7 @@ CHECK = np.dtype(
     align=True,
 )
 
-# Functions of NEAR, in the order of `fencepost.plan.checks.Measure`: what distance must be at most,
+# Functions of NEAR, in the order of `fencepost.filters.checks.Measure`: what distance must be at most,
 # or less than, a bound. None is less than the distance of the two boxes, and of a point and a point
 # all are the same; only that of the centroids may be less than that of the geometries.
 NEAREST, CENTROIDS, FARTHEST = range(3)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property, Spatial
 from fencepost.errors import GeometryError, ModelError
+from fencepost.filters import spatial_relations
+from fencepost.filters.checks import Column, Kind, Measure
 from fencepost.index import posts
 from fencepost.index.check_kinds import near_code, string_key, word_key
 from fencepost.index.columns import Columns
@@ -34,8 +36,6 @@ from fencepost.match.bulk_columns import (
 from fencepost.match.segments import Segment
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
-from fencepost.plan import relate
-from fencepost.plan.checks import Column, Kind, Measure
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _KNOWN = {function.name: function for function in Spatial}
@@ -159,9 +159,9 @@ class ColumnSubscriptions:
             if function is None:
                 raise _no_relation(name)
             mine = slice(None) if everywhere else np.array([n == name for n in named])
-            checks["function"][mine] = relate.CODE[function]
+            checks["function"][mine] = spatial_relations.CODE[function]
             for dimension, field in enumerate(("points_mask", "lines_mask", "areas_mask")):
-                checks[field][mine] = relate.mask(function, dimension)
+                checks[field][mine] = spatial_relations.mask(function, dimension)
 
     def _add_within(self, attribute: str, geometries: object, distances: object) -> None:
         rows = self._add_shapes(f"within[{attribute!r}]", geometries)

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.filters import value_types as values
 from fencepost.kernels import posts_layout
 from fencepost.model.arrow_text import not_utf8
-from fencepost.plan import values
 
 
 def refuse_bad_bytes(what: str, column: pa.Array | pa.ChunkedArray) -> None:
@@ -53,7 +53,7 @@ class Values(NamedTuple):
     """The values of a column by type; rows without a value are in none.
 
     strings : the distinct ones; string_codes : which of them each of string_rows has
-    numbers : pairs of doubles, as in `plan.values`
+    numbers : pairs of doubles, as in `filters.value_types`
     """
 
     string_rows: Rows = _NO_ROWS

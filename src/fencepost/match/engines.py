@@ -18,6 +18,7 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.events.table import EventTable
+from fencepost.filters.checks import Filter
 from fencepost.index.columns import Columns
 from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
@@ -28,7 +29,6 @@ from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
 from fencepost.model.event import Row
-from fencepost.plan.checks import Filter
 
 Clock: TypeAlias = Callable[[], int]
 Attributes: TypeAlias = Mapping[str, object]

@@ -14,15 +14,15 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.writer import render_json, render_text
 from fencepost.errors import LanguageError
+from fencepost.filters import evaluation
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.filter_conditions import condition_of_filter
+from fencepost.filters.normal_form import filters
 from fencepost.index.columns import Columns
 from fencepost.index.selectivity import Path
 from fencepost.index.table import FilterTable
 from fencepost.match.findings import NOTHING, Finding, finding
 from fencepost.match.segments import SegmentReader
-from fencepost.plan import evaluate
-from fencepost.plan.conditions import condition_of_filter
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 _LONG = 72
@@ -81,7 +81,7 @@ class Explanation:
 
 def explain(condition: ast.Condition, event: EventValues, wanted: bool = True) -> Explanation:
     """The outcome of every part of a condition for an event; `wanted` is false under a NOT."""
-    outcome = evaluate.truth(condition, event)
+    outcome = evaluation.truth(condition, event)
     text = written(condition)
     match condition:
         case ast.And(parts) | ast.Or(parts):

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Compare, Near, Temporal
+from fencepost.filters import evaluation, value_types
+from fencepost.filters.distances import distance_in
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.normal_form import ARRAY_CONVERSE
+from fencepost.filters.spatial_relations import relation_between
+from fencepost.filters.value_types import Pair
 from fencepost.match.unusable import Unusable, unusable
 from fencepost.model.raw_shapes import shown
 from fencepost.model.relation import Relation
 from fencepost.model.times import SECOND, format_instant
-from fencepost.plan import evaluate, values
-from fencepost.plan.distances import distance_in
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import ARRAY_CONVERSE
-from fencepost.plan.relate import relation_between
-from fencepost.plan.values import Pair
 
 T = TypeVar("T")
 
@@ -164,7 +164,7 @@ def _read(
 
 
 def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
-    a, b = _read(evaluate.geometry, left, right, event)
+    a, b = _read(evaluation.geometry, left, right, event)
     relation = relation_between(a, b)
     if relation is not Relation.DISJOINT:
         return Finding(relation=relation.value)
@@ -173,7 +173,7 @@ def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
 
 
 def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Finding:
-    a, b = _read(evaluate.geometry, condition.left, condition.right, event)
+    a, b = _read(evaluation.geometry, condition.left, condition.right, event)
     distance, unit = _finite(distance_in(event.space, condition.function, a, b)), event.space.unit
     if distance is None or not failed:
         return Finding(distance=distance, unit=unit)
@@ -184,7 +184,7 @@ def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Fin
 
 
 def _comparison(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
-    both = evaluate.in_common(left, right, event)
+    both = evaluation.in_common(left, right, event)
     assert both is not None
     a, b = both
     if isinstance(a, str):
@@ -200,17 +200,17 @@ def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Findi
     gaps = []
     in_time = False
     for op, bound in ((Compare.GE, condition.low), (Compare.LE, condition.high)):
-        both = evaluate.in_common(condition.value, bound, event)
+        both = evaluation.in_common(condition.value, bound, event)
         if both is None or isinstance(both[0], (str, bool)):
             continue
         in_time = isinstance(both[0], tuple)
-        if outcome or not evaluate.OPERATORS[op](*both):
+        if outcome or not evaluation.OPERATORS[op](*both):
             gaps.append(_gap(*both))
     return _off(gaps, in_time, least=outcome)
 
 
 def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Finding:
-    pairs = [evaluate.in_common(value, item, event) for item in items]
+    pairs = [evaluation.in_common(value, item, event) for item in items]
     known = [pair for pair in pairs if pair is not None]
     texts = [b for a, b in known if isinstance(a, str)]
     if texts:
@@ -238,9 +238,9 @@ def _nearest(text: str, allowed: Iterable[str]) -> str | None:
 
 
 def _temporal(function: Temporal, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
-    first, second = _read(evaluate.span, left, right, event)
-    ends = [(first[own], op, second[other]) for own, op, other in evaluate.SPAN_RULES[function]]
-    broken = [(a, b) for a, op, b in ends if not evaluate.OPERATORS[op](a, b)]
+    first, second = _read(evaluation.span, left, right, event)
+    ends = [(first[own], op, second[other]) for own, op, other in evaluation.SPAN_RULES[function]]
+    broken = [(a, b) for a, op, b in ends if not evaluation.OPERATORS[op](a, b)]
     if broken:  # each of them must be mended
         return _off([_gap(a, b) for a, b in broken], True)
     return _off([_gap(a, b) for a, op, b in ends if op is not Compare.EQ], True, least=True)
@@ -254,7 +254,7 @@ def _array(
 ) -> Finding:
     if isinstance(left, ast.Items):
         function, left, right = ARRAY_CONVERSE.get(function, function), right, left
-    own, asked = evaluate.items_of(left, right, event), evaluate.items_of(right, left, event)
+    own, asked = evaluation.items_of(left, right, event), evaluation.items_of(right, left, event)
     assert own is not None
     assert asked is not None
     missing: tuple[object, ...] = ()
@@ -278,7 +278,7 @@ def _plain(item: object) -> object:
     value = item.value if isinstance(item, (ast.Number, ast.String, ast.Boolean)) else item
     if isinstance(value, (str, bool)):
         return value
-    number = values.plain_number(value)
+    number = value_types.plain_number(value)
     if isinstance(number, int) and abs(number) < _LARGE:
         return number
     return number if isinstance(number, float) and isfinite(number) else shown(value)

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.filters.checks import Filter, ListCheck
+from fencepost.filters.query_templates import Filled
 from fencepost.index.columns import Columns
 from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
@@ -37,8 +39,6 @@ from fencepost.match.segments import SegmentReader, names_table
 from fencepost.model.geometry import Shapes
 from fencepost.model.geometry_plain import Outline, joined, plain, plain_arrays
 from fencepost.model.space import Space
-from fencepost.plan.checks import Filter, ListCheck
-from fencepost.plan.forms import Filled
 
 FIRST_ROOM = 64
 

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.normal_form import filters
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.posts import Box, ranges
@@ -30,8 +32,6 @@ from fencepost.match.reference import ranking as reference
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
 from fencepost.model.space import Space
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.normal import filters
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher

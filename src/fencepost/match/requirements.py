@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.filters.checks import Column
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.places import places_of
 from fencepost.index.posts import PostRows, ranges, rows_of, untold
@@ -28,7 +29,6 @@ from fencepost.kernels.shapes import ShapeArrays
 from fencepost.match.bulk import ColumnSubscriptions
 from fencepost.match.catalogue import BadRows, compiled_rows
 from fencepost.match.segments import SegmentReader
-from fencepost.plan.checks import Column
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

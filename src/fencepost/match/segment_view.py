@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
+from fencepost.filters.checks import Filter
+from fencepost.filters.evaluation import EventValues
 from fencepost.index.columns import Columns
 from fencepost.match.catalogue import compiled_condition
 from fencepost.match.decompile import condition_of
@@ -21,8 +23,6 @@ from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
 from fencepost.model.event import attributes
-from fencepost.plan.checks import Filter
-from fencepost.plan.evaluate import EventValues
 
 Follower: TypeAlias = Callable[[Sequence[str]], None]
 

@@ -9,10 +9,10 @@ from typing import TypeAlias
 from fencepost.cql2 import ast
 from fencepost.cql2.literals import kind_of
 from fencepost.errors import ModelError
+from fencepost.filters import value_types
+from fencepost.filters.evaluation import EventValues, read_shape
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
-from fencepost.plan import values
-from fencepost.plan.evaluate import EventValues, read_shape
 
 Kinds: TypeAlias = tuple[str, ...]
 
@@ -20,12 +20,12 @@ _MISSING = "missing"
 _BOOLEAN, _NUMBER, _STRING, _TIME = _COMPARED = ("a boolean", "a number", "a string", "a time")
 _SPAN, _LIST, _GEOMETRY = "a span of time", "a list", "a geometry"
 _READ: dict[str, Callable[[object], object]] = {
-    _BOOLEAN: values.boolean_of,
-    _NUMBER: values.plain_number,
-    _STRING: values.string_of,
-    _TIME: values.nanoseconds_of,
-    _SPAN: values.span_of,
-    _LIST: values.list_of,
+    _BOOLEAN: value_types.boolean_of,
+    _NUMBER: value_types.plain_number,
+    _STRING: value_types.string_of,
+    _TIME: value_types.nanoseconds_of,
+    _SPAN: value_types.span_of,
+    _LIST: value_types.list_of,
     _GEOMETRY: read_shape,
 }
 

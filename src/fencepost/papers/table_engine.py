@@ -9,7 +9,7 @@ The table is changed by matching, if only in its counters, so that one match run
 lock is that of the shelves.
 
 What an index leaves open is verified term by term, for one event. A term is decided as
-`plan.evaluate` decides conditions, but for its geometry, which is laid out once and not for each
+`filters.evaluation` decides conditions, but for its geometry, which is laid out once and not for each
 event.
 """
 
@@ -23,16 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.events.table import EventTable
-from fencepost.index.segment import NEVER
-from fencepost.match.engines import Attributes, Changes, Clock, condition_on
-from fencepost.match.index_registry import MatcherIndex
-from fencepost.match.run import Found
-from fencepost.match.segment_manager import SegmentManager
-from fencepost.match.snapshot import Snapshot
-from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import Tokeniser
-from fencepost.plan import evaluate
-from fencepost.plan.checks import (
+from fencepost.filters import evaluation
+from fencepost.filters.checks import (
     BooleanCheck,
     Check,
     Column,
@@ -47,10 +39,18 @@ from fencepost.plan.checks import (
     RangeCheck,
     RelateCheck,
 )
-from fencepost.plan.distances import near
-from fencepost.plan.evaluate import OPERATORS, EventValues
-from fencepost.plan.normal import filters
-from fencepost.plan.relate import holds
+from fencepost.filters.distances import near
+from fencepost.filters.evaluation import OPERATORS, EventValues
+from fencepost.filters.normal_form import filters
+from fencepost.filters.spatial_relations import holds
+from fencepost.index.segment import NEVER
+from fencepost.match.engines import Attributes, Changes, Clock, condition_on
+from fencepost.match.index_registry import MatcherIndex
+from fencepost.match.run import Found
+from fencepost.match.segment_manager import SegmentManager
+from fencepost.match.snapshot import Snapshot
+from fencepost.model.geometry import Shapes
+from fencepost.model.tokens import Tokeniser
 
 _LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
 
@@ -212,18 +212,18 @@ def read_column(column: Column, event: EventValues) -> object | None:
     source: Any = column.source
     match column.kind:
         case Kind.NUMBER:
-            return evaluate.number(source, event)
+            return evaluation.number(source, event)
         case Kind.STRING:
-            return evaluate.string(source, event)
+            return evaluation.string(source, event)
         case Kind.BOOLEAN | Kind.TRUTH:
-            return evaluate.truth_of(column, event)
+            return evaluation.truth_of(column, event)
         case Kind.MISSING:
             return event.get(source.name) is None
         case Kind.GEOMETRY:
             return event.shapes(source.name)
         case Kind.LIST:
             return event.get(source.name)
-    return evaluate.pair_of(column, event)
+    return evaluation.pair_of(column, event)
 
 
 def literal_of(check: Check) -> Shapes | None:
@@ -237,7 +237,7 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
     """Whether a check holds for an event; None where that is unknown."""
     if isinstance(check, ListCheck):
         source: Any = check.column.source
-        return evaluate.lists(check.function, source, check.items, event)
+        return evaluation.lists(check.function, source, check.items, event)
     value: Any = read_column(check.column, event)
     if value is None:
         return None
@@ -251,7 +251,7 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
         case OrderCheck():
             return OPERATORS[check.op](value, check.bound)
         case LikeCheck():
-            return evaluate.like(check.pattern, value)
+            return evaluation.like(check.pattern, value)
         case BooleanCheck():
             return check.allows_true if value else check.allows_false
         case NullCheck():

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.cql2.ast import Property, properties
+from fencepost.filters.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
+from fencepost.filters.spatial_relations import mask
 from fencepost.kernels.shapes import POINTS
 from fencepost.model.relation import Relation
 from fencepost.model.space import Space
-from fencepost.plan.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
-from fencepost.plan.relate import mask
 from fencepost.saferegion.client import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
 

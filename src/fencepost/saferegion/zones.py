@@ -30,13 +30,13 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Near, Spatial
+from fencepost.filters.distances import distance_in
+from fencepost.filters.spatial_relations import holds
 from fencepost.kernels.distance import centroid
 from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.model.geometry import Shapes, is_convex
 from fencepost.model.space import Space
-from fencepost.plan.distances import distance_in
-from fencepost.plan.relate import holds
 from fencepost.saferegion.client import Shape, is_in
 
 Box = tuple[float, float, float, float]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fencepost.atomic import replacing
 from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
+from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
 from fencepost.match import Columns, SegmentReader
 from fencepost.match.catalogue import Subscription, expiry
 from fencepost.match.manifest import SegmentEntry
@@ -35,7 +36,6 @@ from fencepost.match.requirements import (
     of_segment,
 )
 from fencepost.match.segment_files import write_segment
-from fencepost.plan.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
 from fencepost.spark.folders import Folder, folder_of
 
 Ints = NDArray[np.int64]

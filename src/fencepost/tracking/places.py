@@ -32,10 +32,10 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Near, Spatial
+from fencepost.filters.checks import BOUNDS, Measure
+from fencepost.filters.spatial_relations import CONVERSE, mask
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.model.relation import Relation
-from fencepost.plan.checks import BOUNDS, Measure
-from fencepost.plan.relate import CONVERSE, mask
 
 FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4

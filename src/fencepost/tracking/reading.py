@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.events.table import EventTable
+from fencepost.filters.value_types import is_missing, nanoseconds_of
 from fencepost.kernels.shapes import POINTS, ShapeArrays
 from fencepost.model.event import Row, attributes
 from fencepost.model.geometry import Shapes
@@ -19,7 +20,6 @@ from fencepost.model.geometry_plain import point_of
 from fencepost.model.raw_shapes import shown
 from fencepost.model.space import OUTSIDE, Space
 from fencepost.model.times import SECOND
-from fencepost.plan.values import is_missing, nanoseconds_of
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 

@@ -14,10 +14,10 @@ import shapely
 
 from fencepost.cql2.ast import Near
 from fencepost.errors import FencepostError, ModelError
+from fencepost.filters.distances import near_in
 from fencepost.match.matcher import Matcher
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import space_of
-from fencepost.plan.distances import near_in
 from fencepost.tracking.notification import Key
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import Names, Position, duration, read_event

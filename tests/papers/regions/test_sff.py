@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
+from fencepost.filters import Column, EventValues, Filter, Kind, Term, near_in, normal_form, pair_of
+from fencepost.filters.checks import NearCheck, RangeCheck
 from fencepost.match.reference import matches
 from fencepost.model import Space, attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import read_column
-from fencepost.plan import Column, EventValues, Filter, Kind, Term, near_in, normal, pair_of
-from fencepost.plan.checks import NearCheck, RangeCheck
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
 
 def _filters(text: str) -> list[Filter]:
-    return normal.filters(parse(text))
+    return normal_form.filters(parse(text))
 
 
 def _event(values: Mapping[str, object]) -> EventValues:
@@ -83,7 +83,7 @@ def test_agrees_with_the_reference_as_subscriptions_come_and_go(
     for number, text in enumerate(texts):
         condition = parse(text)
         try:
-            filters = normal.filters(condition)
+            filters = normal_form.filters(condition)
         except LanguageError:
             continue
         table.add(number, f"I{number % 2}", filters)

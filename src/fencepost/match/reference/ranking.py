@@ -1,6 +1,6 @@
 """Scores of subscriptions, straight from `docs/ranking.md`: what every ranking is tested against.
 
-What a filter is comes from `fencepost.plan.checks`; everything else is read from it here.
+What a filter is comes from `fencepost.filters.checks`; everything else is read from it here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TypeAlias
 import numpy as np
 
 from fencepost.cql2 import ast
+from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.match.reference.ellipsoid import metres
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.values import Instant, items_of, normal
 from fencepost.model.space import Space
 from fencepost.model.tokens import keywords, tokenise
-from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 
 __all__ = ["scores"]
 

@@ -18,6 +18,19 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.filters import value_types
+from fencepost.filters.checks import (
+    Column,
+    Filter,
+    Kind,
+    Measure,
+    MemberCheck,
+    NearCheck,
+    RangeCheck,
+    RelateCheck,
+    Term,
+)
+from fencepost.filters.evaluation import EventValues
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.match.index_registry import MatcherIndex
@@ -43,19 +56,6 @@ from fencepost.papers.events.multilevel import MultiLevelIndex
 from fencepost.papers.events.notation.places import boundary
 from fencepost.papers.events.standard import StandardIndex
 from fencepost.papers.table_engine import Verified, table_index
-from fencepost.plan import values
-from fencepost.plan.checks import (
-    Column,
-    Filter,
-    Kind,
-    Measure,
-    MemberCheck,
-    NearCheck,
-    RangeCheck,
-    RelateCheck,
-    Term,
-)
-from fencepost.plan.evaluate import EventValues
 
 _APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
 
@@ -346,11 +346,11 @@ class _Slots:
         places = [_NOWHERE] * len(state)
         for row, event in enumerate(events):
             for name, slot in self._numbers.items():
-                number = values.number_of(event.get(name))
+                number = value_types.number_of(event.get(name))
                 if number is not None:
                     numbers[row, slot] = number
             for name, slot in self._strings.items():
-                string = values.string_of(event.get(name))
+                string = value_types.string_of(event.get(name))
                 if string is not None:
                     own = _bytes(string)
                     starts[row, slot], sizes[row, slot] = len(text), len(own)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from fencepost.errors import ModelError
+from fencepost.filters.value_types import plain_number
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import Relation
 from fencepost.papers.regions.algorithm1 import relations_sampled
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import table_index
-from fencepost.plan.values import plain_number
 
 
 def sff() -> MatcherIndex:

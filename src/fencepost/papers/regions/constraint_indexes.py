@@ -17,12 +17,8 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Compare, Geometry
-from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
-from fencepost.model.geometry import Shapes
-from fencepost.papers.regions.crtree import CRTree
-from fencepost.papers.table_engine import literal_of, truth
-from fencepost.plan import evaluate, relate
-from fencepost.plan.checks import (
+from fencepost.filters import evaluation, spatial_relations
+from fencepost.filters.checks import (
     BooleanCheck,
     Column,
     LikeCheck,
@@ -33,8 +29,12 @@ from fencepost.plan.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.values import UNBOUNDED_END, Pair
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.value_types import UNBOUNDED_END, Pair
+from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
+from fencepost.model.geometry import Shapes
+from fencepost.papers.regions.crtree import CRTree
+from fencepost.papers.table_engine import literal_of, truth
 
 Ids = NDArray[np.int64]
 
@@ -236,7 +236,7 @@ class StringIndex(_OrderedIndex):
 
     def match(self, value: str) -> Ids:
         """The constraints that a string satisfies."""
-        forms = [c for c, (form, no) in self._forms.items() if evaluate.like(form, value) != no]
+        forms = [c for c, (form, no) in self._forms.items() if evaluation.like(form, value) != no]
         keyed = self._keyed.match(self._parts_of(value))
         return np.concatenate([*self.match_bounds(value), keyed, np.array(forms, np.int64)])
 
@@ -358,7 +358,7 @@ def masks_of(term: Term) -> list[int]:
     """The relations that satisfy a `RelateCheck` with an area, by the message's dimension."""
     check = term.check
     assert isinstance(check, RelateCheck)
-    masks = [relate.mask(check.function, dimension) for dimension in range(3)]
+    masks = [spatial_relations.mask(check.function, dimension) for dimension in range(3)]
     return [_EVERYTHING & ~mask for mask in masks] if term.negated else masks
 
 

@@ -10,7 +10,7 @@ the paper       here
 ==============  ==================================================================================
 message         an event, `EventValues`
 constraint      a `Term`: (column, what is asked of it), true or, negated, false
-filter          a conjunction of constraints: `plan.checks.Filter`
+filter          a conjunction of constraints: `filters.checks.Filter`
 predicate       a disjunction of filters: a subscription
 interface       whom a predicate belongs to: a name, of any number of subscriptions
 type, operator  a `Family` of constraints: which index they go to, and what that is asked
@@ -29,6 +29,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fencepost.errors import IndexingError
+from fencepost.filters.checks import (
+    BooleanCheck,
+    Check,
+    Column,
+    Filter,
+    LikeCheck,
+    MemberCheck,
+    NullCheck,
+    OrderCheck,
+    RangeCheck,
+    RelateCheck,
+    Term,
+)
+from fencepost.filters.evaluation import EventValues
+from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START
 from fencepost.papers.regions.constraint_indexes import (
     BooleanIndex,
     ConstraintIndex,
@@ -42,21 +57,6 @@ from fencepost.papers.regions.constraint_indexes import (
 from fencepost.papers.regions.counting import INTERFACE, SUBSCRIPTION, FilterCounts
 from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.table_engine import read_column
-from fencepost.plan.checks import (
-    BooleanCheck,
-    Check,
-    Column,
-    Filter,
-    LikeCheck,
-    MemberCheck,
-    NullCheck,
-    OrderCheck,
-    RangeCheck,
-    RelateCheck,
-    Term,
-)
-from fencepost.plan.evaluate import EventValues
-from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START
 
 _NUMBERS = Family("numbers", NumberIndex, read_column)
 _STRINGS = Family("strings", StringIndex, read_column)

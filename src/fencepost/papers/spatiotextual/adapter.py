@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Array, Property, Spatial, String
+from fencepost.filters import value_types
+from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
+from fencepost.filters.evaluation import EventValues, literal_key
 from fencepost.index.check_kinds import word_key
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.model.tokens import Tokeniser
 from fencepost.papers.spatiotextual.parts import Kind
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
 from fencepost.papers.table_engine import Verified, table_index
-from fencepost.plan import values
-from fencepost.plan.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
-from fencepost.plan.evaluate import EventValues, literal_key
 
 Box = tuple[float, float, float, float]
 Attributes = tuple[str | None, str | None]  # a list or text, and a geometry
@@ -160,8 +160,8 @@ def _keys_of(value: object, tokeniser: Tokeniser) -> list[bytes] | None:
     """What a list has, or a text of words; None of anything else."""
     if isinstance(value, str):
         return [word_key(word) for word in tokeniser.tokens(value)]
-    items = values.list_of(value)
-    return None if items is None else [key for key in map(values.item_key, items) if key]
+    items = value_types.list_of(value)
+    return None if items is None else [key for key in map(value_types.item_key, items) if key]
 
 
 class _Entry(NamedTuple):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import shapely
 
+from fencepost.filters.spatial_relations import EVERY, compose, reachable
 from fencepost.match import relations
 from fencepost.model import RELATIONS, Relation, Shapes
-from fencepost.plan.relate import EVERY, compose, reachable
 
 KINDS = ("areas", "lines", "points")
 

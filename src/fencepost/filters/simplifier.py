@@ -28,14 +28,14 @@ from itertools import accumulate, combinations, pairwise
 import numpy as np
 
 from fencepost.cql2 import ast
-from fencepost.plan import evaluate, values
-from fencepost.plan.checks import Filter, Kind, LikeCheck, MemberCheck, OrderCheck, Term
-from fencepost.plan.conditions import all_of, any_of, condition_of_filter
-from fencepost.plan.covering.areas import CONFLICTS, COVERS
-from fencepost.plan.covering.coverers import covered
-from fencepost.plan.covering.filters import FilterRows
-from fencepost.plan.covering.terms import TermTable
-from fencepost.plan.values import Pair
+from fencepost.filters import evaluation, value_types
+from fencepost.filters.checks import Filter, Kind, LikeCheck, MemberCheck, OrderCheck, Term
+from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
+from fencepost.filters.covering.covering_index import covered
+from fencepost.filters.covering.filter_rows import FilterRows
+from fencepost.filters.covering.term_covering import TermTable
+from fencepost.filters.filter_conditions import all_of, any_of, condition_of_filter
+from fencepost.filters.value_types import Pair
 
 MOST_TERMS = 64
 _TERMS = 1 << 14  # that are compared with the others of their filters at a time
@@ -221,7 +221,7 @@ def rewritten(
     """
     texts: dict[Pair, set[str]] = {}
     for text in _texts(condition):
-        instant = values.time_of(text)
+        instant = value_types.time_of(text)
         if instant is not None:
             texts.setdefault(instant, set()).add(text)
     timed = [_timed(terms) for terms in result.filters]
@@ -260,7 +260,7 @@ def _texts(condition: ast.Condition) -> Iterator[str]:
     """Every string in a condition, folded as it says."""
     for node in ast.walk(condition, ast.Folded):
         if isinstance(node, ast.String | ast.Folded):
-            text = evaluate.string(node, evaluate.EventValues({}))
+            text = evaluation.string(node, evaluation.EventValues({}))
             if text is not None:
                 yield text
 
@@ -278,6 +278,6 @@ def _strings_only(terms: Filter) -> Iterator[ast.Condition]:
             continue
         texts = check.strings if isinstance(check, MemberCheck) else (check.bound,)
         source = check.column.source
-        if isinstance(source, ast.Property) and any(map(values.time_of, texts)):
+        if isinstance(source, ast.Property) and any(map(value_types.time_of, texts)):
             said.add(check.column)
             yield ast.Like(source, _ANY_STRING)

@@ -21,11 +21,11 @@ from math import inf
 
 import numpy as np
 
+from fencepost.filters.covering.area_covering import COVERS, NO, Ints, area_tables
+from fencepost.filters.covering.filter_rows import Covering, Filing, FilterRows, Pairs
+from fencepost.filters.covering.term_covering import AREA, RANGE, SINGLY
 from fencepost.kernels import rtree
 from fencepost.model.relation import Relation
-from fencepost.plan.covering.areas import COVERS, NO, Ints, area_tables
-from fencepost.plan.covering.filters import Covering, Filing, FilterRows, Pairs
-from fencepost.plan.covering.terms import AREA, RANGE, SINGLY
 
 _FIRST_BLOCK, _GROWTH = 64, 4
 _ROWS = 1 << 10  # filters that are looked up at a time

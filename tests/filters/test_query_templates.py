@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
 from fencepost.errors import LanguageError
+from fencepost.filters import filters, query_templates
+from fencepost.filters.query_templates import Filled, unusable
 from fencepost.index import Columns, FilterTable
 from fencepost.index.table import TableArrays
 from fencepost.model import Space, Tokeniser
-from fencepost.plan import filters, forms
-from fencepost.plan.forms import Filled, unusable
 
 _STOP_WORDS = Tokeniser.without(["the"])
 
 
 @pytest.fixture(autouse=True)
 def _no_forms_known() -> None:
-    forms.known_forms.clear()
+    query_templates.known_forms.clear()
 
 
 def filled(text: str, space: Space) -> Filled | None:
     """As if the form of the text had been seen before."""
-    forms.filled(text, space)
-    return forms.filled(text, space)
+    query_templates.filled(text, space)
+    return query_templates.filled(text, space)
 
 
 def _table(asked: object, columns: Columns, compact: bool) -> list[object]:
@@ -179,7 +179,7 @@ def test_the_commonest_texts_are_of_a_form() -> None:
     for text in _COMMON:
         assert _agrees(text)
         assert _agrees(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
-    assert len(forms.known_forms) == len(_COMMON)
+    assert len(query_templates.known_forms) == len(_COMMON)
 
 
 def test_literals_of_a_known_form_may_be_anything() -> None:
@@ -232,17 +232,17 @@ def test_half_a_surrogate_pair_is_left_to_it_too() -> None:
 
 
 def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert forms.filled("a = 1", Space.PLANAR) is None
-    assert forms.filled("b = 1", Space.PLANAR) is None
-    assert forms.filled("a = 2", Space.PLANAR) is not None
-    monkeypatch.setattr(forms, "_Reading", None)
-    assert forms.filled("a = 3", Space.PLANAR) is not None
+    assert query_templates.filled("a = 1", Space.PLANAR) is None
+    assert query_templates.filled("b = 1", Space.PLANAR) is None
+    assert query_templates.filled("a = 2", Space.PLANAR) is not None
+    monkeypatch.setattr(query_templates, "_Reading", None)
+    assert query_templates.filled("a = 3", Space.PLANAR) is not None
 
 
 def test_few_forms_are_kept() -> None:
-    for k in range(2 * forms.MOST_FORMS):
+    for k in range(2 * query_templates.MOST_FORMS):
         filled(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
-    assert 0 < len(forms.known_forms) <= forms.MOST_FORMS
+    assert 0 < len(query_templates.known_forms) <= query_templates.MOST_FORMS
 
 
 @pytest.mark.parametrize("number", ["9007199254740993", "-0", "-0.0", "1e400", "1" * 40])

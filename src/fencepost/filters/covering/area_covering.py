@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Geometry
+from fencepost.filters.checks import RelateCheck, Term
+from fencepost.filters.spatial_relations import CODE, EVERY, FUNCTIONS, mask, reachable
 from fencepost.kernels.relate_areas import RELATION_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.kernels.trees import scratch
 from fencepost.model.geometry import Shapes
 from fencepost.model.relation import RELATIONS, Relation
-from fencepost.plan.checks import RelateCheck, Term
-from fencepost.plan.relate import CODE, EVERY, FUNCTIONS, mask, reachable
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

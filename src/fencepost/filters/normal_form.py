@@ -15,9 +15,8 @@ from typing import Any
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Compare, Temporal
 from fencepost.errors import LanguageError
-from fencepost.model.space import Space
-from fencepost.plan import evaluate, relate, values
-from fencepost.plan.checks import (
+from fencepost.filters import evaluation, spatial_relations, value_types
+from fencepost.filters.checks import (
     BOUNDS,
     BooleanCheck,
     Check,
@@ -34,11 +33,12 @@ from fencepost.plan.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.model.space import Space
 
 MOST_FILTERS = 1024
 
-_NOTHING = evaluate.EventValues({})
+_NOTHING = evaluation.EventValues({})
 _FLIPPED = {
     Compare.LT: Compare.GT,
     Compare.LE: Compare.GE,
@@ -78,8 +78,8 @@ def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filte
     def in_space(part: ast.Condition, negated: bool) -> list[Filter]:
         match part:
             case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
-                nothing = evaluate.EventValues({}, space=space)
-                return _constant(evaluate.truth(part, nothing), negated)
+                nothing = evaluation.EventValues({}, space=space)
+                return _constant(evaluation.truth(part, nothing), negated)
         return _atom(part, negated)
 
     return ast.fold(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
@@ -105,7 +105,7 @@ def _like(condition: ast.Like, negated: bool) -> list[Filter]:
     value, pattern = condition.value, condition.pattern
     if not _is_constant(pattern) or _is_constant(value):
         return _of_event_alone(condition, negated)
-    form = evaluate.string(pattern, _NOTHING)
+    form = evaluation.string(pattern, _NOTHING)
     if form is None:
         return _NEVER
     return _term(LikeCheck(Column(Kind.STRING, value), form), negated)
@@ -116,7 +116,7 @@ def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
         case ast.SpatialCondition(function, ast.Property() as place, ast.Geometry() as geometry):
             pass
         case ast.SpatialCondition(function, ast.Geometry() as geometry, ast.Property() as place):
-            function = relate.CONVERSE.get(function, function)
+            function = spatial_relations.CONVERSE.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
     return _term(RelateCheck(Column(Kind.GEOMETRY, place), function, geometry), negated)
@@ -159,7 +159,7 @@ def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
 def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
     """A condition without a constant to compare with, or with nothing but constants."""
     if not any(True for _ in ast.properties(condition)):
-        return _constant(evaluate.truth(condition, _NOTHING), negated)
+        return _constant(evaluation.truth(condition, _NOTHING), negated)
     return _term(BooleanCheck(Column(Kind.TRUTH, condition), False, True), negated)
 
 
@@ -226,7 +226,7 @@ def _in(condition: ast.In, negated: bool) -> list[Filter]:
         return _of_event_alone(condition, negated)
     kinds: list[list[Filter]] = []
     if strings:
-        texts = [evaluate.string(item, _NOTHING) for item in strings]
+        texts = [evaluation.string(item, _NOTHING) for item in strings]
         known = tuple(dict.fromkeys(text for text in texts if text is not None))
         kinds.append(_term(MemberCheck(Column(Kind.STRING, value), known), negated))
         kinds.append(_clocks(value, known, Compare.EQ, negated))
@@ -243,7 +243,7 @@ def _clocks(value: ast.Value, texts: Iterable[str], op: Compare, negated: bool) 
     """Strings in ISO 8601 beside an event's value that is a time, and no string."""
     if not isinstance(value, ast.Property):
         return _NEVER
-    instants = [values.time_of(text) for text in texts]
+    instants = [value_types.time_of(text) for text in texts]
     column = Column(Kind.CLOCK, value)
     parts = [_term(_range(column, op, instant), negated) for instant in instants if instant]
     if not parts:
@@ -270,24 +270,26 @@ def _compare(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> l
         return _of_event_alone(ast.Comparison(op, left, right), negated)
     if op is Compare.NE:
         op, negated = Compare.EQ, not negated
-    number = evaluate.plain_number(right, _NOTHING)
+    number = evaluation.plain_number(right, _NOTHING)
     if number is not None:
-        if not values.ordinary(number):
+        if not value_types.ordinary(number):
             return _of_event_alone(ast.Comparison(op, left, right), negated)
-        return _term(_range(Column(Kind.NUMBER, left), op, values.pair_of(number)), negated)
-    instant = evaluate.time(right, _NOTHING)
+        return _term(_range(Column(Kind.NUMBER, left), op, value_types.pair_of(number)), negated)
+    instant = evaluation.time(right, _NOTHING)
     if instant is not None:
         return _term(_range(Column(Kind.TIME, left), op, instant), negated)
-    text = evaluate.string(right, _NOTHING)
+    text = evaluation.string(right, _NOTHING)
     if text is not None:
         column = Column(Kind.STRING, left)
         check: Check = (
             MemberCheck(column, (text,)) if op is Compare.EQ else OrderCheck(column, op, text)
         )
         return _any((_term(check, negated), _clocks(left, (text,), op, negated)))
-    flag = evaluate.boolean(right, _NOTHING)
+    flag = evaluation.boolean(right, _NOTHING)
     if flag is not None:
-        allowed = [evaluate.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)]
+        allowed = [
+            evaluation.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)
+        ]
         column = Column(Kind.BOOLEAN, left)
         return _term(BooleanCheck(column, bool(allowed[0]), bool(allowed[1])), negated)
     return _NEVER  # a calculation without a result, such as 1 / 0: unknown
@@ -305,7 +307,7 @@ def _span_ends(
     function: Temporal, left: ast.Value, right: ast.Value, negated: bool
 ) -> list[Filter]:
     """A relation to a constant span: comparisons of the ends."""
-    span = evaluate.span(right, _NOTHING)
+    span = evaluation.span(right, _NOTHING)
     if span is None:
         return _NEVER
     kinds = (Kind.SPAN_START, Kind.SPAN_END)
@@ -313,7 +315,7 @@ def _span_ends(
         negated = not negated
     parts = [
         _term(_range(Column(kinds[own], left), op, span[other]), negated)
-        for own, op, other in evaluate.SPAN_RULES[function]
+        for own, op, other in evaluation.SPAN_RULES[function]
     ]
     return _any(parts) if negated else _all(parts)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fencepost.cql2.ast import Near
+from fencepost.filters import near_in
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic_shapes import (
     distance_wgs84,
@@ -16,7 +17,6 @@ from fencepost.kernels.geodesic_shapes import (
     within_wgs84_pairs,
 )
 from fencepost.model import Shapes, Space
-from fencepost.plan import near_in
 from tests.kernels.ellipsoid import WGS84
 
 PAIRS = [

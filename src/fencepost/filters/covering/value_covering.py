@@ -19,9 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from fencepost.cql2.ast import Array, Compare, Spatial, String
-from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
-from fencepost.kernels.shapes import AREAS
-from fencepost.plan.checks import (
+from fencepost.filters.checks import (
     BooleanCheck,
     Check,
     LikeCheck,
@@ -32,8 +30,10 @@ from fencepost.plan.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.plan.evaluate import like, literal_key
-from fencepost.plan.relate import EVERY, mask
+from fencepost.filters.evaluation import like, literal_key
+from fencepost.filters.spatial_relations import EVERY, mask
+from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
+from fencepost.kernels.shapes import AREAS
 
 
 class Facts(NamedTuple):

@@ -17,11 +17,18 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
 from fencepost.cql2.ast import Spatial
+from fencepost.filters import Filter, filters
+from fencepost.filters.covering import (
+    CONFLICTS,
+    COVERS,
+    TermTable,
+    conflicts,
+    covering_index,
+    covers,
+    filter_rows,
+)
+from fencepost.filters.simplifier import MOST_TERMS, Simplified, simplify
 from fencepost.match.reference import matches
-from fencepost.plan import Filter, filters
-from fencepost.plan.covering import CONFLICTS, COVERS, TermTable, conflicts, coverers, covers
-from fencepost.plan.covering import filters as filter_rows
-from fencepost.plan.simplify import MOST_TERMS, Simplified, simplify
 from tests.geometry_families import FAMILIES
 from tests.match.strategies import DAYS, STRANGE
 
@@ -296,9 +303,9 @@ def test_what_matches_stays_the_same(seed: int) -> None:
 def test_the_same_is_dropped_as_by_trying_all_pairs(
     seed: int, blocks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coverers, "_FIRST_BLOCK", blocks[0])
-    monkeypatch.setattr(coverers, "_GROWTH", blocks[1])
-    monkeypatch.setattr(coverers, "_ROWS", 7)
+    monkeypatch.setattr(covering_index, "_FIRST_BLOCK", blocks[0])
+    monkeypatch.setattr(covering_index, "_GROWTH", blocks[1])
+    monkeypatch.setattr(covering_index, "_ROWS", 7)
     monkeypatch.setattr(filter_rows, "_CELLS", 50)
     world = worlds(seed)
     rng = random.Random(seed)

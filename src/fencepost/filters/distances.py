@@ -16,6 +16,7 @@ from math import hypot, inf, isqrt
 import numpy as np
 
 from fencepost.cql2.ast import Near
+from fencepost.filters.checks import BOUNDS, Measure
 from fencepost.kernels.distance import (
     UNSURE,
     all_within,
@@ -38,7 +39,6 @@ from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.kernels.trees import scratch
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
-from fencepost.plan.checks import BOUNDS, Measure
 
 
 def near_in(space: Space, function: Near, a: Shapes, b: Shapes, distance: float) -> bool:

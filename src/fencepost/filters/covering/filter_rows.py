@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 
 from fencepost.cql2.ast import Array
-from fencepost.model.relation import Relation
-from fencepost.plan.checks import (
+from fencepost.filters.checks import (
     LikeCheck,
     ListCheck,
     MemberCheck,
@@ -24,9 +23,10 @@ from fencepost.plan.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.plan.covering.areas import COVERS, NO, UNSURE, Bools, Ints, area_tables
-from fencepost.plan.covering.singly import Form, is_everything, item_keys, strings_of
-from fencepost.plan.covering.terms import AREA, RANGE, TermTable
+from fencepost.filters.covering.area_covering import COVERS, NO, UNSURE, Bools, Ints, area_tables
+from fencepost.filters.covering.term_covering import AREA, RANGE, TermTable
+from fencepost.filters.covering.value_covering import Form, is_everything, item_keys, strings_of
+from fencepost.model.relation import Relation
 
 Pairs = tuple[Ints, Ints]
 _CELLS = 1 << 20  # pairs of terms that are compared at a time

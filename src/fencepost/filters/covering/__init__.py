@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.plan.covering.areas import CONFLICTS, COVERS
-    from fencepost.plan.covering.terms import TermTable, conflicts, covers
+    from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
+    from fencepost.filters.covering.term_covering import TermTable, conflicts, covers
 
 __all__ = [
     "CONFLICTS",
@@ -22,7 +22,7 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "areas": ["CONFLICTS", "COVERS"],
-            "terms": ["TermTable", "conflicts", "covers"],
+            "area_covering": ["CONFLICTS", "COVERS"],
+            "term_covering": ["TermTable", "conflicts", "covers"],
         },
     )

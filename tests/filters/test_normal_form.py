@@ -7,10 +7,10 @@ from hypothesis import given
 
 from fencepost.cql2 import ast, parse
 from fencepost.errors import LanguageError
+from fencepost.filters import EventValues, Term, filters, truth
+from fencepost.filters.filter_conditions import condition_of_term
+from fencepost.filters.normal_form import MOST_FILTERS
 from fencepost.match.reference import evaluate as by_reference
-from fencepost.plan import EventValues, Term, filters, truth
-from fencepost.plan.conditions import condition_of_term
-from fencepost.plan.normal import MOST_FILTERS
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.plan.checks import Column, Filter, Kind, Term
-    from fencepost.plan.distances import distance_in, near_in
-    from fencepost.plan.evaluate import EventValues, truth
-    from fencepost.plan.normal import filters
-    from fencepost.plan.values import pair_of
+    from fencepost.filters.checks import Column, Filter, Kind, Term
+    from fencepost.filters.distances import distance_in, near_in
+    from fencepost.filters.evaluation import EventValues, truth
+    from fencepost.filters.normal_form import filters
+    from fencepost.filters.value_types import pair_of
 
 __all__ = [
     "Column",
@@ -32,8 +32,8 @@ if not TYPE_CHECKING:
         {
             "checks": ["Column", "Filter", "Kind", "Term"],
             "distances": ["distance_in", "near_in"],
-            "evaluate": ["EventValues", "truth"],
-            "normal": ["filters"],
-            "values": ["pair_of"],
+            "evaluation": ["EventValues", "truth"],
+            "normal_form": ["filters"],
+            "value_types": ["pair_of"],
         },
     )

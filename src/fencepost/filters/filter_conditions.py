@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Compare, Temporal
-from fencepost.model.times import DAY
-from fencepost.plan.checks import (
+from fencepost.filters.checks import (
     BooleanCheck,
     Bound,
     Filter,
@@ -30,7 +29,8 @@ from fencepost.plan.checks import (
     Term,
     function_of,
 )
-from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.model.times import DAY
 
 Spelling = Callable[[Pair], ast.Value]
 _Span: TypeAlias = ast.Property | ast.Time | ast.Interval

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fencepost.plan.checks import Filter, Term
-from fencepost.plan.covering.areas import Ints
-from fencepost.plan.covering.coverers import Coverers
-from fencepost.plan.covering.filters import Covering, Filing, FilterRows, Pairs
-from fencepost.plan.covering.terms import TermTable
-from fencepost.plan.simplify import MOST_TERMS
+from fencepost.filters.checks import Filter, Term
+from fencepost.filters.covering.area_covering import Ints
+from fencepost.filters.covering.covering_index import Coverers
+from fencepost.filters.covering.filter_rows import Covering, Filing, FilterRows, Pairs
+from fencepost.filters.covering.term_covering import TermTable
+from fencepost.filters.simplifier import MOST_TERMS
 
 Predicate = Sequence[Filter]  # simplified
 

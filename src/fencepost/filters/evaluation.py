@@ -17,16 +17,16 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Calculate, Compare, Temporal
 from fencepost.errors import GeometryError, ModelError
+from fencepost.filters import value_types
+from fencepost.filters.checks import Column, Kind
+from fencepost.filters.distances import near_in
+from fencepost.filters.spatial_relations import holds
+from fencepost.filters.value_types import Pair
 from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.like import like as like_bytes
 from fencepost.model.geometry import Shapes
 from fencepost.model.space import Space
 from fencepost.model.tokens import EVERY_WORD, Tokeniser
-from fencepost.plan import values
-from fencepost.plan.checks import Column, Kind
-from fencepost.plan.distances import near_in
-from fencepost.plan.relate import holds
-from fencepost.plan.values import Pair
 
 OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
     Compare.EQ: operator.eq,
@@ -82,7 +82,7 @@ def given(value: object) -> object:
     """A value of an event, or None where it counts as missing."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    return None if values.is_missing(value) else value
+    return None if value_types.is_missing(value) else value
 
 
 def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:
@@ -108,7 +108,7 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
         case ast.Not(part):
             return negation(truth(part, event))
         case ast.Truth(ast.Property(name)):
-            return values.boolean_of(event.get(name))
+            return value_types.boolean_of(event.get(name))
         case ast.IsNull(ast.Property(name)):
             return event.get(name) is None
         case ast.Comparison(op, left, right):
@@ -176,14 +176,14 @@ def in_common(left: ast.Value, right: ast.Value, event: EventValues) -> tuple[An
 def _instant(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as an instant; a string in ISO 8601 is one beside a time."""
     if isinstance(value, ast.String):
-        return values.time_of(value.value)
+        return value_types.time_of(value.value)
     return time(value, event)
 
 
 def number(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as a number."""
     result = plain_number(value, event)
-    return None if result is None else values.pair_of(result)
+    return None if result is None else value_types.pair_of(result)
 
 
 def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
@@ -192,7 +192,7 @@ def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction
         case ast.Number(constant):
             return constant
         case ast.Property(name):
-            return values.plain_number(event.get(name))
+            return value_types.plain_number(event.get(name))
         case ast.Arithmetic(op, left, right):
             a, b = plain_number(left, event), plain_number(right, event)
             return None if a is None or b is None else calculate(op, a, b)
@@ -246,10 +246,10 @@ def string(value: ast.Value, event: EventValues) -> str | None:
         case ast.String(constant):
             return constant
         case ast.Property(name):
-            return values.string_of(event.get(name))
+            return value_types.string_of(event.get(name))
         case ast.Folded(kind, inner):
             text = string(inner, event)
-            return None if text is None else values.fold((kind,), text)
+            return None if text is None else value_types.fold((kind,), text)
     return None
 
 
@@ -259,7 +259,7 @@ def boolean(value: ast.Value, event: EventValues) -> bool | None:
         case ast.Boolean(constant):
             return constant
         case ast.Property(name):
-            return values.boolean_of(event.get(name))
+            return value_types.boolean_of(event.get(name))
     return None
 
 
@@ -267,9 +267,9 @@ def time(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as an instant."""
     match value:
         case ast.Time(nanoseconds):
-            return values.pair_of(nanoseconds)
+            return value_types.pair_of(nanoseconds)
         case ast.Property(name):
-            return values.time_of(event.get(name))
+            return value_types.time_of(event.get(name))
     return None
 
 
@@ -280,11 +280,11 @@ def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
             instant = time(value, event)
             return None if instant is None else (instant, instant)
         case ast.Property(name):
-            return values.span_of(event.get(name))
+            return value_types.span_of(event.get(name))
         case ast.Interval(start, end):
-            return values.ordered_span(
-                values.UNBOUNDED_START if start is None else time(start, event),
-                values.UNBOUNDED_END if end is None else time(end, event),
+            return value_types.ordered_span(
+                value_types.UNBOUNDED_START if start is None else time(start, event),
+                value_types.UNBOUNDED_END if end is None else time(end, event),
             )
     return None
 
@@ -297,7 +297,7 @@ def pair_of(column: Column, event: EventValues) -> Pair | None:
     if column.kind is Kind.TIME:
         return time(source, event)
     if column.kind is Kind.CLOCK:
-        return values.clock_of(event.get(source.name))
+        return value_types.clock_of(event.get(source.name))
     ends = span(source, event)
     return None if ends is None else ends[column.kind is Kind.SPAN_END]
 
@@ -396,19 +396,19 @@ def items_of(
         if not isinstance(other, ast.Items):
             return None
         return {word: word for word in event.tokeniser.tokens(found)}
-    items = values.list_of(found)
+    items = value_types.list_of(found)
     if items is None:
         return None
     # An item of no type that we compare equals nothing.
-    return {values.item_key(item) or object(): item for item in items}
+    return {value_types.item_key(item) or object(): item for item in items}
 
 
 def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes:
     """What makes an item of an event's list equal to a literal one: see `values.item_key`."""
     key = (
-        values.time_key(item.nanoseconds)
+        value_types.time_key(item.nanoseconds)
         if isinstance(item, ast.Time)
-        else values.item_key(item.value)
+        else value_types.item_key(item.value)
     )
     assert key is not None
     return key

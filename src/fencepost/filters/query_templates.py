@@ -28,13 +28,7 @@ from fencepost.cql2.lexer import DIGITS, split_literals
 from fencepost.cql2.parse_tree import Kind, Part, Refused
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
-from fencepost.kernels.growing import laid_out
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
-from fencepost.model.raw_shapes import AREAS, LINES, POINTS
-from fencepost.model.space import Space
-from fencepost.model.times import parse_instant
-from fencepost.plan.checks import (
+from fencepost.filters.checks import (
     BooleanCheck,
     Filter,
     ListCheck,
@@ -46,7 +40,13 @@ from fencepost.plan.checks import (
     Term,
     cost,
 )
-from fencepost.plan.normal import filters
+from fencepost.filters.normal_form import filters
+from fencepost.kernels.growing import laid_out
+from fencepost.model.geometry import Shapes
+from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
+from fencepost.model.raw_shapes import AREAS, LINES, POINTS
+from fencepost.model.space import Space
+from fencepost.model.times import parse_instant
 
 MOST_FORMS = 1024  # kept at a time
 _MOST_LITERALS = 64

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
-from fencepost.plan.checks import Column, Kind, NullCheck, RangeCheck, Term
-from fencepost.plan.covering.areas import (
+from fencepost.filters.checks import Column, Kind, NullCheck, RangeCheck, Term
+from fencepost.filters.covering.area_covering import (
     CONFLICTS,
     COVERS,
     NO,
@@ -32,8 +32,8 @@ from fencepost.plan.covering.areas import (
     Ints,
     States,
 )
-from fencepost.plan.covering.singly import conflicts_singly, covers_singly
-from fencepost.plan.values import UNBOUNDED_END, UNBOUNDED_START
+from fencepost.filters.covering.value_covering import conflicts_singly, covers_singly
+from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START
 
 
 class RangeTerms:

@@ -84,7 +84,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "index.one_event",
             "match.segment_manager",
             "match.segments",
-            "model.geometry_plain",
+            "geometry.readers.single_geometry",
         },
     ),
     "match/test_recent.py": ("what fails between two changes", {"match.memtable"}),
@@ -94,17 +94,20 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "match/test_trickling.py": ("what becomes postings", {"index.posts"}),
     "match/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
-    "model/test_plain_points.py": ("points beside Shapely", {"model.geometry_plain"}),
-    "model/test_wkb.py": (
+    "geometry/test_plain_points.py": (
+        "points beside Shapely",
+        {"geometry.readers.single_geometry"},
+    ),
+    "geometry/test_wkb.py": (
         "WKB beside Shapely",
         {
-            "model.geometry_arrow",
-            "model.geometry_input",
-            "model.geometry_shapely",
-            "model.raw_shapes",
+            "geometry.readers.arrow_columns",
+            "geometry.readers.any_form",
+            "geometry.readers.shapely_objects",
+            "geometry.readers.raw_shapes",
         },
     ),
-    "model/test_shapes.py": ("the layout of geometries", {"kernels.shapes"}),
+    "geometry/test_shapes.py": ("the layout of geometries", {"kernels.shapes"}),
     "papers/events/test_ops4st.py": (
         "the notation, read and written",
         {"papers.events.notation.read", "papers.events.notation.subscription"},
@@ -167,7 +170,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "server/test_openapi.py": ("descriptions of operations", {"server.operations"}),
     "server/test_parsed_once.py": (
         "how often GeoJSON is read",
-        {"model.geometry_geojson"},
+        {"geometry.readers.geojson"},
     ),
     "server/test_publishing.py": ("one who publishes", {"server.service"}),
     "server/test_security.py": ("headers that do not come", {"server.running"}),
@@ -221,7 +224,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "spark/test_versions.py": ("what a worker keeps", {"spark.worker"}),
     "tracking/test_keeping.py": (
         "what is kept of an object",
-        {"model.event", "tracking.reading", "tracking.stays", "tracking.tracker"},
+        {"events.event_attributes", "tracking.reading", "tracking.stays", "tracking.tracker"},
     ),
     "tracking/test_tracker.py": ("what is kept of an object", {"tracking.keeping"}),
 }

@@ -20,8 +20,8 @@ from fencepost.errors import (
     StoreError,
     Unreachable,
 )
+from fencepost.geometry.relation import Relation
 from fencepost.lazy import offering
-from fencepost.model.relation import Relation
 
 if TYPE_CHECKING:
     from fencepost.client.clients import AsyncClient, Client

@@ -26,8 +26,8 @@ from bench.progress import Progress
 from bench.timing import Timing, alternate, figure
 from fencepost import cli
 from fencepost.errors import FencepostError
+from fencepost.geometry import RELATIONS, Shapes
 from fencepost.match import reference
-from fencepost.model import RELATIONS, Shapes
 
 TINY = {
     "4a": replace(figure_4a.QUICK, constraints=(30, 60), messages=2, error_messages=2, rounds=2),

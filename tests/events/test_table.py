@@ -13,7 +13,7 @@ import shapely
 
 from fencepost import ModelError
 from fencepost.events import EventTable
-from fencepost.model import Shapes, Space
+from fencepost.geometry import Shapes, Space
 
 POINTS = [shapely.Point(0, 1), shapely.Point(2, 3), None, shapely.Point(200, 3)]
 NUMBERS = [1.5, None, 3.0, 4.0]

@@ -7,8 +7,8 @@ import pytest
 import shapely
 
 from fencepost.filters.spatial_relations import EVERY, compose, reachable
+from fencepost.geometry import RELATIONS, Relation, Shapes
 from fencepost.match import relations
-from fencepost.model import RELATIONS, Relation, Shapes
 
 KINDS = ("areas", "lines", "points")
 

@@ -10,13 +10,13 @@ import pytest
 
 from fencepost.cql2.ast import Near
 from fencepost.filters import near_in
+from fencepost.geometry import Shapes, Space
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic_shapes import (
     distance_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,
 )
-from fencepost.model import Shapes, Space
 from tests.kernels.ellipsoid import WGS84
 
 PAIRS = [

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import ast, parse
 from fencepost.filters import filters
+from fencepost.geometry import Space
 from fencepost.index import Columns, FilterTable
 from fencepost.index.places import Places, places_of
 from fencepost.match.reference import evaluate
-from fencepost.model import Space
 from tests.match.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
 
 NEAR = [function.name for function in ast.Near]

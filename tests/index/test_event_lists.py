@@ -12,11 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2.ast import Property
-from fencepost.events import EventTable
+from fencepost.events import EventTable, tokenise
 from fencepost.filters import Column, Kind
 from fencepost.index import Columns, lay_out
 from fencepost.kernels import EventArrays
-from fencepost.model import tokenise
 from tests.match.strategies import examples
 
 WORDS = st.sampled_from(

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from fencepost.cql2 import parse
 from fencepost.events import EventTable
 from fencepost.filters import filters
+from fencepost.geometry import Shapes
 from fencepost.index import Columns, FilterTable, lay_out
 from fencepost.index.one_event import EventLayout
 from fencepost.kernels import EventArrays
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.one_event import tell_apart
-from fencepost.model import Shapes
 from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fencepost.geometry import Shapes
 from fencepost.index import Columns, FilterTable, build, posts
 from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.kernels import WIDTH, EventArrays, arrays_of, handle, scratch
@@ -20,7 +21,6 @@ from fencepost.kernels.posted import find_posted
 from fencepost.kernels.posts import FEW, NEAR_BY, search
 from fencepost.kernels.posts_arrays import PIECES, image
 from fencepost.kernels.rooms import grow, needs, no_room
-from fencepost.model import Shapes
 
 BOTH = ITEMS | TEXT
 FORMS = (

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.geometry import Relation, Shapes
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.distance import (
     centroid,
@@ -31,7 +32,6 @@ from fencepost.kernels.distance import (
 )
 from fencepost.match.reference import distance as reference
 from fencepost.match.reference import relation
-from fencepost.model import Relation, Shapes
 from fencepost.testing import mixed_pairs, star_coordinates
 from tests.geometry_families import LARGEST, Pair, pairs
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiPoint, Point, Polygon, box
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.geometry import Shapes
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_edges import Search, between_edges, cell_bounds
 from fencepost.kernels.geodesic_shapes import ERROR, distance_wgs84, within_wgs84_pairs
-from fencepost.model import Shapes
 from fencepost.testing import star_coordinates
 from tests.kernels import ellipsoid
 from tests.kernels.ellipsoid import WGS84

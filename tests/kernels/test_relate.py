@@ -22,8 +22,8 @@ from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point
 from shapely.geometry.base import BaseGeometry
 
 from fencepost import match
+from fencepost.geometry import RELATIONS, Relation, Shapes, matrix_text
 from fencepost.match import reference
-from fencepost.model import RELATIONS, Relation, Shapes, matrix_text
 from tests.geometry_families import CENSUS, FAMILIES, Pair, census_pairs, is_valid, pairs
 
 ROOT = Path(__file__).resolve().parents[2]

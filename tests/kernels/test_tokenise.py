@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.events import tokenise
 from fencepost.kernels import handle
 from fencepost.kernels.tokenise import (
     Characters,
@@ -26,7 +27,6 @@ from fencepost.kernels.tokenise import (
     words_of_texts,
 )
 from fencepost.kernels.vocabulary import build, encode
-from fencepost.model import tokenise
 
 ROOT = Path(__file__).resolve().parents[2]
 # Characters that fold (to one, two or three), join, separate and combine.
@@ -153,7 +153,7 @@ UNCOMPILED = """
 import numba
 import numpy as np
 from tests.kernels.test_tokenise import rules, words_in, words_in_bytes
-from fencepost.model import tokenise
+from fencepost.geometry import tokenise
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap

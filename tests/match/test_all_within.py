@@ -16,9 +16,9 @@ import fencepost as fp
 from fencepost.cql2 import parse, render_json, render_text
 from fencepost.cql2.ast import Condition, Near
 from fencepost.filters import distance_in, near_in
+from fencepost.geometry import Shapes, Space
 from fencepost.match import Matcher
 from fencepost.match.reference import are_near
-from fencepost.model import Shapes, Space
 from fencepost.papers.events import parse_ops4st, render_ops4st
 from tests.kernels.ellipsoid import edges_of, metres
 

@@ -16,8 +16,8 @@ import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Near
 from fencepost.filters import EventValues, distance_in
+from fencepost.geometry import Shapes, Space
 from fencepost.match.explain import Explanation, explain
-from fencepost.model import Shapes, Space
 
 EVENT: dict[str, object] = {
     "wind": 26.5,

@@ -18,8 +18,8 @@ import fencepost as fp
 from fencepost.cql2.ast import Near
 from fencepost.errors import IndexingError, LanguageError, ModelError
 from fencepost.filters import distance_in, near_in
+from fencepost.geometry import Shapes, Space
 from fencepost.match import Matcher
-from fencepost.model import Shapes, Space
 from tests.kernels.ellipsoid import WGS84, metres
 from tests.match.earth import (
     CLOSE,

@@ -9,9 +9,9 @@ import pytest
 import shapely
 
 from fencepost.cql2 import parse
+from fencepost.geometry import Space
 from fencepost.match import Matcher
 from fencepost.match.reference import ellipsoid, evaluate
-from fencepost.model import Space
 from tests.kernels.ellipsoid import metres
 from tests.match.earth import PLACES, apart, bound, event, scene
 

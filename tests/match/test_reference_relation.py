@@ -33,8 +33,8 @@ from shapely import (
 )
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.geometry import Relation
 from fencepost.match.reference import defect, locate, matrix, relation
-from fencepost.model import Relation
 
 XY = tuple[float, float]
 Lattice = tuple[random.Random, int]

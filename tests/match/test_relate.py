@@ -20,8 +20,8 @@ import shapely
 from shapely.geometry import mapping
 
 import fencepost as fp
+from fencepost.geometry import Shapes
 from fencepost.match import relate as module
-from fencepost.model import Shapes
 from tests.geometry_families import pairs
 
 SQUARE = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"

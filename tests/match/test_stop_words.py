@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from fencepost import simplify
 from fencepost.cql2 import parse
 from fencepost.errors import ModelError
+from fencepost.events import Tokeniser
 from fencepost.filters import EventValues, truth
 from fencepost.match import INDEXES, Matcher
 from fencepost.match.reference import evaluate, matches
-from fencepost.model import Tokeniser
 from tests.match.strategies import examples
 
 WORDS = ["the", "The!", "cat", "CAT", "a dog", "dog", "der", "ΣΑΣ", "", "the cat"]

@@ -16,8 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.errors import ModelError
+from fencepost.events import tokenise
 from fencepost.match import Matcher
-from fencepost.model import tokenise
 from tests.match.strategies import examples
 from tests.names import stable_name
 

@@ -15,11 +15,11 @@ import shapely
 
 from fencepost.cql2 import parse
 from fencepost.errors import ModelError
+from fencepost.geometry import Shapes, Space
 from fencepost.match import Matcher, relations
 from fencepost.match.engines import SegmentEngine
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.reference import evaluate
-from fencepost.model import Shapes, Space
 from fencepost.papers.regions import cr_tree, relations_sampled, sff
 from fencepost.testing import mixed_pairs
 from tests.match.strategies import LATTICE

@@ -13,7 +13,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.cql2.ast import Near
-from fencepost.model import Space
+from fencepost.geometry import Space
 from fencepost.papers.events import GreedyRectangles
 from fencepost.saferegion.clearing import RegionMethod
 from fencepost.saferegion.zones import near_zone

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.filters import filters
-from fencepost.model import Space
+from fencepost.geometry import Space
 from fencepost.saferegion.client import is_in
 from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import PointZone, Zone, box_of

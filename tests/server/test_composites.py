@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 from fencepost.papers.events import parse_ops4st
 from fencepost.server import Limits
 from fencepost.server.service import forget

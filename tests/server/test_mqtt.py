@@ -20,7 +20,7 @@ from paho.mqtt.properties import Properties
 
 from fencepost.deliver import BrokerAddress, broker_address, checked_topic, default_topic
 from fencepost.errors import ModelError
-from fencepost.model import space_of
+from fencepost.geometry import space_of
 from fencepost.server import Limits
 from fencepost.server.mqtt_events import events_of_payload
 from fencepost.store import log

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.model import geometry_geojson
+from fencepost.geometry.readers import geojson
 from tests.server.serving import running
 
 NOON = "2024-05-01T12:00:0{}Z"
@@ -26,7 +26,7 @@ def feature(number: int, kind: str) -> dict[str, Any]:
 
 def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[object] = []
-    read = geometry_geojson.read_mapping
+    read = geojson.read_mapping
 
     def counted(value: object) -> Any:
         parsed.append(value)
@@ -50,7 +50,7 @@ def test_each_geometry_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
                 f"/v1/subscriptions/{id}", json={"subscriber": id, **definition}
             )
             assert answer.is_success, answer.text
-        monkeypatch.setattr(geometry_geojson, "read_mapping", counted)
+        monkeypatch.setattr(geojson, "read_mapping", counted)
         features = [feature(0, "smoke"), feature(1, "heat"), feature(2, "smoke")]
         published = server.http.post(
             "/v1/events", json={"type": "FeatureCollection", "features": features}

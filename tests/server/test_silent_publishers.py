@@ -13,7 +13,7 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 import fencepost as fp
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 from fencepost.server import Limits
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S

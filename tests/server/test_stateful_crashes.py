@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 from tests.server.child import Child
 from tests.server.serving import running
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 from fencepost.server import Writing
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S

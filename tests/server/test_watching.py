@@ -17,7 +17,7 @@ import websockets.sync.client as sockets
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from fencepost.model import Space
+from fencepost.geometry import Space
 from fencepost.server.schemas import LeftOut
 from fencepost.server.watch.live import MOST_WAITING, Watching
 from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of

@@ -13,12 +13,12 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.geometry import Space
 from fencepost.index import FilterTable, build
 from fencepost.index.segment import NEVER
 from fencepost.match import Matcher, Segment, Subscription
 from fencepost.match.catalogue import compiled
 from fencepost.match.requirements import PLACE, of_segment, of_table
-from fencepost.model import Space
 from fencepost.spark.placing import FIELDS, KIND, lie
 from fencepost.spark.routing import filters_of, summary
 from tests.match.earth import PLACES, scene, wkt

@@ -14,7 +14,7 @@ import pytest
 import fencepost as fp
 from fencepost import spark as fps
 from fencepost.errors import ModelError
-from fencepost.model import tokenise
+from fencepost.events import tokenise
 from tests.match.wishes import Wish, some_wish
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.model.event import Row
+from fencepost.events.event_attributes import Row
 from fencepost.tracking.keeping import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.reading import Position
 from fencepost.tracking.stays import Moving, Stay

@@ -12,7 +12,7 @@ import shapely
 from hypothesis import Phase, given, settings
 
 import fencepost as fp
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 from tests.match.strategies import examples
 from tests.tracking.replay import SECOND, Fence, Replay
 

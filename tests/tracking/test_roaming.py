@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model import format_instant
+from fencepost.events import format_instant
 
 SECOND = 1_000_000_000
 

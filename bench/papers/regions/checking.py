@@ -10,8 +10,8 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.papers.regions.workloads import Workload
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.match.relate import relations
-from fencepost.model.geometry import Shapes
 from fencepost.testing import Geometries
 
 Rows = NDArray[np.int64]

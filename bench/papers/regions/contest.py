@@ -14,7 +14,7 @@ from bench.papers.regions.predicates import Predicates
 from bench.papers.regions.workloads import Workload
 from bench.timing import Timing
 from fencepost.filters.checks import Filter
-from fencepost.model.geometry import Shapes
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.testing import Geometries
 
 Ways = dict[str, Callable[[], object]]

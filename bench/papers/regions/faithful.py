@@ -13,7 +13,7 @@ from bench.papers.regions.predicates import ATTRIBUTE
 from bench.papers.regions.workloads import Workload
 from fencepost.filters.checks import Filter
 from fencepost.filters.evaluation import EventValues
-from fencepost.model.geometry import Shapes
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable
 

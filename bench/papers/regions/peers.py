@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.workloads import Workload
-from fencepost.model.relation import RELATIONS
+from fencepost.geometry.relation import RELATIONS
 from fencepost.testing import Geometries
 
 Rows = NDArray[np.int64]

@@ -13,7 +13,7 @@ from bench.papers.regions.workloads import Workload
 from fencepost.cql2.ast import Geometry, Property, Spatial
 from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.filters.simplifier import simplify
-from fencepost.model.relation import RELATIONS
+from fencepost.geometry.relation import RELATIONS
 
 ATTRIBUTE = "area"
 # The eight exclusive relations, by code: the last eight functions, in the order of the codes.

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bench import data
 from bench.papers.regions import shapes
 from fencepost.errors import FencepostError
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.relation import RELATIONS
 from fencepost.testing import Geometries
 
 HALF_LENGTH = 2.0  # of the universe, which is the unit square: U_X + U_Y

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, ModelError
+from fencepost.events.times import SECOND, instant_of, parse_instant
 from fencepost.filters.value_types import is_missing
+from fencepost.geometry.readers.any_form import RawShapes, read_geometry
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.space import OUTSIDE, Space
 from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.model.geometry_input import RawShapes, read_geometry
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import OUTSIDE, Space
-from fencepost.model.times import SECOND, instant_of, parse_instant
 
 MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
 LONGEST = 2**63 - 1

@@ -17,10 +17,10 @@ from fencepost.composite.joining import EVERYWHERE, Join
 from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.composite.relating import bounds_of
+from fencepost.geometry.space import Space
 from fencepost.kernels import partners
 from fencepost.kernels.handles import handle
 from fencepost.kernels.partners import PLAN, TEST, CastArrays
-from fencepost.model.space import Space
 
 
 class Playing(NamedTuple):

@@ -27,7 +27,7 @@ from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
 from fencepost.cql2.wkt_coordinates import read_coordinates, split_name
 from fencepost.cql2.writer import geometry_json, geometry_text
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import shown
 
 TOLERANCE = 0.5
 """How far a distance may be from the one in ``DIST(a, b) = l``, unless something else is said: so

@@ -11,9 +11,9 @@ import numpy as np
 import shapely
 
 from fencepost.composite.arrivals import is_too_wide
+from fencepost.events.times import format_instant
+from fencepost.geometry.space import Space
 from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.model.space import Space
-from fencepost.model.times import format_instant
 
 Points = tuple[tuple[float, float], ...]
 

@@ -26,11 +26,11 @@ from fencepost.composite.registry import Registry
 from fencepost.composite.tables import Arrival, arrivals
 from fencepost.cql2.ast import Condition
 from fencepost.errors import FencepostError, ModelError
+from fencepost.events.event_attributes import attributes
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.single_geometry import point_of
+from fencepost.geometry.space import space_of
 from fencepost.match.matcher import DeadLetters
-from fencepost.model.event import attributes
-from fencepost.model.geometry_plain import point_of
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import space_of
 
 
 class Detector:

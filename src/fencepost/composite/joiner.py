@@ -12,7 +12,7 @@ from fencepost.composite.detection import Detection, Points
 from fencepost.composite.joining import Join, Put
 from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.registry import Pool, Registry
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 
 _MOST_CASTS = 10_000  # kept, of what events play together
 

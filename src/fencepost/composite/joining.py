@@ -18,10 +18,10 @@ from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
 from fencepost.cql2.ast import Compare
+from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic import SHORTEST_RADIUS
 from fencepost.kernels.geodesic import reach as boxes_within
 from fencepost.kernels.members import Asked as AskedOfPool
-from fencepost.model.space import Space
 
 EVERYWHERE = float("inf")
 _PAIRS = 1 << 20  # looked at together, where there is a most that may be found

@@ -19,12 +19,12 @@ from fencepost.composite.conditions import Asked, Place, Region
 from fencepost.cql2.ast import Compare, Near, Spatial
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds as related
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 from fencepost.kernels.calipers import DISJOINT, hulls_within, is_in_hull, relation_of_hulls
 from fencepost.kernels.distance import UNSURE, YES
 from fencepost.kernels.hulls import Hulls, hulls, locate_in_hull
 from fencepost.kernels.locate import INTERIOR
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
 
 
 class Location:

@@ -15,8 +15,8 @@ from fencepost.cql2.json_reader import decode_json
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json, render_text
 from fencepost.errors import FencepostError, LanguageError, ModelError
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.match.catalogue import checked_id
-from fencepost.model.raw_shapes import shown
 
 MAX_MEMBERS = 64
 """Members of one composite, those within nested ones not counted."""

@@ -21,8 +21,8 @@ from fencepost.composite.locations import Location, holds
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import Condition
 from fencepost.errors import ModelError
+from fencepost.geometry.space import Space
 from fencepost.match.matcher import Matcher
-from fencepost.model.space import Space
 
 
 class Pool(NamedTuple):

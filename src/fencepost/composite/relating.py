@@ -9,11 +9,11 @@ from fencepost.composite.conditions import Asked, Place
 from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.cql2.ast import Compare
+from fencepost.geometry.space import Space
 from fencepost.kernels.calipers import DISJOINT, IN
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.geodesic_shapes import ERROR
 from fencepost.kernels.members import centroids_of, distances_of, relations_of
-from fencepost.model.space import Space
 
 Mask = NDArray[np.bool_]
 Bounds = NDArray[np.float64]

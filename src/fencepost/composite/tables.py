@@ -21,9 +21,9 @@ from fencepost.composite.arrivals import (
 from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
 from fencepost.filters.value_types import is_missing
+from fencepost.geometry.space import Space
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.match.matcher import DeadLetters, Matcher
-from fencepost.model.space import Space
 
 Floats = NDArray[np.float64]
 _Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]

@@ -11,10 +11,10 @@ import shapely
 from fencepost.cql2.ast import Geometry
 from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
 from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_input import read_geometry
-from fencepost.model.geometry_shapely import assembled
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.any_form import read_geometry
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.shapely_objects import assembled
 
 _TYPES = tuple(GEOJSON_TYPE.values())
 _NUMBERS = {int, float}

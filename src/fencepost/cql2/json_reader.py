@@ -27,7 +27,7 @@ from fencepost.cql2.expression_limits import (
 from fencepost.cql2.keywords import LITERALS
 from fencepost.cql2.parse_tree import Kind, Part, Refused, depth_over, fault
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import shown
 
 _FORMS = (
     'give {"op": ..., "args": [...]}, {"property": ...}, {"date": ...}, {"timestamp": ...}, '

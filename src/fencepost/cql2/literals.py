@@ -21,8 +21,8 @@ from fencepost.cql2.ast import (
 from fencepost.cql2.geometry_literals import compile_bbox, compile_geometry
 from fencepost.cql2.keywords import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
 from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
-from fencepost.model.raw_shapes import shown
-from fencepost.model.times import parse_instant
+from fencepost.events.times import parse_instant
+from fencepost.geometry.readers.raw_shapes import shown
 
 Scalar: TypeAlias = Property | Number | String | Boolean | Time | Arithmetic | Folded
 Literal: TypeAlias = Number | String | Boolean | Time

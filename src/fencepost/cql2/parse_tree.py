@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fencepost.cql2.keywords import spoken
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import shown
 
 _QUOTED = 60  # characters of the expression that a message repeats
 _BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it

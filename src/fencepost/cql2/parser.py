@@ -14,8 +14,8 @@ from fencepost.cql2.json_reader import decode_json, read_json
 from fencepost.cql2.parse_tree import Kind, Part, Refused
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import Space
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.space import Space
 
 
 def parse(

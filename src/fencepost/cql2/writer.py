@@ -19,8 +19,8 @@ from fencepost.cql2 import ast
 from fencepost.cql2.ast import Calculate, Condition, Value
 from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
-from fencepost.model.times import format_date, format_instant
+from fencepost.events.times import format_date, format_instant
+from fencepost.geometry.readers.raw_shapes import shown
 
 Node = Condition | Value
 

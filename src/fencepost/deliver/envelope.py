@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 
 CONTENT_TYPE = "application/cloudevents+json"
 BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"

@@ -1,4 +1,4 @@
-"""Events as tables: each attribute of each event is read once, whoever asks for it."""
+"""Events: their attributes, times and words, and tables of them, each value read once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,27 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
+    from fencepost.events.event_attributes import attributes
     from fencepost.events.table import EventTable
+    from fencepost.events.times import format_instant
+    from fencepost.events.tokenizer import Tokeniser, keywords, tokenise
 
-__all__ = ["EventTable"]
+__all__ = [
+    "attributes",
+    "EventTable",
+    "format_instant",
+    "keywords",
+    "tokenise",
+    "Tokeniser",
+]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(__name__, {"table": ["EventTable"]})
+    __getattr__ = offering(
+        __name__,
+        {
+            "event_attributes": ["attributes"],
+            "table": ["EventTable"],
+            "times": ["format_instant"],
+            "tokenizer": ["Tokeniser", "keywords", "tokenise"],
+        },
+    )

@@ -18,16 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, GeometryProblem, ModelError
+from fencepost.events.arrow_text import not_utf8, python_values
+from fencepost.events.event_attributes import Row, attributes
+from fencepost.events.times import parse_instants
+from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.value_types import is_missing, nanoseconds_of
-from fencepost.model.arrow_text import not_utf8, python_values
-from fencepost.model.event import Row, attributes
-from fencepost.model.geoarrow import with_named_geometries
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_arrow import extension_name
-from fencepost.model.space import Space
-from fencepost.model.times import parse_instants
-from fencepost.model.tokens import EVERY_WORD, Tokeniser
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.arrow_columns import extension_name
+from fencepost.geometry.readers.geoarrow_columns import with_named_geometries
+from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
 """Row and reason of each event that cannot be used."""

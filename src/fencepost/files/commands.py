@@ -29,7 +29,7 @@ from fencepost.files.terminal import (
     print_line,
     progress,
 )
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
     from fencepost.files.letters import LetterBox

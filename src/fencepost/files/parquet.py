@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
+from fencepost.events.arrow_text import readable
 from fencepost.files.formats import STDIN, cannot_read, open_input
 from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.lines import BATCH_ROWS
-from fencepost.model.arrow_text import readable
-from fencepost.model.geoarrow import OURS, named
-from fencepost.model.geometry_arrow import extension_name
+from fencepost.geometry.readers.arrow_columns import extension_name
+from fencepost.geometry.readers.geoarrow_columns import OURS, named
 
 
 class ParquetRows:

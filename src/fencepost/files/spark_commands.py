@@ -24,7 +24,7 @@ from rich.console import Console
 
 from fencepost.errors import FencepostError
 from fencepost.files.terminal import bytes_text, print_json, print_line
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 from fencepost.spark.session import submitted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 
 
 @contextmanager

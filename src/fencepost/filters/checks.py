@@ -13,8 +13,8 @@ from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias, get_args
 
 from fencepost.cql2.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
+from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
 from fencepost.filters.value_types import Pair
-from fencepost.model.tokens import EVERY_WORD, Tokeniser
 
 
 class Kind(IntEnum):

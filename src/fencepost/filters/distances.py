@@ -17,6 +17,8 @@ import numpy as np
 
 from fencepost.cql2.ast import Near
 from fencepost.filters.checks import BOUNDS, Measure
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 from fencepost.kernels.distance import (
     UNSURE,
     all_within,
@@ -37,8 +39,6 @@ from fencepost.kernels.geodesic_shapes import (
 )
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.kernels.trees import scratch
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
 
 
 def near_in(space: Space, function: Near, a: Shapes, b: Shapes, distance: float) -> bool:

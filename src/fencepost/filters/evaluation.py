@@ -17,16 +17,16 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Calculate, Compare, Temporal
 from fencepost.errors import GeometryError, ModelError
+from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
 from fencepost.filters import value_types
 from fencepost.filters.checks import Column, Kind
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds
 from fencepost.filters.value_types import Pair
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 from fencepost.kernels.like import compile_pattern
 from fencepost.kernels.like import like as like_bytes
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
-from fencepost.model.tokens import EVERY_WORD, Tokeniser
 
 OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
     Compare.EQ: operator.eq,

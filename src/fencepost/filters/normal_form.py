@@ -34,7 +34,7 @@ from fencepost.filters.checks import (
     Term,
 )
 from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 
 MOST_FILTERS = 1024
 

@@ -28,6 +28,7 @@ from fencepost.cql2.lexer import DIGITS, split_literals
 from fencepost.cql2.parse_tree import Kind, Part, Refused
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
+from fencepost.events.times import parse_instant
 from fencepost.filters.checks import (
     BooleanCheck,
     Filter,
@@ -41,12 +42,11 @@ from fencepost.filters.checks import (
     cost,
 )
 from fencepost.filters.normal_form import filters
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.raw_shapes import AREAS, LINES, POINTS
+from fencepost.geometry.readers.single_geometry import Outline, plain_arrays, raw_shapes
+from fencepost.geometry.space import Space
 from fencepost.kernels.growing import laid_out
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import Outline, plain_arrays, raw_shapes
-from fencepost.model.raw_shapes import AREAS, LINES, POINTS
-from fencepost.model.space import Space
-from fencepost.model.times import parse_instant
 
 MOST_FORMS = 1024  # kept at a time
 _MOST_LITERALS = 64

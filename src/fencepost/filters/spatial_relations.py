@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.cql2.ast import Spatial
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.matrices import relation_of_matrix
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS
 from fencepost.kernels.spatial import spatial_holds
 from fencepost.kernels.trees import scratch
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation
 
 EVERY = 0xFF
 

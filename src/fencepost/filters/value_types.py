@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fencepost.cql2.ast import Fold
-from fencepost.model.times import instant_of, parse_instant
+from fencepost.events.times import instant_of, parse_instant
 
 Pair = tuple[float, float]
 UNBOUNDED_START: Pair = (-math.inf, 0.0)

@@ -35,12 +35,12 @@ from fencepost.filters.checks import (
 )
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.value_types import Pair
+from fencepost.geometry.space import Space
 from fencepost.index import selectivity
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.selectivity import Estimates
 from fencepost.kernels import checking
 from fencepost.kernels.like import compile_pattern
-from fencepost.model.space import Space
 
 _ARRAYS = tuple(Array)
 _MASKS = {

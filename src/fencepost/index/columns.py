@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fencepost.cql2 import ast
+from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
 from fencepost.filters.checks import Column, Kind
-from fencepost.model.space import Space
-from fencepost.model.tokens import EVERY_WORD, Tokeniser
+from fencepost.geometry.space import Space
 
 
 class Storage(IntEnum):

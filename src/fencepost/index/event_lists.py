@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import value_types
 from fencepost.index.check_kinds import string_key
 from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
@@ -27,7 +28,6 @@ from fencepost.kernels.tokenise import (
     words_of_texts,
 )
 from fencepost.kernels.vocabulary import build, encode
-from fencepost.model.tokens import Tokeniser
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]

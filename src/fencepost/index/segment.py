@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.index import posts, regions
 from fencepost.index.columns import Columns
 from fencepost.index.planner import Plan, plan
@@ -56,7 +57,6 @@ from fencepost.kernels.region_walk import RegionArrays
 from fencepost.kernels.rtree import RTreeArrays
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vectors import WIDTH
-from fencepost.model.geometry import Shapes
 
 NEVER = np.iinfo(np.int64).max
 EVENTS_SEEN = -1  # the last of the state, after what kernels need

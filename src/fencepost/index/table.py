@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Array, Spatial, String
 from fencepost.errors import GeometryError
+from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.single_geometry import Outline, raw_shapes
 from fencepost.index.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.index.columns import Columns
 from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
@@ -34,9 +37,6 @@ from fencepost.kernels.checking import (
     TWO_SETS_ITEM,
 )
 from fencepost.kernels.shapes import ShapeArrays
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import Outline, raw_shapes
-from fencepost.model.tokens import Tokeniser
 
 Row = tuple[float, float, float, float, int, int, int, int, int, int, int, int]
 """A check, in the order of `CHECK`."""

@@ -1,7 +1,7 @@
 """DE-9IM matrices as integers, and the eight relations they mean.
 
 Two bits an entry, row by row from the lowest: 0 = empty, 1 = points, 2 = curves, 3 = areas.
-Relations are the codes of `fencepost.model.relation`.
+Relations are the codes of `fencepost.geometry.relation`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from fencepost.cql2.ast import Property, Spatial
 from fencepost.errors import GeometryError, ModelError
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import Column, Kind, Measure
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 from fencepost.index import posts
 from fencepost.index.check_kinds import near_code, string_key, word_key
 from fencepost.index.columns import Columns
@@ -34,8 +36,6 @@ from fencepost.match.bulk_columns import (
     refuse_surrogate,
 )
 from fencepost.match.segments import Segment
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _KNOWN = {function.name: function for function in Spatial}

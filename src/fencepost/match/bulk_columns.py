@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.events.arrow_text import not_utf8
 from fencepost.filters import value_types as values
 from fencepost.kernels import posts_layout
-from fencepost.model.arrow_text import not_utf8
 
 
 def refuse_bad_bytes(what: str, column: pa.Array | pa.ChunkedArray) -> None:

@@ -16,15 +16,15 @@ from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.errors import FencepostError, LanguageError, ModelError
+from fencepost.events.arrow_text import readable
+from fencepost.events.times import instant_of, parse_instant
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import filters
 from fencepost.filters.query_templates import Filled, filled, unusable
 from fencepost.filters.value_types import is_missing
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 from fencepost.index.segment import NEVER
-from fencepost.model.arrow_text import readable
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
-from fencepost.model.times import instant_of, parse_instant
 
 
 def refuse_outside(condition: ast.Condition, space: Space) -> None:

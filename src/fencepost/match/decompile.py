@@ -18,6 +18,8 @@ from fencepost.cql2 import ast
 from fencepost.errors import ModelError
 from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.filter_conditions import condition_of_filter
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.shapely_objects import assembled
 from fencepost.index.check_kinds import KINDS
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.posts import entry_of
@@ -25,8 +27,6 @@ from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import AREAS, ShapeArrays
 from fencepost.match.segments import SegmentReader
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_shapely import assembled
 
 
 def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Condition:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
+from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
 from fencepost.index.columns import Columns
@@ -28,7 +29,6 @@ from fencepost.match.run import Found, Runner
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
-from fencepost.model.event import Row
 
 Clock: TypeAlias = Callable[[], int]
 Attributes: TypeAlias = Mapping[str, object]

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Compare, Near, Temporal
+from fencepost.events.times import SECOND, format_instant
 from fencepost.filters import evaluation, value_types
 from fencepost.filters.distances import distance_in
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.normal_form import ARRAY_CONVERSE
 from fencepost.filters.spatial_relations import relation_between
 from fencepost.filters.value_types import Pair
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.relation import Relation
 from fencepost.match.unusable import Unusable, unusable
-from fencepost.model.raw_shapes import shown
-from fencepost.model.relation import Relation
-from fencepost.model.times import SECOND, format_instant
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TypeAlias
 
 from fencepost.errors import ModelError
+from fencepost.geometry.space import Space
 from fencepost.match.engines import Clock, Engine, ReferenceEngine, SegmentEngine
 from fencepost.match.segment_manager import SegmentManager
-from fencepost.model.space import Space
 
 EngineFactory: TypeAlias = Callable[[SegmentManager, Clock], Engine]
 

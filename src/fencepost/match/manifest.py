@@ -11,10 +11,10 @@ from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.errors import IndexingError
+from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters.checks import Column, Kind
+from fencepost.geometry.space import Space
 from fencepost.index.columns import Columns
-from fencepost.model.space import Space
-from fencepost.model.tokens import Tokeniser
 
 FORMAT = 11
 MANIFEST = "manifest.json"

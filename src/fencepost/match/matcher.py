@@ -12,6 +12,9 @@ import pyarrow as pa
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.errors import ModelError
+from fencepost.events.event_attributes import attributes
+from fencepost.events.tokenizer import Tokeniser
+from fencepost.geometry.space import space_of
 from fencepost.index.columns import Columns
 from fencepost.index.selectivity import Path as AccessPath
 from fencepost.match import storage
@@ -39,9 +42,6 @@ from fencepost.match.ranking import (
 from fencepost.match.segment_manager import SegmentManager, in_use
 from fencepost.match.segment_view import SegmentView
 from fencepost.match.segments import Segment
-from fencepost.model.event import attributes
-from fencepost.model.space import space_of
-from fencepost.model.tokens import Tokeniser
 
 DeadLetters = list[tuple[int, str]]
 

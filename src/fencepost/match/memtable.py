@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 from fencepost.filters.checks import Filter, ListCheck
 from fencepost.filters.query_templates import Filled
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.single_geometry import Outline, joined, plain, plain_arrays
+from fencepost.geometry.space import Space
 from fencepost.index.columns import Columns
 from fencepost.index.places import places_of
 from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
@@ -36,9 +39,6 @@ from fencepost.kernels.vectors import WIDTH
 from fencepost.kernels.vocabulary import Vocabulary
 from fencepost.match.catalogue import Expression, Subscription
 from fencepost.match.segments import SegmentReader, names_table
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import Outline, joined, plain, plain_arrays
-from fencepost.model.space import Space
 
 FIRST_ROOM = 64
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.normal_form import filters
+from fencepost.geometry.space import Space
 from fencepost.index.columns import Columns, Storage
 from fencepost.index.event_lists import lists_of_values
 from fencepost.index.posts import Box, ranges
@@ -31,7 +32,6 @@ from fencepost.match.named import places_wanted, use_of, use_of_key, word_key, w
 from fencepost.match.reference import ranking as reference
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
-from fencepost.model.space import Space
 
 if TYPE_CHECKING:
     from fencepost.match.matcher import Matcher

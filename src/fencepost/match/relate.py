@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, ModelError
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.relation import Relation
 from fencepost.kernels.matrices import relations_of_matrices
 from fencepost.kernels.relate import matrix_pairs
 from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, RELATION_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS
 from fencepost.kernels.trees import scratch
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation
 
 Codes = NDArray[np.uint8]
 
@@ -83,7 +83,7 @@ def relations(first: Shapes, second: Shapes) -> Codes:
 
 
 def matrices(first: Shapes, second: Shapes) -> NDArray[np.int64]:
-    """Packed DE-9IM matrices (`fencepost.model.relation`): one to many, or row by row."""
+    """Packed DE-9IM matrices (`fencepost.geometry.relation`): one to many, or row by row."""
     facts, others, both_areas = _compute(first, second, whole=1)
     packed = np.empty(len(second), np.int64)
     packed[both_areas] = MATRIX_OF_FACTS[facts]

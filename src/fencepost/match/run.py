@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.filters.distances import near_in
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.index.check_kinds import near_of_check
 from fencepost.index.columns import Columns
 from fencepost.index.one_event import EventLayout, OneEvent
@@ -21,7 +22,6 @@ from fencepost.kernels.one_event import Desk, match_one, match_point
 from fencepost.kernels.rooms import no_room
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
-from fencepost.model.geometry import Shapes
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
+from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
 from fencepost.filters.evaluation import EventValues
 from fencepost.index.columns import Columns
@@ -22,7 +23,6 @@ from fencepost.match.requirements import Requirements, of_segment
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.segments import SegmentReader
 from fencepost.match.snapshot import Snapshot
-from fencepost.model.event import attributes
 
 Follower: TypeAlias = Callable[[Sequence[str]], None]
 

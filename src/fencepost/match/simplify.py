@@ -14,17 +14,17 @@ from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.errors import FencepostError, ModelError
+from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import simplifier as plan
 from fencepost.filters.checks import Filter, Kind, ListCheck, Term
 from fencepost.filters.covering.predicate_covering import covered_predicates
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import filters
 from fencepost.filters.simplifier import rewritten, simplify_each
+from fencepost.geometry.space import Space, space_of
 from fencepost.match.catalogue import checked_id, expiry, refuse_outside, rows_of
 from fencepost.match.explain import shortened, written
 from fencepost.match.matcher import DeadLetters
-from fencepost.model.space import Space, space_of
-from fencepost.model.tokens import Tokeniser
 
 NEVER = "FALSE"
 

@@ -11,8 +11,8 @@ from fencepost.cql2.literals import kind_of
 from fencepost.errors import ModelError
 from fencepost.filters import value_types
 from fencepost.filters.evaluation import EventValues, read_shape
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import Space
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import Space
 
 Kinds: TypeAlias = tuple[str, ...]
 

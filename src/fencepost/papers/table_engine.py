@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.events.table import EventTable
+from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -43,14 +44,13 @@ from fencepost.filters.distances import near
 from fencepost.filters.evaluation import OPERATORS, EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.filters.spatial_relations import holds
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.index.segment import NEVER
 from fencepost.match.engines import Attributes, Changes, Clock, condition_on
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.run import Found
 from fencepost.match.segment_manager import SegmentManager
 from fencepost.match.snapshot import Snapshot
-from fencepost.model.geometry import Shapes
-from fencepost.model.tokens import Tokeniser
 
 _LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
 

@@ -23,9 +23,9 @@ from typing import Any
 from fencepost.cql2.ast import Property, properties
 from fencepost.filters.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
 from fencepost.filters.spatial_relations import mask
+from fencepost.geometry.relation import Relation
+from fencepost.geometry.space import Space
 from fencepost.kernels.shapes import POINTS
-from fencepost.model.relation import Relation
-from fencepost.model.space import Space
 from fencepost.saferegion.client import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
 

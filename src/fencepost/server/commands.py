@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.files.terminal import print_json, print_line
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 
 DATA = Path("fencepost-data")
 

@@ -18,7 +18,7 @@ from fencepost.deliver.mqtt_address import tenant_of
 from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
 from fencepost.files.json_values import elements
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 from fencepost.server import reading
 from fencepost.server.problems import Busy, Refusal
 from fencepost.server.reading import Events

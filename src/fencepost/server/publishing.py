@@ -23,8 +23,8 @@ from msgspec import UNSET, Raw
 from starlette.websockets import WebSocket
 
 from fencepost.errors import FencepostError
+from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.table import EventTable
-from fencepost.model.event import Row, attributes
 from fencepost.saferegion.client import SafeRegion, point_of
 from fencepost.saferegion.regions import SafeRegions, Withdrawal
 from fencepost.server import reading, schemas

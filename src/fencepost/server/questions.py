@@ -14,9 +14,9 @@ import msgspec
 
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
+from fencepost.events.times import format_instant
 from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import DeadLetters, Matcher
-from fencepost.model.times import format_instant
 from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
 from fencepost.server.composites import Composites
 from fencepost.server.definitions import Definition

@@ -30,8 +30,8 @@ from fencepost.files.json_values import (
     object_of_line,
     object_of_text,
 )
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import OUTSIDE, Space
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.space import OUTSIDE, Space
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import properties
 from fencepost.server.settings import Limits

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 from fencepost.store import keys
 from fencepost.store.endpoints import DeadLetter as StoredDeadLetter
 from fencepost.store.subscriptions import StoredSubscription

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from fencepost.deliver.envelope import Envelopes
 from fencepost.deliver.hub import Envelope, Hub
 from fencepost.errors import FencepostError, StoreError
-from fencepost.model.space import space_of
+from fencepost.geometry.space import space_of
 from fencepost.server.broker import Broker
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.questions import Questions

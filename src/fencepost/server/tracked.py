@@ -16,13 +16,13 @@ import msgspec
 from fencepost.cql2.ast import And, Condition, IsNull, Not, Property
 from fencepost.cql2.parser import parse
 from fencepost.errors import FencepostError, ModelError
+from fencepost.events.event_attributes import Row
+from fencepost.events.times import format_instant
 from fencepost.filters.value_types import is_missing
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.space import Space, space_of
 from fencepost.match.catalogue import Subscription, compiled
 from fencepost.match.matcher import Matcher
-from fencepost.model.event import Row
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import Space, space_of
-from fencepost.model.times import format_instant
 from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from fencepost.errors import IndexingError, ModelError
+from fencepost.geometry.space import Space
 from fencepost.match import Columns
 from fencepost.match.manifest import (
     MANIFEST,
@@ -34,7 +35,6 @@ from fencepost.match.manifest import (
 )
 from fencepost.match.matcher import Matcher
 from fencepost.match.segment_files import PREFIX, files_of, open_segment
-from fencepost.model.space import Space
 from fencepost.spark import compacting, placing, routing, workers
 from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.model.event import attributes
-from fencepost.model.raw_shapes import shown
-from fencepost.model.times import DAY, parse_instant
+from fencepost.events.event_attributes import attributes
+from fencepost.events.times import DAY, parse_instant
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.spark.observing import observed_payloads
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Spatial
 from fencepost.errors import FencepostError, ModelError
+from fencepost.geometry.space import Space
 from fencepost.match import Columns
 from fencepost.match.manifest import columns_of
 from fencepost.match.matcher import Matcher, matcher_of
 from fencepost.match.requirements import Requirements, of_columns, of_rows
-from fencepost.model.space import Space
 
 BadRows = list[tuple[int, str]]
 Required = tuple[NDArray[np.int64], Requirements]  # of rows of a table

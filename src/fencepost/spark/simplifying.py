@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fencepost.errors import ModelError
+from fencepost.events.tokenizer import Tokeniser
+from fencepost.geometry.space import Space, space_of
 from fencepost.match.simplify import SimplifiedSubscription, simplify_many
-from fencepost.model.space import Space, space_of
-from fencepost.model.tokens import Tokeniser
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
 from fencepost.spark.reading import Form, with_names_as_text
 

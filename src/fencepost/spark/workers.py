@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.atomic import replacing
+from fencepost.geometry.space import Space
 from fencepost.match.manifest import (
     SegmentEntry,
     columns_as_json,
@@ -20,7 +21,6 @@ from fencepost.match.manifest import (
 )
 from fencepost.match.requirements import NOTHING
 from fencepost.match.segment_files import living_ids, name_files_of, without_rows
-from fencepost.model.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import lie

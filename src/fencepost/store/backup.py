@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from fencepost.atomic import replacing
 from fencepost.errors import StoreError
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 from fencepost.store.database import FILE, MIGRATIONS, Database
 
 _FORMAT = 1

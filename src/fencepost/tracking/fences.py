@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
 from fencepost.errors import LanguageError, ModelError
+from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable, Geometries
 from fencepost.filters.evaluation import truth
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.raw_shapes import LINES, POINTS, RawShapes
+from fencepost.geometry.space import Space
 from fencepost.match.catalogue import Subscription, compiled_condition
 from fencepost.match.matcher import DeadLetters, Matcher
-from fencepost.model.event import Row
-from fencepost.model.geometry import Shapes
-from fencepost.model.raw_shapes import LINES, POINTS, RawShapes
-from fencepost.model.space import Space
 from fencepost.tracking.places import FROM, TO, Point, passing, relaxed, way
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -16,8 +16,8 @@ from typing import Any
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.model.event import Row
-from fencepost.model.raw_shapes import shown
+from fencepost.events.event_attributes import Row
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.tracking.notification import Key
 from fencepost.tracking.reading import Position
 from fencepost.tracking.stays import Moving, Stay

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fencepost.errors import ModelError
-from fencepost.model.raw_shapes import shown
-from fencepost.model.times import SECOND
+from fencepost.events.times import SECOND
+from fencepost.geometry.readers.raw_shapes import shown
 
 KINDS = ("enter", "exit", "cross", "dwell", "inside", "outside")
 MOVEMENT, RULE = "movement", "rule"

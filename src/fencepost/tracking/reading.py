@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
+from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.table import EventTable
+from fencepost.events.times import SECOND
 from fencepost.filters.value_types import is_missing, nanoseconds_of
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.single_geometry import point_of
+from fencepost.geometry.space import OUTSIDE, Space
 from fencepost.kernels.shapes import POINTS, ShapeArrays
-from fencepost.model.event import Row, attributes
-from fencepost.model.geometry import Shapes
-from fencepost.model.geometry_plain import point_of
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import OUTSIDE, Space
-from fencepost.model.times import SECOND
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 

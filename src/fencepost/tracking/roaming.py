@@ -15,9 +15,9 @@ import shapely
 from fencepost.cql2.ast import Near
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import near_in
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.space import space_of
 from fencepost.match.matcher import Matcher
-from fencepost.model.geometry import Shapes
-from fencepost.model.space import space_of
 from fencepost.tracking.notification import Key
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import Names, Position, duration, read_event

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
+from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.space import space_of
 from fencepost.match.matcher import Matcher
-from fencepost.model.raw_shapes import shown
-from fencepost.model.space import space_of
 from fencepost.tracking import stays
 from fencepost.tracking.batch import Batch
 from fencepost.tracking.fences import Fences, Matches, Ways

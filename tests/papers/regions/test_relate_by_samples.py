@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.model import Shapes
+from fencepost.geometry import Shapes
 from fencepost.papers.regions import adapter, relate_by_samples, relations_sampled
 from tests.match.test_relate import EXPECTED, OTHERS, SQUARE, names
 

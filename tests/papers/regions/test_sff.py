@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
+from fencepost.events import attributes
 from fencepost.filters import Column, EventValues, Filter, Kind, Term, near_in, normal_form, pair_of
 from fencepost.filters.checks import NearCheck, RangeCheck
+from fencepost.geometry import Space
 from fencepost.match.reference import matches
-from fencepost.model import Space, attributes
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import read_column

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from fencepost.cql2 import parse
 from fencepost.match import relations
-from fencepost.model import Shapes
+from fencepost.geometry import Shapes
 from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable

@@ -17,7 +17,7 @@ from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.timing import figure
-from fencepost.model.geometry import Shapes
+from fencepost.geometry.prepared_shapes import Shapes
 
 STEP = 10_000
 Key = tuple[str, str]  # a layer and a type of message

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from fencepost.cql2.ast import Geometry
 from fencepost.filters.checks import RelateCheck, Term
 from fencepost.filters.spatial_relations import CODE, EVERY, FUNCTIONS, mask, reachable
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.relate_areas import RELATION_OF_FACTS, relate_areas
 from fencepost.kernels.shapes import AREAS, LINES, POINTS
 from fencepost.kernels.trees import scratch
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import RELATIONS, Relation
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

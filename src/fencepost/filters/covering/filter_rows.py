@@ -26,7 +26,7 @@ from fencepost.filters.checks import (
 from fencepost.filters.covering.area_covering import COVERS, NO, UNSURE, Bools, Ints, area_tables
 from fencepost.filters.covering.term_covering import AREA, RANGE, TermTable
 from fencepost.filters.covering.value_covering import Form, is_everything, item_keys, strings_of
-from fencepost.model.relation import Relation
+from fencepost.geometry.relation import Relation
 
 Pairs = tuple[Ints, Ints]
 _CELLS = 1 << 20  # pairs of terms that are compared at a time

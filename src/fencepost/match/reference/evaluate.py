@@ -17,6 +17,10 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Near, Spatial
+from fencepost.events.event_attributes import attributes
+from fencepost.events.tokenizer import keywords, tokenise
+from fencepost.geometry.relation import Relation
+from fencepost.geometry.space import Space
 from fencepost.match.reference import distance, ellipsoid
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.relation import matrix, relation
@@ -34,10 +38,6 @@ from fencepost.match.reference.values import (
     span_between,
     span_of,
 )
-from fencepost.model.event import attributes
-from fencepost.model.relation import Relation
-from fencepost.model.space import Space
-from fencepost.model.tokens import keywords, tokenise
 
 __all__ = ["are_near", "are_related", "evaluate", "matches"]
 
@@ -147,7 +147,7 @@ def evaluate(
     condition : Condition
         The tree of an expression.
     event : object
-        What `fencepost.model.event.attributes` takes; it raises ModelError.
+        What `fencepost.events.event_attributes.attributes` takes; it raises ModelError.
     stop_words : collection of str
         Tokens that are left out of texts, and of keywords beside a text.
     space : Space

@@ -17,8 +17,8 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.geometry.space import Space
 from fencepost.match.reference.relation import defect
-from fencepost.model.space import Space
 
 __all__ = ["geometry_of"]
 

@@ -12,12 +12,12 @@ from typing import TypeAlias
 import numpy as np
 
 from fencepost.cql2 import ast
+from fencepost.events.tokenizer import keywords, tokenise
 from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
+from fencepost.geometry.space import Space
 from fencepost.match.reference.ellipsoid import metres
 from fencepost.match.reference.geometries import geometry_of
 from fencepost.match.reference.values import Instant, items_of, normal
-from fencepost.model.space import Space
-from fencepost.model.tokens import keywords, tokenise
 
 __all__ = ["scores"]
 

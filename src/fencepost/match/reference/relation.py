@@ -31,7 +31,7 @@ from typing import Final, Literal, Protocol
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.model.relation import Relation
+from fencepost.geometry.relation import Relation
 
 __all__ = ["Place", "defect", "locate", "matrix", "relation"]
 

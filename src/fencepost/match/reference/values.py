@@ -32,7 +32,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fencepost.cql2.ast import Calculate, Fold, Temporal
-from fencepost.model.times import instant_of, parse_instant
+from fencepost.events.times import instant_of, parse_instant
 
 __all__ = [
     "Instant",

@@ -31,10 +31,10 @@ from fencepost.filters.checks import (
     Term,
 )
 from fencepost.filters.evaluation import EventValues
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
 from fencepost.match.index_registry import MatcherIndex
-from fencepost.model.geometry import Shapes
 from fencepost.papers.events.layout import (
     FARTHER,
     HULL,

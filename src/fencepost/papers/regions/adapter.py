@@ -6,9 +6,9 @@ import sys
 
 from fencepost.errors import ModelError
 from fencepost.filters.value_types import plain_number
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.relation import Relation
 from fencepost.match.index_registry import MatcherIndex
-from fencepost.model.geometry import Shapes
-from fencepost.model.relation import Relation
 from fencepost.papers.regions.algorithm1 import relations_sampled
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import table_index

@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.compiling import inlined, kernel
 from fencepost.kernels.matrices import (
     CONTAINS,
@@ -56,7 +57,6 @@ from fencepost.kernels.matrices import (
 )
 from fencepost.kernels.shapes import AREAS, STACK
 from fencepost.kernels.trees import boxes_apart, chains_of
-from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.sampling import (
     BOTH,
     IN,

@@ -31,8 +31,8 @@ from fencepost.filters.checks import (
 )
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.value_types import UNBOUNDED_END, Pair
+from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
-from fencepost.model.geometry import Shapes
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.table_engine import literal_of, truth
 

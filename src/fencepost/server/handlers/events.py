@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 from fencepost.server import reading
 from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import Refusal, not_found

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Raw, Struct
 from starlette.responses import Response, StreamingResponse
 
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import not_found
 from fencepost.server.schemas import Binary, Limited, Match, Matches, Me, Text, about

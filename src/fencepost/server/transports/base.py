@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fencepost.deliver.posting import Carrier
-from fencepost.model.times import format_instant
+from fencepost.events.times import format_instant
 from fencepost.server.schemas import Endpoint, Json
 from fencepost.server.service import Service
 from fencepost.store.endpoints import Endpoint as StoredEndpoint

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fencepost.errors import FencepostError
-from fencepost.model.space import Space
+from fencepost.geometry.space import Space
 from fencepost.server.definitions import kind_of
 from fencepost.server.watch.shapes import Shape, shapes_of, summary_of
 from fencepost.store import subscriptions

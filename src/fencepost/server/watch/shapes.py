@@ -16,8 +16,8 @@ from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.errors import FencepostError
 from fencepost.filters.checks import BOUNDS
+from fencepost.geometry.space import Space
 from fencepost.match.explain import written
-from fencepost.model.space import Space
 
 AWAY = 0x80  # set in the kind of a shape that an event must stay away from
 _MOST_SHAPES = 32

@@ -8,8 +8,8 @@ from fencepost.composite.conditions import is_name
 from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.parse_tree import quoted
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
-from fencepost.model.times import format_instant, instant_of, parse_instant
+from fencepost.events.times import format_instant, instant_of, parse_instant
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.papers.events.notation.read import Settings, SubscriptionReader
 from fencepost.papers.events.notation.tokens import is_string, is_time, string_of, tokens_of
 

@@ -25,7 +25,7 @@ from fencepost.cql2.ast import (
     SpatialCondition,
 )
 from fencepost.cql2.ast import Geometry as Literal
-from fencepost.model.geometry import is_convex
+from fencepost.geometry.prepared_shapes import is_convex
 
 Conditions = list[Condition]
 

@@ -18,8 +18,8 @@ from fencepost.cql2.keywords import COMPARE
 from fencepost.cql2.lexer import Cursor, Tokens
 from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
 from fencepost.errors import LanguageError
-from fencepost.model.geometry import is_convex
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.prepared_shapes import is_convex
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.papers.events.notation.places import located
 from fencepost.papers.events.notation.tokens import is_string, string_of, tokens_of
 

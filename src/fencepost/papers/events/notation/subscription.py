@@ -10,7 +10,7 @@ from fencepost.composite.model import Composite, Member
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition, Value
 from fencepost.errors import LanguageError
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.papers.events.notation.places import placed
 from fencepost.papers.events.notation.read import Composed, Node, Settings, read_subscription
 

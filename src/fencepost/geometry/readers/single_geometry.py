@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import shapely
 
-from fencepost.model.geometry_geojson import read_mappings
-from fencepost.model.geometry_shapely import plain_shapely, wkt_geometry
-from fencepost.model.geometry_wkb import read_wkb
-from fencepost.model.raw_shapes import ONE_CHAIN, POINTS, Plain, RawShapes
+from fencepost.geometry.readers.geojson import read_mappings
+from fencepost.geometry.readers.raw_shapes import ONE_CHAIN, POINTS, Plain, RawShapes
+from fencepost.geometry.readers.shapely_objects import plain_shapely, wkt_geometry
+from fencepost.geometry.readers.wkb import read_wkb
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _WKT_POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.ASCII).fullmatch

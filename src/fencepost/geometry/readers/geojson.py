@@ -16,7 +16,7 @@ from numbers import Real
 import numpy as np
 
 from fencepost.errors import GeometryProblem
-from fencepost.model.raw_shapes import (
+from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     COLLECTION,
     EMPTY,

@@ -12,7 +12,7 @@ import pytest
 import shapely
 
 from fencepost.errors import ModelError
-from fencepost.model import attributes
+from fencepost.events import attributes
 from tests.names import stable_name
 
 POINT = {"type": "Point", "coordinates": [1, 2]}

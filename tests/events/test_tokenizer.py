@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model import Tokeniser, keywords, tokenise
+from fencepost.events import Tokeniser, keywords, tokenise
 
 # Strings of characters that fold, join, separate and combine.
 TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("aA1ßİıΣς_'- \u0301\u0345\u200d\udc80")))

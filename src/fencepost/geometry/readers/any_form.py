@@ -31,23 +31,23 @@ import numpy as np
 import shapely
 
 from fencepost.errors import GeometryProblem, ModelError
-from fencepost.model.geometry_arrow import is_arrow, read_arrow
-from fencepost.model.geometry_geojson import read_mappings
-from fencepost.model.geometry_shapely import (
-    Objects,
-    parse_wkt,
-    read_one_shapely,
-    read_one_wkt,
-    read_shapely,
-)
-from fencepost.model.geometry_wkb import read_wkb
-from fencepost.model.raw_shapes import (
+from fencepost.geometry.readers.arrow_columns import is_arrow, read_arrow
+from fencepost.geometry.readers.geojson import read_mappings
+from fencepost.geometry.readers.raw_shapes import (
     RawShapes,
     concatenated,
     read_boxes,
     reordered,
     shown,
 )
+from fencepost.geometry.readers.shapely_objects import (
+    Objects,
+    parse_wkt,
+    read_one_shapely,
+    read_one_wkt,
+    read_shapely,
+)
+from fencepost.geometry.readers.wkb import read_wkb
 
 __all__ = ["GeometryProblem", "RawShapes", "read_geometries", "read_geometry"]
 

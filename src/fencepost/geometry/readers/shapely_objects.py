@@ -20,7 +20,7 @@ import shapely
 from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.model.raw_shapes import (
+from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     COLLECTION,
     CURVES,

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
+from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read_geometry
+from fencepost.geometry.space import OUTSIDE, Space
 from fencepost.kernels import shapes as layout_codes
 from fencepost.kernels.layout import copy_shapes, lay_out, lay_out_points
 from fencepost.kernels.shapes import (
@@ -24,8 +26,6 @@ from fencepost.kernels.shapes import (
     ShapeArrays,
     empty_box,
 )
-from fencepost.model.geometry_input import RawShapes, read_geometries, read_geometry
-from fencepost.model.space import OUTSIDE, Space
 
 _REASONS = {
     layout_codes.TOO_FEW_POINTS: "too few distinct points (a line needs 2, a ring 3)",

@@ -14,10 +14,10 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.geometry_arrow import read_arrow
-from fencepost.model.geometry_input import read_geometries, read_geometry
-from fencepost.model.geometry_shapely import read_shapely
-from fencepost.model.raw_shapes import RawShapes
+from fencepost.geometry.readers.any_form import read_geometries, read_geometry
+from fencepost.geometry.readers.arrow_columns import read_arrow
+from fencepost.geometry.readers.raw_shapes import RawShapes
+from fencepost.geometry.readers.shapely_objects import read_shapely
 from tests.match.strategies import examples
 
 KINDS = [pa.binary(), pa.large_binary()]

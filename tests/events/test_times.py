@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.model import format_instant
-from fencepost.model.times import (
+from fencepost.events import format_instant
+from fencepost.events.times import (
     DAY,
     SECOND,
     format_date,

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.errors import ModelError
-from fencepost.model.arrow_text import not_utf8, readable
+from fencepost.events.arrow_text import not_utf8, readable
 
 PARTS = [b"a", b" ", "é".encode(), "語".encode(), b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80"]
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=4).map(b"".join)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.errors import ModelError
-from fencepost.model.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import shown
 
 __all__ = ["Row", "attributes"]
 

@@ -26,9 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.errors import ModelError
-from fencepost.model.geometry_shapely import Objects, parse_wkt, read_shapely
-from fencepost.model.geometry_wkb import read_wkb_column
-from fencepost.model.raw_shapes import (
+from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     LINES,
     MISSING,
@@ -40,6 +38,8 @@ from fencepost.model.raw_shapes import (
     read_boxes,
     settled,
 )
+from fencepost.geometry.readers.shapely_objects import Objects, parse_wkt, read_shapely
+from fencepost.geometry.readers.wkb import read_wkb_column
 
 
 class _Encoding(NamedTuple):

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import wkb
-from fencepost.model.raw_shapes import (
+from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     COLLECTION,
     CURVES,
@@ -27,6 +26,7 @@ from fencepost.model.raw_shapes import (
     settled,
     shown,
 )
+from fencepost.kernels import wkb
 
 _WHOLE = "give it whole and unaltered"
 

@@ -9,8 +9,8 @@ from math import copysign, inf, isfinite, nan
 import pytest
 import shapely
 
-from fencepost.model import Shapes
-from fencepost.model.geometry_plain import point_of
+from fencepost.geometry import Shapes
+from fencepost.geometry.readers.single_geometry import point_of
 
 
 def numeral(rng: random.Random) -> str:

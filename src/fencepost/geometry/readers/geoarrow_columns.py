@@ -14,7 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import ModelError
-from fencepost.model.geometry_arrow import encoding_name, extension_name, holds_coordinates
+from fencepost.geometry.readers.arrow_columns import (
+    encoding_name,
+    extension_name,
+    holds_coordinates,
+)
 
 _KINDS = {
     "geoarrow.point": "Point",

@@ -23,6 +23,7 @@ from shapely.geometry.base import BaseGeometry
 
 from bench import data
 from fencepost.errors import GeometryError
+from fencepost.geometry import Relation, Shapes, matrix_text
 from fencepost.kernels.shapes import (
     AREAS,
     BOUNDARY,
@@ -35,7 +36,6 @@ from fencepost.kernels.shapes import (
 )
 from fencepost.match import matrices, relations
 from fencepost.match.reference import defect, matrix
-from fencepost.model import Relation, Shapes, matrix_text
 from tests.geometry_families import FAMILIES, XY, pairs, suspect
 from tests.seeds import seeds
 

@@ -1,0 +1,1 @@
+"""Readers of geometries: each form of input into the same flat arrays."""

@@ -35,14 +35,17 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "deliver/test_webhook.py": ("when to try again", {"deliver.schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
-    "index/test_combined.py": ("strings taken together", {"index.postings"}),
-    "index/test_bounding_boxes.py": ("boxes of checks", {"index.places"}),
-    "index/test_events.py": ("exact numbers of any type", {"index.events"}),
-    "index/test_one_event.py": (
+    "engine/test_combined.py": ("strings taken together", {"engine.postings.posting_passes"}),
+    "engine/test_bounding_boxes.py": ("boxes of checks", {"engine.bounding_boxes"}),
+    "engine/columns/test_event_columns.py": (
+        "exact numbers of any type",
+        {"engine.columns.event_columns"},
+    ),
+    "engine/columns/test_single_event_layout.py": (
         "one event as kernels write it, against tables",
         {"kernels.layout", "kernels.one_event"},
     ),
-    "index/test_posts.py": (
+    "engine/postings/test_keyword_postings.py": (
         "postings, from their layout to what is found in them",
         {
             "kernels.checking",
@@ -61,7 +64,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "kernels/test_hulls.py": ("hulls, and two of them", {"kernels.calipers"}),
     "kernels/test_numba_internals.py": ("kernels of all sorts", {"kernels.compiling"}),
     "kernels/test_region_points.py": ("blocks of boxes", {"kernels.vectors"}),
-    "kernels/test_region_walk.py": ("the walk, and what it walks", {"index.regions"}),
+    "kernels/test_region_walk.py": ("the walk, and what it walks", {"engine.regions.region_index"}),
     "kernels/test_tokenise.py": ("words to numbers", {"kernels.vocabulary"}),
     "cql2/test_parser.py": (
         "every limit and every name is documented",
@@ -79,9 +82,9 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "match/test_matcher_threads.py": (
         "changes at every step of reading and merging",
         {
-            "index.events",
-            "index.segment",
-            "index.one_event",
+            "engine.columns.event_columns",
+            "engine.segment_builder",
+            "engine.columns.single_event_layout",
             "match.segment_manager",
             "match.segments",
             "geometry.readers.single_geometry",
@@ -92,7 +95,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "many beside one by one",
         {"match.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
     ),
-    "match/test_trickling.py": ("what becomes postings", {"index.posts"}),
+    "match/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
     "match/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
     "geometry/test_plain_points.py": (
         "points beside Shapely",
@@ -148,7 +151,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "what follows from two relations",
         {"filters.spatial_relations"},
     ),
-    "filters/test_query_templates.py": ("the checks of a form", {"index.table"}),
+    "filters/test_query_templates.py": ("the checks of a form", {"engine.filter_table"}),
     "filters/test_normal_form.py": ("terms as conditions", {"filters.filter_conditions"}),
     "filters/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
     "filters/test_simplifier.py": (
@@ -209,7 +212,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "spark/test_routing.py": (
         "which parts an event needs",
-        {"index.segment", "match.catalogue", "match.requirements", "spark.placing"},
+        {"engine.segment_builder", "match.catalogue", "match.requirements", "spark.placing"},
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
+from fencepost.engine import Columns, FilterTable
+from fencepost.engine.filter_table import TableArrays
 from fencepost.errors import LanguageError
 from fencepost.events import Tokeniser
 from fencepost.filters import filters, query_templates
 from fencepost.filters.query_templates import Filled, unusable
 from fencepost.geometry import Space
-from fencepost.index import Columns, FilterTable
-from fencepost.index.table import TableArrays
 
 _STOP_WORDS = Tokeniser.without(["the"])
 

@@ -14,8 +14,8 @@ import shapely
 from shapely import MultiPolygon, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.engine.regions import region_index as building
 from fencepost.geometry import Relation, Shapes
-from fencepost.index import regions as building
 from fencepost.kernels import scratch
 from fencepost.kernels.region_walk import RegionArrays, walk
 from fencepost.match import relations
@@ -246,7 +246,7 @@ def test_nothing_in_a_tree() -> None:
 PLAIN = """
 import numpy as np
 from tests.kernels.test_region_walk import Case, stars
-import fencepost.index.regions as building
+import fencepost.engine.regions.region_index as building
 building._FEW = 4
 rng = np.random.default_rng(11)
 case = Case(rng, [*stars(rng, 30, 1.0, 10.0), *stars(rng, 8, 6.0, 10.0)])

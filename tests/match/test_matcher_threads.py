@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fencepost.engine.columns import event_columns as events_module
+from fencepost.engine.columns import single_event_layout as one_event_module
+from fencepost.engine.segment_builder import merge as merge_arrays
 from fencepost.geometry.readers.single_geometry import plain
-from fencepost.index import events as events_module
-from fencepost.index import one_event as one_event_module
-from fencepost.index.segment import merge as merge_arrays
 from fencepost.match import Matcher, match_pairs
 from fencepost.match import segment_manager as manager_module
 from fencepost.match import segments as segments_module

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from fencepost.engine.postings import keyword_postings
 from fencepost.errors import ModelError
-from fencepost.index import posts
 from fencepost.match import Matcher
 from fencepost.testing import keep_segments_small
 
@@ -60,7 +60,7 @@ def test_words_and_a_place_become_posts_however_they_came() -> None:
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.settle()
     (shelf,) = matcher.view().snapshot()
-    assert posts.direct_count(shelf.arrays.posts) == 40
+    assert keyword_postings.direct_count(shelf.arrays.posts) == 40
     assert len(shelf.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
 

@@ -13,9 +13,9 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fencepost.engine import FilterTable, build
+from fencepost.engine.segment_builder import NEVER
 from fencepost.geometry import Space
-from fencepost.index import FilterTable, build
-from fencepost.index.segment import NEVER
 from fencepost.match import Matcher, Segment, Subscription
 from fencepost.match.catalogue import compiled
 from fencepost.match.requirements import PLACE, of_segment, of_table

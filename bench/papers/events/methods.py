@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from bench.papers.events.scenarios import Scenario
 from fencepost.cql2.ast import Condition
+from fencepost.engine.columns.event_columns import lay_out
 from fencepost.events.table import EventTable
 from fencepost.filters.evaluation import EventValues
-from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.match.matcher import Matcher
 from fencepost.match.run import Runner, events_of

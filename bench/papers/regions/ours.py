@@ -14,10 +14,10 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
+from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.segment_builder import NEVER
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.index.events import lay_out
-from fencepost.index.segment import NEVER
 from fencepost.kernels.handles import handle
 from fencepost.match.catalogue import Subscription
 from fencepost.match.matcher import Matcher

@@ -19,8 +19,8 @@ from bench.papers.spatiotextual import token_sets
 from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
+from fencepost.engine.columns.event_columns import lay_out
 from fencepost.events.table import EventTable
-from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import look_up
 from fencepost.match.matcher import Matcher

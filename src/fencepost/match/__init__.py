@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy import offering
 
 if TYPE_CHECKING:
-    from fencepost.index.columns import Columns
+    from fencepost.engine.columns.column_registry import Columns
     from fencepost.match.batch import Pairs, match_pairs
     from fencepost.match.catalogue import Subscription
     from fencepost.match.index_registry import INDEXES

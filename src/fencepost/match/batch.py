@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.errors import ModelError
 from fencepost.events.table import BadRows, EventTable
-from fencepost.index.columns import Columns, Storage
 from fencepost.kernels import pairs
 from fencepost.match.run import Found
 from fencepost.match.snapshot import Snapshot, one_array

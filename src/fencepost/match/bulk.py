@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property, Spatial
+from fencepost.engine.columns.check_kinds import near_code, string_key, word_key
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.event_sampler import Sample
+from fencepost.engine.filter_table import TableArrays, encode_keys
+from fencepost.engine.postings import keyword_postings
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, Tell
+from fencepost.engine.segment_builder import NEVER, build
 from fencepost.errors import GeometryError, ModelError
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import Column, Kind, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.index import posts
-from fencepost.index.check_kinds import near_code, string_key, word_key
-from fencepost.index.columns import Columns
-from fencepost.index.posts import EVERYWHERE, Form, PostRows, Tell
-from fencepost.index.seen import Sample
-from fencepost.index.segment import NEVER, build
-from fencepost.index.table import TableArrays, encode_keys
 from fencepost.kernels import checking
 from fencepost.kernels.checking import CHECK, ITEMS, TEXT
 from fencepost.match.bulk_columns import (
@@ -115,7 +115,7 @@ class ColumnSubscriptions:
             text,
             start,
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
-            posts.join(self._posts) if self._posts else posts.rows([]),
+            keyword_postings.join(self._posts) if self._posts else keyword_postings.rows([]),
         )
 
     def _rows(self, what: str, given: Any) -> None:

@@ -15,6 +15,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
+from fencepost.engine.segment_builder import NEVER
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.events.arrow_text import readable
 from fencepost.events.times import instant_of, parse_instant
@@ -24,7 +25,6 @@ from fencepost.filters.query_templates import Filled, filled, unusable
 from fencepost.filters.value_types import is_missing
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.index.segment import NEVER
 
 
 def refuse_outside(condition: ast.Condition, space: Space) -> None:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
+from fencepost.engine.columns.check_kinds import KINDS
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.postings.keyword_postings import entry_of
 from fencepost.errors import ModelError
 from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.shapely_objects import assembled
-from fencepost.index.check_kinds import KINDS
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.posts import entry_of
 from fencepost.kernels import checking
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.shapes import AREAS, ShapeArrays

@@ -17,11 +17,11 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.event_columns import lay_out
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.index.columns import Columns
-from fencepost.index.events import lay_out
 from fencepost.kernels.handles import handle
 from fencepost.match.decompile import condition_of
 from fencepost.match.reference.evaluate import matches

@@ -13,14 +13,14 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.writer import render_json, render_text
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.filter_table import FilterTable
+from fencepost.engine.selectivity import Path
 from fencepost.errors import LanguageError
 from fencepost.filters import evaluation
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import filters
-from fencepost.index.columns import Columns
-from fencepost.index.selectivity import Path
-from fencepost.index.table import FilterTable
 from fencepost.match.findings import NOTHING, Finding, finding
 from fencepost.match.segments import SegmentReader
 

@@ -10,11 +10,11 @@ from msgspec import DecodeError, Meta, Struct, ValidationError, json
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
+from fencepost.engine.columns.column_registry import Columns
 from fencepost.errors import IndexingError
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters.checks import Column, Kind
 from fencepost.geometry.space import Space
-from fencepost.index.columns import Columns
 
 FORMAT = 11
 MANIFEST = "manifest.json"

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.selectivity import Path as AccessPath
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.geometry.space import space_of
-from fencepost.index.columns import Columns
-from fencepost.index.selectivity import Path as AccessPath
 from fencepost.match import storage
 from fencepost.match.batch import match_table
 from fencepost.match.bulk import ColumnSubscriptions

@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.engine.bounding_boxes import places_of
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.filter_table import ROW, Asked, FilterTable, form_rows, keys_of
+from fencepost.engine.segment_builder import NEVER, NEVER_GONE, free_of, nothing
+from fencepost.engine.selectivity import Path
 from fencepost.filters.checks import Filter, ListCheck
 from fencepost.filters.query_templates import Filled
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import Outline, joined, plain, plain_arrays
 from fencepost.geometry.space import Space
-from fencepost.index.columns import Columns
-from fencepost.index.places import places_of
-from fencepost.index.segment import NEVER, NEVER_GONE, free_of, nothing
-from fencepost.index.selectivity import Path
-from fencepost.index.table import ROW, Asked, FilterTable, form_rows, keys_of
 from fencepost.kernels import growing, vocabulary
 from fencepost.kernels.checking import CHECK
 from fencepost.kernels.handles import handle

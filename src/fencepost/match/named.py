@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.places import bounded
-from fencepost.index.posts import ranges
+from fencepost.engine.bounding_boxes import bounded
+from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels import checking
 from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.match.segments import SegmentReader

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.event_items import lists_of_values
+from fencepost.engine.postings.keyword_postings import Box, ranges
+from fencepost.engine.segment_builder import NEVER, NEVER_GONE
 from fencepost.errors import ModelError
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.space import Space
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.event_lists import lists_of_values
-from fencepost.index.posts import Box, ranges
-from fencepost.index.segment import NEVER, NEVER_GONE
 from fencepost.kernels.geodesic import geodesic
 from fencepost.kernels.matching import look_up
 from fencepost.match.batch import Pairs

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.bounding_boxes import places_of
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.filter_table import FilterTable, TableArrays
+from fencepost.engine.postings.keyword_postings import PostRows, ranges, rows_of, untold
 from fencepost.filters.checks import Column
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.places import places_of
-from fencepost.index.posts import PostRows, ranges, rows_of, untold
-from fencepost.index.table import FilterTable, TableArrays
 from fencepost.kernels import checking
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.match.bulk import ColumnSubscriptions

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.columns.check_kinds import near_of_check
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.single_event_layout import EventLayout, OneEvent
 from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.index.check_kinds import near_of_check
-from fencepost.index.columns import Columns
-from fencepost.index.one_event import EventLayout, OneEvent
 from fencepost.kernels import checking
 from fencepost.kernels.compiling import entry
 from fencepost.kernels.handles import arrays_of, handle

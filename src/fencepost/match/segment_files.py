@@ -26,10 +26,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.atomic import sync_folder
+from fencepost.engine.columns.check_kinds import STORAGES
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.segment_builder import NEVER_GONE, flat_arrays, nothing
 from fencepost.errors import LanguageError
-from fencepost.index.check_kinds import STORAGES
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.segment import NEVER_GONE, flat_arrays, nothing
 from fencepost.kernels.matching import SegmentArrays
 from fencepost.kernels.posts_arrays import COMBINED
 from fencepost.kernels.rooms import REMOVED

@@ -35,11 +35,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.event_sampler import Seen
+from fencepost.engine.filter_table import FilterTable
+from fencepost.engine.segment_builder import NEVER_GONE, build
 from fencepost.errors import ModelError
-from fencepost.index.columns import Columns
-from fencepost.index.seen import Seen
-from fencepost.index.segment import NEVER_GONE, build
-from fencepost.index.table import FilterTable
 from fencepost.match.catalogue import Subscription
 from fencepost.match.memtable import FIRST_ROOM, Memtable, MemtableView
 from fencepost.match.merge_policy import Size, merge_at_rest, merge_now

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
+from fencepost.engine.columns.column_registry import Columns
 from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
 from fencepost.filters.evaluation import EventValues
-from fencepost.index.columns import Columns
 from fencepost.match.catalogue import compiled_condition
 from fencepost.match.decompile import condition_of
 from fencepost.match.engines import Clock, condition_on

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.index import posts
-from fencepost.index.seen import NOTHING_SEEN, Sample
-from fencepost.index.segment import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
-from fencepost.index.selectivity import Path
+from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
+from fencepost.engine.postings import keyword_postings
+from fencepost.engine.segment_builder import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
+from fencepost.engine.selectivity import Path
 from fencepost.kernels import vocabulary
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import SegmentArrays
@@ -174,13 +174,13 @@ class SegmentReader(ABC):
     def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The entries of the posts that subscriptions own themselves, in turn; how many each."""
         if self._entries is None:
-            owner = self.arrays.posts.owner[: posts.direct_count(self.arrays.posts)]
+            owner = self.arrays.posts.owner[: keyword_postings.direct_count(self.arrays.posts)]
             start = np.zeros(len(self) + 1, np.int64)
             np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
             self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
         start, entries = self._entries
         sizes = start[rows + 1] - start[rows]
-        return entries[posts.ranges(start[rows], sizes)].astype(np.int64), sizes
+        return entries[keyword_postings.ranges(start[rows], sizes)].astype(np.int64), sizes
 
     def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
         """The list of the posts that each entry is in."""
@@ -209,7 +209,7 @@ class SegmentReader(ABC):
     def paths(self) -> dict[str, int]:
         """The number of filters under each access path."""
         counts = np.bincount(self.arrays.path, minlength=len(Path))
-        counts[Path.WORDS] += posts.direct_count(self.arrays.posts)
+        counts[Path.WORDS] += keyword_postings.direct_count(self.arrays.posts)
         return {path.name.lower(): int(counts[path]) for path in Path}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fencepost import errors
 from fencepost.atomic import replace_file
-from fencepost.index.columns import Columns
+from fencepost.engine.columns.column_registry import Columns
 from fencepost.match.manifest import (
     MANIFEST,
     SegmentEntry,

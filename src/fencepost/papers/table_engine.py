@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.segment_builder import NEVER
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
@@ -45,7 +46,6 @@ from fencepost.filters.evaluation import OPERATORS, EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.index.segment import NEVER
 from fencepost.match.engines import Attributes, Changes, Clock, condition_on
 from fencepost.match.index_registry import MatcherIndex
 from fencepost.match.run import Found

@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
+from fencepost.engine import Columns
 from fencepost.filters.checks import Column, Kind
-from fencepost.match import Columns
 from fencepost.match.catalogue import expiry
 from fencepost.match.matcher import Matcher
 from fencepost.match.requirements import PLACE, STRING, Requirements, column_of

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from fencepost.engine import Columns
 from fencepost.errors import IndexingError, ModelError
 from fencepost.geometry.space import Space
-from fencepost.match import Columns
 from fencepost.match.manifest import (
     MANIFEST,
     Manifest,

@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Spatial
+from fencepost.engine import Columns
 from fencepost.errors import FencepostError, ModelError
 from fencepost.geometry.space import Space
-from fencepost.match import Columns
 from fencepost.match.manifest import columns_of
 from fencepost.match.matcher import Matcher, matcher_of
 from fencepost.match.requirements import Requirements, of_columns, of_rows

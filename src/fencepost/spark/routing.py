@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from fencepost.atomic import replacing
 from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
+from fencepost.engine import Columns
 from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
-from fencepost.match import Columns, SegmentReader
+from fencepost.match import SegmentReader
 from fencepost.match.catalogue import Subscription, expiry
 from fencepost.match.manifest import SegmentEntry
 from fencepost.match.matcher import Matcher

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.engine.columns.check_kinds import string_key
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import value_types
-from fencepost.index.check_kinds import string_key
 from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.handles import handle
 from fencepost.kernels.tokenise import (

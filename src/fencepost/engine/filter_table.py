@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Array, Spatial, String
+from fencepost.engine.columns.check_kinds import BY_TYPE, string_key, word_key
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost
@@ -23,9 +26,6 @@ from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import Outline, raw_shapes
-from fencepost.index.check_kinds import BY_TYPE, string_key, word_key
-from fencepost.index.columns import Columns
-from fencepost.index.posts import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.kernels import checking
 from fencepost.kernels.checking import (
     CHECK,

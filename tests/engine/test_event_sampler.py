@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
+from fencepost.engine import Columns, FilterTable, build, event_sampler, lay_out
+from fencepost.engine.event_sampler import ROOM, Sample, Seen
 from fencepost.events import EventTable
 from fencepost.filters import EventValues, filters
-from fencepost.index import Columns, FilterTable, build, lay_out, seen
-from fencepost.index.seen import ROOM, Sample, Seen
 from fencepost.kernels import EventArrays
 from fencepost.match import Matcher, Segment
 from fencepost.match.reference import matches
@@ -32,8 +32,8 @@ AS_MUCH_AS = 8  # events weigh as much as what is expected without them
 def every_event() -> Iterator[None]:
     """Take every event into the sample."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seen, "_FIRST_STRIDE", 1)
-        patch.setattr(seen, "_STRIDE", 1)
+        patch.setattr(event_sampler, "_FIRST_STRIDE", 1)
+        patch.setattr(event_sampler, "_STRIDE", 1)
         yield
 
 
@@ -127,7 +127,7 @@ def test_how_many_boxes_meet(data: st.DataObject) -> None:
         )
         for one in asked
     ]
-    assert seen.boxes_meeting(some, asked).tolist() == brute
+    assert event_sampler.boxes_meeting(some, asked).tolist() == brute
 
 
 def test_a_column_that_came_later_is_known_to_later_events_only() -> None:

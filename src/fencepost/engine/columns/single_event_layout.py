@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.event_columns import RowWriter
+from fencepost.engine.columns.event_items import lists_of_values
 from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import Plain
 from fencepost.geometry.readers.single_geometry import joined, plain, point_of
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.event_lists import lists_of_values
-from fencepost.index.events import RowWriter
 from fencepost.kernels.checking import ITEMS
 from fencepost.kernels.matching import EventArrays
 from fencepost.kernels.one_event import BETWEEN

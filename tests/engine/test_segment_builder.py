@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fencepost.cql2 import parse
+from fencepost.engine import Columns, FilterTable, build
+from fencepost.engine.segment_builder import NEVER, flat_arrays
 from fencepost.filters import filters
-from fencepost.index import Columns, FilterTable, build
-from fencepost.index.segment import NEVER, flat_arrays
 from fencepost.match import Matcher
 
 BOX = "BBOX(0, 0, 1, 1)"

@@ -41,15 +41,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.access_paths import Plan, plan
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
+from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
+from fencepost.engine.postings import keyword_postings
+from fencepost.engine.postings.keyword_postings import PostRows, ranges
+from fencepost.engine.postings.posting_passes import combine, post_words, with_bounds
+from fencepost.engine.regions import region_index
+from fencepost.engine.selectivity import Path
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.index import posts, regions
-from fencepost.index.columns import Columns
-from fencepost.index.planner import Plan, plan
-from fencepost.index.postings import combine, post_words, with_bounds
-from fencepost.index.posts import PostRows, ranges
-from fencepost.index.seen import NOTHING_SEEN, Sample
-from fencepost.index.selectivity import Path
-from fencepost.index.table import FilterTable, NumberedFilters, TableArrays
 from fencepost.kernels import checking, matching, rtree, vocabulary
 from fencepost.kernels.checking import ITEM_OF, SHAPE_ITEM, STRING_ITEM
 from fencepost.kernels.matching import SegmentArrays
@@ -66,7 +67,7 @@ NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
 def build(
     table: TableArrays,
     expires: NDArray[np.int64],
-    tell: posts.Tell = posts.untold,
+    tell: keyword_postings.Tell = keyword_postings.untold,
     sample: Sample = NOTHING_SEEN,
 ) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
@@ -96,7 +97,7 @@ def build(
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     asking = [with_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
-    posted = posts.build(posts.join([direct, *asking]), all_words, tell)
+    posted = keyword_postings.build(keyword_postings.join([direct, *asking]), all_words, tell)
     decided = np.concatenate((worded.decided, together.decided, walk.decided))
     most_chains = max(table.shapes.most_chains, 1)
     once = _found_once(table, left)
@@ -250,8 +251,8 @@ def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions
     alone = (np.bincount(given.owner, minlength=given.filters) == 1)[found]
     kinds, tree = np.unique(own["column"].astype(np.int64) * 2 + alone, return_inverse=True)
     full = np.where(own["flags"] & checking.NEGATED, 0xFF, 0).astype(np.uint8)
-    laid = regions.build(
-        regions.Regions(
+    laid = region_index.build(
+        region_index.Regions(
             tree.astype(np.int64),
             np.where(alone, table.filter_subscription[found], found).astype(np.uint32),
             own["item"],
@@ -270,7 +271,7 @@ def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions
     place[order] = np.arange(len(order))
     shapes = Shapes.gather([(given.shapes, order)]).arrays
     return _Regions(
-        walked=regions.pointed_to(laid, place, shapes),
+        walked=region_index.pointed_to(laid, place, shapes),
         column=(kinds >> 1).astype(np.uint32),
         direct=(kinds & 1).astype(np.uint8),
         shapes=shapes,
@@ -368,7 +369,7 @@ def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArra
         np.concatenate(out_text),
         np.concatenate(out_strings),
         Shapes.gather(geometries),
-        posts.join(posted),
+        keyword_postings.join(posted),
     )
 
 
@@ -403,7 +404,9 @@ class _Piece:
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
         words = len(self.arrays.posts.token_lists) - 2
-        self.posts = posts.chosen(posts.rows_of(self.arrays.posts, words), number)
+        self.posts = keyword_postings.chosen(
+            keyword_postings.rows_of(self.arrays.posts, words), number
+        )
 
     def _keep_sets(self, owned: NDArray[np.int64]) -> None:
         first = self.checks["item"][self.with_sets].astype(np.int64)

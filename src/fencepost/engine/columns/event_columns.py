@@ -16,6 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.cql2 import ast
+from fencepost.engine.columns.check_kinds import string_key
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.event_items import (
+    Lists,
+    is_text,
+    lists_of,
+    lists_of_values,
+    strings_of,
+)
 from fencepost.events.table import EventTable, Geometries
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
@@ -23,9 +32,6 @@ from fencepost.filters import value_types as values
 from fencepost.filters.checks import Column, Kind
 from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.index.check_kinds import string_key
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.event_lists import Lists, is_text, lists_of, lists_of_values, strings_of
 from fencepost.kernels.matching import EventArrays
 
 _NO_TEXT = np.empty(0, np.uint8)

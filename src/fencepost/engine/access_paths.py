@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.check_kinds import KINDS
-from fencepost.index.places import Places, places_of
-from fencepost.index.seen import Sample
-from fencepost.index.selectivity import Estimates, Floats, Ints, Path
+from fencepost.engine.bounding_boxes import Places, places_of
+from fencepost.engine.columns.check_kinds import KINDS
+from fencepost.engine.event_sampler import Sample
+from fencepost.engine.selectivity import Estimates, Floats, Ints, Path
 from fencepost.kernels.posts_arrays import NOTHING
 from fencepost.kernels.shapes import ShapeArrays
 from fencepost.kernels.vocabulary import Vocabulary

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.posts import ranges
+from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.matching import PLACE_BYTES, EventArrays
 from fencepost.kernels.vocabulary import Vocabulary, look_up_all
 

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2.ast import Property
+from fencepost.engine import Columns, lay_out
 from fencepost.events import EventTable, tokenise
 from fencepost.filters import Column, Kind
-from fencepost.index import Columns, lay_out
 from fencepost.kernels import EventArrays
 from tests.match.strategies import examples
 

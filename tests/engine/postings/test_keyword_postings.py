@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fencepost.engine import Columns, FilterTable, build
+from fencepost.engine.postings import keyword_postings
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows
 from fencepost.geometry import Shapes
-from fencepost.index import Columns, FilterTable, build, posts
-from fencepost.index.posts import EVERYWHERE, Form, PostRows
 from fencepost.kernels import WIDTH, EventArrays, arrays_of, handle, scratch
 from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.kernels.contact import rectangle
@@ -45,7 +46,7 @@ def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -
         else np.unique(np.minimum(rng.geometric(0.2, rng.integers(0, 5)) - 1, words - 1)).tolist()
         for k in form
     ]
-    return posts.rows(
+    return keyword_postings.rows(
         [(FORMS[form[k]], k, tuple(boxes[k].tolist()), tokens[k]) for k in range(count)]
     )
 
@@ -170,7 +171,7 @@ def test_what_is_found_is_what_every_row_says(
     rng = np.random.default_rng([seed, count, length])
     words = 100
     rows = random_rows(rng, count, words, side)
-    built = posts.build(rows, words)
+    built = keyword_postings.build(rows, words)
     count = 12
     geometries = [random_geometry(rng, side) for _ in range(count)]
     kinds = rng.integers(0, 3, (2, count)).astype(np.uint8)
@@ -200,7 +201,7 @@ def test_rows_come_back_from_their_entries() -> None:
     rng = np.random.default_rng(5)
     rows = random_rows(rng, 500, 50, 1.0)
     kept = np.flatnonzero([rows.forms[k].direct for k in rows.form])
-    back = posts.rows_of(posts.build(rows, 50), 50)
+    back = keyword_postings.rows_of(keyword_postings.build(rows, 50), 50)
 
     def as_set(some: PostRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
         return {
@@ -219,9 +220,9 @@ def test_rows_come_back_from_their_entries() -> None:
 
 def test_the_entry_of_a_row_names_its_group_and_word() -> None:
     rows = random_rows(np.random.default_rng(6), 200, 50, 1.0)
-    built = posts.build(rows, 50)
-    for entry in range(posts.direct_count(built)):
-        group, word = posts.entry_of(built, entry)
+    built = keyword_postings.build(rows, 50)
+    for entry in range(keyword_postings.direct_count(built)):
+        group, word = keyword_postings.entry_of(built, entry)
         row = int(built.owner[entry])
         tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
         form = rows.forms[rows.form[row]]
@@ -233,7 +234,7 @@ def test_the_entry_of_a_row_names_its_group_and_word() -> None:
 
 
 def test_no_rows_at_all() -> None:
-    built = posts.build(posts.rows([]), 0)
+    built = keyword_postings.build(keyword_postings.rows([]), 0)
     events, items = events_of([shapely.Point(0, 0)], np.full((2, 1), TEXT, np.uint8), [[[]], [[]]])
     assert found_by(built, events, items) == [([], [])]
 
@@ -246,7 +247,7 @@ def test_the_map_of_coordinates_never_decreases(
     drawn_from: list[float], values: list[float]
 ) -> None:
     knots = np.zeros(PIECES + 1)
-    posts.draw_map(np.array(drawn_from), knots)
+    keyword_postings.draw_map(np.array(drawn_from), knots)
     images = [image(knots[None, None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
     assert all(0 <= one < 2**16 for one in images)
@@ -257,8 +258,10 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     rng = np.random.default_rng(count)
     corner = rng.integers(0, 300, (count, 2))
     boxes = np.concatenate((corner, corner + rng.integers(0, 30, (count, 2))), axis=1)
-    rows = posts.rows([(Form(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)])
-    built = posts.build(rows, 0)
+    rows = keyword_postings.rows(
+        [(Form(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)]
+    )
+    built = keyword_postings.build(rows, 0)
     stack, out = scratch(1).stack, np.empty(count, np.uint32)
     if not count:
         assert len(built.lists) == 0

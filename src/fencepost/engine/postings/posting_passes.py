@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index import posts
-from fencepost.index.planner import TO_COMPARE, Plan
-from fencepost.index.posts import EVERYWHERE, Form, PostRows, ranges
-from fencepost.index.selectivity import Path
-from fencepost.index.table import NumberedFilters
+from fencepost.engine.access_paths import TO_COMPARE, Plan
+from fencepost.engine.filter_table import NumberedFilters
+from fencepost.engine.postings import keyword_postings as posts
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, ranges
+from fencepost.engine.selectivity import Path
 from fencepost.kernels import checking, matching, vocabulary
 from fencepost.kernels.checking import ITEMS, TEXT
 from fencepost.kernels.combined import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays

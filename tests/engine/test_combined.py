@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from fencepost.index import postings
+from fencepost.engine.postings import posting_passes
 from fencepost.match import Matcher
 
 STRINGS = ["", "\0", "a", "a\0", "b", "ÿÿ", "東京", "longer than eight bytes", "c"]
@@ -232,7 +232,7 @@ def test_what_is_decided_by_finding_it_is_not_compared() -> None:
 
 
 def test_more_signatures_than_a_segment_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "_MOST_SIGNATURES", 2)
+    monkeypatch.setattr(posting_passes, "_MOST_SIGNATURES", 2)
     matcher = Matcher()
     for k, asked in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
         matcher.subscribe(str(k), f"{asked[0]} = 'x' AND {asked[1]} = 'y'")

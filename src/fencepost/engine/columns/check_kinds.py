@@ -16,6 +16,9 @@ import numpy as np
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Array, Compare, Geometry, Items, Near, Spatial, String
+from fencepost.engine import selectivity
+from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.selectivity import Estimates
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -36,9 +39,6 @@ from fencepost.filters.checks import (
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.value_types import Pair
 from fencepost.geometry.space import Space
-from fencepost.index import selectivity
-from fencepost.index.columns import Columns, Storage
-from fencepost.index.selectivity import Estimates
 from fencepost.kernels import checking
 from fencepost.kernels.like import compile_pattern
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import ast, parse
+from fencepost.engine import Columns, FilterTable
+from fencepost.engine.bounding_boxes import Places, places_of
 from fencepost.filters import filters
 from fencepost.geometry import Space
-from fencepost.index import Columns, FilterTable
-from fencepost.index.places import Places, places_of
 from fencepost.match.reference import evaluate
 from tests.match.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.index.places import Places
-from fencepost.index.posts import ranges
-from fencepost.index.seen import Sample, place_of
+from fencepost.engine.bounding_boxes import Places
+from fencepost.engine.event_sampler import Sample, place_of
+from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels import checking, matching
 from fencepost.kernels.like import ANY_RUN, ONE
 from fencepost.kernels.places import WITH_AREA

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
+from fencepost.engine import Columns, FilterTable, lay_out
+from fencepost.engine.columns.single_event_layout import EventLayout
 from fencepost.events import EventTable
 from fencepost.filters import filters
 from fencepost.geometry import Shapes
-from fencepost.index import Columns, FilterTable, lay_out
-from fencepost.index.one_event import EventLayout
 from fencepost.kernels import EventArrays
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.one_event import tell_apart

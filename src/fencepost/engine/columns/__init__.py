@@ -1,0 +1,1 @@
+"""Events as columns, and the kinds of checks that compare them."""

@@ -1,0 +1,1 @@
+"""Postings: filters under the words and strings that they need."""

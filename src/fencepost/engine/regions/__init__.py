@@ -1,0 +1,1 @@
+"""Regions of filters, as an index that a kernel walks."""

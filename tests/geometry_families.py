@@ -30,7 +30,7 @@ from shapely import (
 from shapely.geometry.base import BaseGeometry
 
 from bench import data
-from fencepost.match.reference import defect
+from fencepost.reference import defect
 
 XY = tuple[float, float]
 Pair = tuple[BaseGeometry, BaseGeometry]

@@ -70,33 +70,33 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "every limit and every name is documented",
         {"cql2.expression_limits", "cql2.keywords"},
     ),
-    "match/test_format.py": (
+    "engine/test_format.py": (
         "files on disk, by the words of their specification",
         {
             "kernels.checking",
             "kernels.matching",
             "kernels.shapes",
-            "match.manifest",
+            "engine.storage.manifest",
         },
     ),
-    "match/test_matcher_threads.py": (
+    "engine/test_matcher_threads.py": (
         "changes at every step of reading and merging",
         {
             "engine.columns.event_columns",
             "engine.segment_builder",
             "engine.columns.single_event_layout",
-            "match.segment_manager",
-            "match.segments",
+            "engine.segment_manager",
+            "engine.segment",
             "geometry.readers.single_geometry",
         },
     ),
-    "match/test_recent.py": ("what fails between two changes", {"match.memtable"}),
-    "match/test_simplify_many.py": (
+    "engine/test_recent.py": ("what fails between two changes", {"engine.memtable"}),
+    "engine/test_simplify_many.py": (
         "many beside one by one",
-        {"match.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
+        {"engine.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
     ),
-    "match/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
-    "match/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
+    "engine/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
+    "engine/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
     "geometry/test_plain_points.py": (
         "points beside Shapely",
         {"geometry.readers.single_geometry"},
@@ -145,7 +145,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "papers/test_matcher_papers.py": (
         "which indexes there are",
-        {"match.engines", "match.index_registry"},
+        {"engine.executors", "engine.index_registry"},
     ),
     "filters/test_composition.py": (
         "what follows from two relations",
@@ -192,10 +192,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "spark/test_compacting.py": (
         "which segments are written again, and what is in them",
         {
-            "match.manifest",
-            "match.matcher",
-            "match.merge_policy",
-            "match.segment_files",
+            "engine.storage.manifest",
+            "engine.matcher",
+            "engine.merge_policy",
+            "engine.storage.segment_files",
             "spark.placing",
             "spark.reading",
             "spark.workers",
@@ -212,7 +212,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "spark/test_routing.py": (
         "which parts an event needs",
-        {"engine.segment_builder", "match.catalogue", "match.requirements", "spark.placing"},
+        {"engine.segment_builder", "engine.subscriptions", "engine.requirements", "spark.placing"},
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",
@@ -235,7 +235,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
 DEBTS: dict[str, set[str]] = {
     "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
-    "match/test_ranking.py": {"_engine", "_scores"},
+    "engine/test_ranking.py": {"_engine", "_scores"},
     "saferegion/test_nearby.py": {"_known", "_nearby"},
     "spark/test_spool.py": {"_segments"},
 }

@@ -16,10 +16,10 @@ import numpy as np
 import shapely
 from rich.table import Table
 
+from fencepost import reference
+from fencepost.engine.relate import matrices, relations
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation, matrix_text
-from fencepost.match import reference
-from fencepost.match.relate import matrices, relations
 from fencepost.testing import (
     Geometries,
     chain_sharing_pairs,

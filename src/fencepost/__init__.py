@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
     from fencepost.deliver.signing import verify_webhook
-    from fencepost.match.explain import Explanation
-    from fencepost.match.matcher import Matcher
-    from fencepost.match.relate import relate, relate_one_to_many, relate_pairs
-    from fencepost.match.simplify import simplify, simplify_many
+    from fencepost.engine.explain.explanation import Explanation
+    from fencepost.engine.matcher import Matcher
+    from fencepost.engine.relate import relate, relate_one_to_many, relate_pairs
+    from fencepost.engine.simplify import simplify, simplify_many
     from fencepost.saferegion.client import SafeClient, SafeRegion
     from fencepost.saferegion.regions import SafeRegions
     from fencepost.tracking.notification import Notification
@@ -82,10 +82,10 @@ if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt n
             "composite.detector": ["Detector"],
             "composite.model": ["Composite"],
             "deliver.signing": ["verify_webhook"],
-            "match.explain": ["Explanation"],
-            "match.matcher": ["Matcher"],
-            "match.relate": ["relate", "relate_one_to_many", "relate_pairs"],
-            "match.simplify": ["simplify", "simplify_many"],
+            "engine.explain.explanation": ["Explanation"],
+            "engine.matcher": ["Matcher"],
+            "engine.relate": ["relate", "relate_one_to_many", "relate_pairs"],
+            "engine.simplify": ["simplify", "simplify_many"],
             "saferegion.client": ["SafeClient", "SafeRegion"],
             "saferegion.regions": ["SafeRegions"],
             "tracking.notification": ["Notification"],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shapely.geometry import MultiPolygon, Polygon
 
 if TYPE_CHECKING:
-    from fencepost.match.matcher import Matcher
+    from fencepost.engine.matcher import Matcher
 
 Geometries = NDArray[np.object_]
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
+from fencepost.engine.index_registry import INDEXES
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.relate import relate_pairs
+from fencepost.engine.simplify import simplify_many
 from fencepost.kernels.compiling import cache_folder, fewer_collections
-from fencepost.match.index_registry import INDEXES
-from fencepost.match.matcher import Matcher
-from fencepost.match.relate import relate_pairs
-from fencepost.match.simplify import simplify_many
 from fencepost.papers.regions.adapter import relate_by_samples
 from fencepost.papers.spatiotextual.trees import build
 from fencepost.saferegion.regions import SafeRegions

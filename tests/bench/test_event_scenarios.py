@@ -21,7 +21,7 @@ from bench.papers.events.run import FIGURES, run
 from bench.papers.events.scenarios import Scenario
 from bench.progress import Progress
 from fencepost import cli
-from fencepost.match import Matcher
+from fencepost.engine import Matcher
 from fencepost.papers.events import GreedyRectangles
 
 EFFORT = Effort(rounds=1, budget_s=0.1, one_by_one=20, verify=60)

@@ -24,10 +24,9 @@ from bench.papers.regions.run import FIGURES, run
 from bench.papers.regions.workloads import Workload
 from bench.progress import Progress
 from bench.timing import Timing, alternate, figure
-from fencepost import cli
+from fencepost import cli, reference
 from fencepost.errors import FencepostError
 from fencepost.geometry import RELATIONS, Shapes
-from fencepost.match import reference
 
 TINY = {
     "4a": replace(figure_4a.QUICK, constraints=(30, 60), messages=2, error_messages=2, rounds=2),

@@ -43,8 +43,8 @@ from bench.papers.spatiotextual.token_sets import TokenBoxes
 from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from fencepost import cli
+from fencepost.engine import Snapshot
 from fencepost.errors import FencepostError
-from fencepost.match import Snapshot
 
 EFFORT = Effort(rounds=1, budget_s=0.2, verify=3)
 COMPARISON = replace(

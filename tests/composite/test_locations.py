@@ -15,7 +15,7 @@ from fencepost.composite import Region, circle, read_condition
 from fencepost.composite.locations import Location, holds
 from fencepost.cql2.ast import Geometry, Near, Spatial
 from fencepost.geometry import Shapes, Space
-from fencepost.match.reference import are_near, are_related
+from fencepost.reference import are_near, are_related
 from tests.kernels import exact_hulls as brute
 
 Points = list[tuple[float, float]]

@@ -15,7 +15,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.composite import Composite, Detector, MemberCondition
 from fencepost.errors import ModelError
-from fencepost.match.reference import ellipsoid
+from fencepost.reference import ellipsoid
 from tests.composite import brute_force
 from tests.composite.test_detector import event, has, pair, pushed, stream
 

@@ -15,7 +15,7 @@ from shapely.geometry import Point, box
 from fencepost.demo import city
 from fencepost.demo.city import Question
 from fencepost.demo.map import write_map
-from fencepost.match import Matcher
+from fencepost.engine import Matcher
 
 # HTML lets these stand without an end.
 VOID = {"meta", "input", "br", "link", "img"}

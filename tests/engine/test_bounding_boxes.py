@@ -13,8 +13,8 @@ from fencepost.engine import Columns, FilterTable
 from fencepost.engine.bounding_boxes import Places, places_of
 from fencepost.filters import filters
 from fencepost.geometry import Space
-from fencepost.match.reference import evaluate
-from tests.match.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
+from fencepost.reference import evaluate
+from tests.engine.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
 
 NEAR = [function.name for function in ast.Near]
 SPATIAL = [function.name for function in ast.Spatial]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from fencepost.engine import Matcher
 from fencepost.engine.postings import posting_passes
-from fencepost.match import Matcher
 
 STRINGS = ["", "\0", "a", "a\0", "b", "ÿÿ", "東京", "longer than eight bytes", "c"]
 COLUMNS = "abcd"

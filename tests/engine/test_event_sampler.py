@@ -15,15 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, build, event_sampler, lay_out
+from fencepost.engine import Columns, FilterTable, Matcher, Segment, build, event_sampler, lay_out
 from fencepost.engine.event_sampler import ROOM, Sample, Seen
 from fencepost.events import EventTable
 from fencepost.filters import EventValues, filters
 from fencepost.kernels import EventArrays
-from fencepost.match import Matcher, Segment
-from fencepost.match.reference import matches
-from tests.match.strategies import EVENTS, EXPRESSIONS, examples
-from tests.match.test_matcher_parity import conditions, wanted
+from fencepost.reference import matches
+from tests.engine.strategies import EVENTS, EXPRESSIONS, examples
+from tests.engine.test_matcher_parity import conditions, wanted
 
 AS_MUCH_AS = 8  # events weigh as much as what is expected without them
 

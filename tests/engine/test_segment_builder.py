@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, build
+from fencepost.engine import Columns, FilterTable, Matcher, build
 from fencepost.engine.segment_builder import NEVER, flat_arrays
 from fencepost.filters import filters
-from fencepost.match import Matcher
 
 BOX = "BBOX(0, 0, 1, 1)"
 LINE = "LINESTRING (0 0, 1 1)"

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
+from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
 from fencepost.files import Batch, DeadLetter, Format, lines, read_events
-from fencepost.match import Matcher
 
 FEATURES: list[dict[str, Any]] = [
     {

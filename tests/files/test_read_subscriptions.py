@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
 from fencepost.files import DeadLetter, read_subscriptions, subscribe_file
-from fencepost.match import Matcher
 
 INSIDE = "S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"
 ROWS: list[dict[str, Any]] = [

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import shapely
 
+from fencepost.engine import relations
 from fencepost.filters.spatial_relations import EVERY, compose, reachable
 from fencepost.geometry import RELATIONS, Relation, Shapes
-from fencepost.match import relations
 
 KINDS = ("areas", "lines", "points")
 

@@ -17,8 +17,8 @@ from fencepost.cql2 import parse
 from fencepost.cql2.ast import Spatial
 from fencepost.filters import Term, filters
 from fencepost.filters.covering import CONFLICTS, COVERS, TermTable, conflicts, covers
-from fencepost.match.reference import evaluate
-from tests.match.strategies import DAYS, ITEMS, LATTICE, NUMERIC, STRANGE, TIMES, WORDS
+from fencepost.reference import evaluate
+from tests.engine.strategies import DAYS, ITEMS, LATTICE, NUMERIC, STRANGE, TIMES, WORDS
 
 A, B = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))", "POLYGON((3 3, 6 3, 6 6, 3 6, 3 3))"
 

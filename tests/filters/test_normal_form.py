@@ -10,8 +10,8 @@ from fencepost.errors import LanguageError
 from fencepost.filters import EventValues, Term, filters, truth
 from fencepost.filters.filter_conditions import condition_of_term
 from fencepost.filters.normal_form import MOST_FILTERS
-from fencepost.match.reference import evaluate as by_reference
-from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
+from fencepost.reference import evaluate as by_reference
+from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
 
 @given(TEXT_EXPRESSIONS, EVENTS)

@@ -28,9 +28,9 @@ from fencepost.filters.covering import (
     filter_rows,
 )
 from fencepost.filters.simplifier import MOST_TERMS, Simplified, simplify
-from fencepost.match.reference import matches
+from fencepost.reference import matches
+from tests.engine.strategies import DAYS, STRANGE
 from tests.geometry_families import FAMILIES
-from tests.match.strategies import DAYS, STRANGE
 
 A, INNER, FAR = "BBOX(0, 0, 4, 4)", "BBOX(1, 1, 3, 3)", "BBOX(7, 7, 9, 9)"
 

@@ -22,6 +22,7 @@ from shapely.geometry import mapping
 from shapely.geometry.base import BaseGeometry
 
 from bench import data
+from fencepost.engine import matrices, relations
 from fencepost.errors import GeometryError
 from fencepost.geometry import Relation, Shapes, matrix_text
 from fencepost.kernels.shapes import (
@@ -34,8 +35,7 @@ from fencepost.kernels.shapes import (
     TOUCH,
     ShapeArrays,
 )
-from fencepost.match import matrices, relations
-from fencepost.match.reference import defect, matrix
+from fencepost.reference import defect, matrix
 from tests.geometry_families import FAMILIES, XY, pairs, suspect
 from tests.seeds import seeds
 

@@ -18,7 +18,7 @@ from fencepost.geometry.readers.any_form import read_geometries, read_geometry
 from fencepost.geometry.readers.arrow_columns import read_arrow
 from fencepost.geometry.readers.raw_shapes import RawShapes
 from fencepost.geometry.readers.shapely_objects import read_shapely
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 
 KINDS = [pa.binary(), pa.large_binary()]
 

@@ -30,8 +30,8 @@ from fencepost.kernels.distance import (
     same_place,
     within_pairs,
 )
-from fencepost.match.reference import distance as reference
-from fencepost.match.reference import relation
+from fencepost.reference import exact_distance as reference
+from fencepost.reference import relation
 from fencepost.testing import mixed_pairs, star_coordinates
 from tests.geometry_families import LARGEST, Pair, pairs
 

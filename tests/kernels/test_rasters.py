@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from shapely import MultiPolygon, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.engine import relations
 from fencepost.geometry import Shapes
 from fencepost.kernels import kernel
 from fencepost.kernels import rasters as kernels
 from fencepost.kernels.rasters import COARSE_WORDS, FULL, POSSIBLE, REACHED, SIDE, TOUCHED
-from fencepost.match import relations
 from fencepost.testing import in_parts, star_coordinates, with_holes
 from tests import geometry_families
 

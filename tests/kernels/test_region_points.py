@@ -12,10 +12,10 @@ from numba import njit
 from numpy.typing import NDArray
 from shapely.affinity import scale
 
+from fencepost.engine import Matcher
 from fencepost.kernels import vectors
-from fencepost.match import Matcher
 from fencepost.testing import Geometries
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 
 WIDE = 120.0
 RELATIONS = {

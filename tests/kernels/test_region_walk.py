@@ -14,12 +14,12 @@ import shapely
 from shapely import MultiPolygon, Polygon
 from shapely.geometry.base import BaseGeometry
 
+from fencepost.engine import relations
 from fencepost.engine.regions import region_index as building
 from fencepost.geometry import Relation, Shapes
 from fencepost.kernels import scratch
 from fencepost.kernels.region_walk import RegionArrays, walk
-from fencepost.match import relations
-from fencepost.match.reference import relation as reference_relation
+from fencepost.reference import relation as reference_relation
 from fencepost.testing import in_parts, mixed_pairs, star_coordinates, with_holes
 from tests import geometry_families
 

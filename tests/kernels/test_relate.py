@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
 from shapely.geometry.base import BaseGeometry
 
-from fencepost import match
+from fencepost import engine, reference
 from fencepost.geometry import RELATIONS, Relation, Shapes, matrix_text
-from fencepost.match import reference
 from tests.geometry_families import CENSUS, FAMILIES, Pair, census_pairs, is_valid, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,11 +58,11 @@ def shapes_of(sample: list[Pair]) -> tuple[Shapes, Shapes]:
 
 
 def matrices(first: Shapes, second: Shapes) -> list[str]:
-    return [matrix_text(code) for code in match.matrices(first, second).tolist()]
+    return [matrix_text(code) for code in engine.matrices(first, second).tolist()]
 
 
 def relations(first: Shapes, second: Shapes) -> list[Relation]:
-    return [RELATIONS[code] for code in match.relations(first, second).tolist()]
+    return [RELATIONS[code] for code in engine.relations(first, second).tolist()]
 
 
 def answers(sample: list[Pair]) -> list[tuple[str, Relation]]:

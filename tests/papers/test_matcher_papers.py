@@ -14,15 +14,15 @@ import pytest
 import shapely
 
 from fencepost.cql2 import parse
+from fencepost.engine import Matcher, relations
+from fencepost.engine.executors import SegmentEngine
+from fencepost.engine.index_registry import MatcherIndex
 from fencepost.errors import ModelError
 from fencepost.geometry import Shapes, Space
-from fencepost.match import Matcher, relations
-from fencepost.match.engines import SegmentEngine
-from fencepost.match.index_registry import MatcherIndex
-from fencepost.match.reference import evaluate
 from fencepost.papers.regions import cr_tree, relations_sampled, sff
+from fencepost.reference import evaluate
 from fencepost.testing import mixed_pairs
-from tests.match.strategies import LATTICE
+from tests.engine.strategies import LATTICE
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
 PAPERS = ("sff", "cr-tree", "rt", "rt+", "rt++", "ops4st", "ops4st-standard")

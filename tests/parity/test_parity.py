@@ -11,10 +11,10 @@ import shapely
 
 from fencepost import spark as fps
 from fencepost.cql2 import parse
+from fencepost.engine import Matcher
 from fencepost.errors import LanguageError
-from fencepost.match import Matcher
-from fencepost.match.reference import evaluate
-from tests.match.strategies import DAYS, LATTICE, LITERALS, TEXT_EXPRESSIONS, UNUSABLE, WORDS
+from fencepost.reference import evaluate
+from tests.engine.strategies import DAYS, LATTICE, LITERALS, TEXT_EXPRESSIONS, UNUSABLE, WORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ import pytest
 import shapely
 
 from fencepost.cql2 import parse
-from fencepost.match import Matcher
-from fencepost.match.reference import evaluate
+from fencepost.engine import Matcher
+from fencepost.reference import evaluate
 from tests.parity.test_parity import events, expressions
 from tests.server.serving import running
 

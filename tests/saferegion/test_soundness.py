@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 from tests.saferegion.walks import COUNTRIES, walk
 
 STEPS = 400

@@ -18,7 +18,7 @@ from fencepost.geometry import Space
 from fencepost.saferegion.client import is_in
 from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import PointZone, Zone, box_of
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 from tests.saferegion.walks import COUNTRIES, Country, place
 
 Point = tuple[float, float]

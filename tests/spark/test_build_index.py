@@ -15,8 +15,8 @@ import pytest
 import shapely
 
 from fencepost import spark as fps
+from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match import Matcher
 from fencepost.spark import placing
 
 if TYPE_CHECKING:

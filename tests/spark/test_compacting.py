@@ -11,17 +11,17 @@ import pytest
 from msgspec.structs import replace
 
 from fencepost import spark as fps
-from fencepost.match import Matcher, merge_policy
-from fencepost.match.manifest import (
+from fencepost.engine import Matcher, merge_policy
+from fencepost.engine.matcher import matcher_of
+from fencepost.engine.merge_policy import FAN_OF_JOBS
+from fencepost.engine.storage.manifest import (
     SegmentEntry,
     columns_as_json,
     decoded,
     entry_of,
     manifest_for,
 )
-from fencepost.match.matcher import matcher_of
-from fencepost.match.merge_policy import FAN_OF_JOBS
-from fencepost.match.segment_files import open_segments
+from fencepost.engine.storage.segment_files import open_segments
 from fencepost.spark import compacting, workers
 from fencepost.spark.compacting import Piece, Rewrite, Sample, choose
 from fencepost.spark.placing import Places, divide

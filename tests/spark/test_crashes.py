@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost import spark as fps
-from fencepost.match import Matcher
+from fencepost.engine import Matcher
 from tests.spark.cluster import LIGHT, kill_session, members
 from tests.waiting import WAIT_S, until
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from fencepost import spark as fps
 from fencepost.deliver import BrokerAddress
+from fencepost.engine import Matcher
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.match import Matcher
 from fencepost.spark.mqtt_receiver import Receiver
 from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
 from fencepost.spark.spool_segment import Message, read_range

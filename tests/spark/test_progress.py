@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from fencepost import spark as fps
-from fencepost.match import Matcher
+from fencepost.engine import Matcher
 from tests.spark.broker import mosquitto
 
 if TYPE_CHECKING:

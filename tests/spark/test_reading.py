@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.match import Matcher
 from fencepost.spark.reading import Form, Reader
 
 SCHEMA = pa.schema(

@@ -13,16 +13,15 @@ import shapely
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.engine import FilterTable, build
+from fencepost.engine import FilterTable, Matcher, Segment, Subscription, build
+from fencepost.engine.requirements import PLACE, of_segment, of_table
 from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.subscriptions import compiled
 from fencepost.geometry import Space
-from fencepost.match import Matcher, Segment, Subscription
-from fencepost.match.catalogue import compiled
-from fencepost.match.requirements import PLACE, of_segment, of_table
 from fencepost.spark.placing import FIELDS, KIND, lie
 from fencepost.spark.routing import filters_of, summary
-from tests.match.earth import PLACES, scene, wkt
-from tests.match.strategies import EVENTS, EXPRESSIONS, Event, examples
+from tests.engine.earth import PLACES, scene, wkt
+from tests.engine.strategies import EVENTS, EXPRESSIONS, Event, examples
 
 STOP_WORDS = ("a", "the", "hail")
 

@@ -13,8 +13,8 @@ import pytest
 import shapely
 
 from fencepost import spark as fps
+from fencepost.engine import Matcher
 from fencepost.errors import FencepostError, IndexingError, ModelError
-from fencepost.match import Matcher
 from tests.waiting import WAIT_S
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def test_metres_of_the_index(spark: SparkSession, tmp_path: Path) -> None:
 _NOISE = """
 import sys
 from fencepost import spark as fps
-from fencepost.match import Matcher
+from fencepost.engine import Matcher
 m = Matcher(); m.subscribe("a", "n > 1"); m.save(sys.argv[1])
 s = fps.session()
 assert fps.match(s.range(5).withColumnRenamed("id", "n"), sys.argv[1]).count() == 3

@@ -15,7 +15,7 @@ import fencepost as fp
 from fencepost import spark as fps
 from fencepost.errors import ModelError
 from fencepost.events import tokenise
-from tests.match.wishes import Wish, some_wish
+from tests.engine.wishes import Wish, some_wish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

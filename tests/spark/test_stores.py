@@ -13,8 +13,8 @@ import pytest
 from pyarrow import fs
 
 from fencepost import spark as fps
+from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.match import Matcher
 from fencepost.spark import routing, worker
 from fencepost.spark.folders import Store, folder_of, removed
 

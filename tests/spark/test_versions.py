@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from fencepost import spark as fps
+from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.match import Matcher
 from fencepost.spark import worker
 from tests.spark.cluster import LIGHT
 from tests.waiting import WAIT_S

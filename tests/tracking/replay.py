@@ -14,7 +14,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import parse
-from fencepost.match.reference import matches
+from fencepost.reference import matches
 
 SECOND = 1_000_000_000
 Told: TypeAlias = tuple[str, str, str, int, int, int, str]

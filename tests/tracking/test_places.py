@@ -11,7 +11,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
 from fencepost.filters import EventValues, truth
-from fencepost.match.reference import matches
+from fencepost.reference import matches
 from fencepost.tracking.places import FROM, TO, passing, relaxed, way
 
 GEOMETRIES = [

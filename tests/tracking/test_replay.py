@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 
 import fencepost as fp
 from fencepost.events import format_instant
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 from tests.tracking.replay import SECOND, Fence, Replay
 
 KINDS = ("enter", "exit", "cross", "dwell", "inside", "outside")

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from bench.papers.events.scenarios import Scenario
 from fencepost.cql2.ast import Condition
 from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.kernel_runner import Runner, events_of
+from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
 from fencepost.filters.evaluation import EventValues
 from fencepost.kernels.handles import handle
-from fencepost.match.matcher import Matcher
-from fencepost.match.run import Runner, events_of
 from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable
 from fencepost.papers.events.layout import Events

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.papers.events.scenarios import Scenario
-from fencepost.match.matcher import Matcher
+from fencepost.engine.matcher import Matcher
 from fencepost.papers.events import GreedyRectangles
 from fencepost.saferegion.regions import SafeRegions
 

@@ -10,8 +10,8 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.papers.regions.workloads import Workload
+from fencepost.engine.relate import relations
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.match.relate import relations
 from fencepost.testing import Geometries
 
 Rows = NDArray[np.int64]

@@ -13,9 +13,9 @@ import shapely
 from numpy.typing import NDArray
 
 from bench.papers.regions.workloads import Workload
+from fencepost.engine.relate import relations
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
-from fencepost.match.relate import relations
 from fencepost.papers.regions.algorithm1 import relations_sampled
 from fencepost.testing import Geometries
 

@@ -15,13 +15,13 @@ from shapely.geometry.base import BaseGeometry
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
 from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.kernel_runner import Runner
+from fencepost.engine.matcher import Matcher
 from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.subscriptions import Subscription
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
 from fencepost.kernels.handles import handle
-from fencepost.match.catalogue import Subscription
-from fencepost.match.matcher import Matcher
-from fencepost.match.run import Runner
 from fencepost.testing import Geometries
 
 KERNEL = "Fencepost, kernel"

@@ -20,11 +20,11 @@ from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
 from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.kernel_runner import Runner, events_of
+from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
 from fencepost.kernels.handles import handle
 from fencepost.kernels.matching import look_up
-from fencepost.match.matcher import Matcher
-from fencepost.match.run import Runner, events_of
 
 KERNEL = "Fencepost, kernel"
 BATCH = "Fencepost, batch of lists"

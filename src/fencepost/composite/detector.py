@@ -25,12 +25,12 @@ from fencepost.composite.model import Composite
 from fencepost.composite.registry import Registry
 from fencepost.composite.tables import Arrival, arrivals
 from fencepost.cql2.ast import Condition
+from fencepost.engine.matcher import DeadLetters
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.readers.single_geometry import point_of
 from fencepost.geometry.space import space_of
-from fencepost.match.matcher import DeadLetters
 
 
 class Detector:

@@ -14,9 +14,9 @@ from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep
 from fencepost.cql2.json_reader import decode_json
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json, render_text
+from fencepost.engine.subscriptions import checked_id
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.match.catalogue import checked_id
 
 MAX_MEMBERS = 64
 """Members of one composite, those within nested ones not counted."""

@@ -20,9 +20,9 @@ from fencepost.composite.live import Floats, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import Condition
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.geometry.space import Space
-from fencepost.match.matcher import Matcher
 
 
 class Pool(NamedTuple):

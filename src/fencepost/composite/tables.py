@@ -18,12 +18,12 @@ from fencepost.composite.arrivals import (
     location_of,
     time_of,
 )
+from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
 from fencepost.filters.value_types import is_missing
 from fencepost.geometry.space import Space
 from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.match.matcher import DeadLetters, Matcher
 
 Floats = NDArray[np.float64]
 _Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]

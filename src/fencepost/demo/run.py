@@ -18,8 +18,8 @@ from shapely.geometry import mapping
 from fencepost import spark as fps
 from fencepost.demo import city
 from fencepost.demo.map import COLUMNS, draw, summary, write_map
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError
-from fencepost.match.matcher import Matcher
 
 FILES = 6  # micro-batches of the stream
 PARTS = 4  # of the index

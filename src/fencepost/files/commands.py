@@ -32,9 +32,9 @@ from fencepost.files.terminal import (
 from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
+    from fencepost.engine.matcher import Matcher
     from fencepost.files.letters import LetterBox
     from fencepost.files.run import Count
-    from fencepost.match.matcher import Matcher
 
 SET_ASIDE = 3
 NO_MATCH = 4
@@ -112,9 +112,9 @@ def index(
     started = time.perf_counter()
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} is there already; give --replace to put a new index there")
+    from fencepost.engine.matcher import Matcher
     from fencepost.files.formats import read_stop_words
     from fencepost.files.letters import LetterBox
-    from fencepost.match.matcher import Matcher
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     with LetterBox(dead_letters, strict) as letters:
@@ -400,7 +400,7 @@ def stats(
     """
     from rich.table import Table
 
-    from fencepost.match.matcher import Matcher
+    from fencepost.engine.matcher import Matcher
 
     numbers = Matcher.open(folder).stats()
     if as_json:
@@ -423,8 +423,8 @@ def _matcher(
     space: Space,
     letters: LetterBox,
 ) -> Matcher:
+    from fencepost.engine.matcher import Matcher
     from fencepost.files.formats import read_stop_words
-    from fencepost.match.matcher import Matcher
 
     if index is not None:
         return Matcher.open(index)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fencepost.engine import match_pairs, scores_of_pairs
+from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.files.events import Batch, EventFile
 from fencepost.files.features import json_text
 from fencepost.files.letters import DeadLetter, Letters, shortened
 from fencepost.files.matches import Matches, Nowhere, Sink
 from fencepost.files.subscriptions import Row, SubscriptionFile
-from fencepost.match import match_pairs, scores_of_pairs
-from fencepost.match.matcher import DeadLetters, Matcher
 
 Progress = Callable[[int], None]
 _FIRST_ROWS = 100

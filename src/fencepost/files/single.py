@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fencepost.engine.explain.explanation import Explanation, PlannedFilter
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.simplify import Simplification, simplify
 from fencepost.errors import FencepostError
 from fencepost.files.events import read_events
 from fencepost.files.formats import STDIN, Format, read_stop_words
@@ -12,9 +15,6 @@ from fencepost.files.json_values import NotUsable, object_of_text
 from fencepost.files.letters import DeadLetter
 from fencepost.files.subscriptions import read_subscriptions
 from fencepost.files.terminal import Source
-from fencepost.match.explain import Explanation, PlannedFilter
-from fencepost.match.matcher import Matcher
-from fencepost.match.simplify import Simplification, simplify
 
 _OWN = "expression"
 

@@ -22,7 +22,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.executors import Attributes, Changes, Clock, condition_on
+from fencepost.engine.index_registry import MatcherIndex
+from fencepost.engine.kernel_runner import Found
 from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.segment_manager import SegmentManager
+from fencepost.engine.snapshot import Snapshot
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
@@ -46,11 +51,6 @@ from fencepost.filters.evaluation import OPERATORS, EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.match.engines import Attributes, Changes, Clock, condition_on
-from fencepost.match.index_registry import MatcherIndex
-from fencepost.match.run import Found
-from fencepost.match.segment_manager import SegmentManager
-from fencepost.match.snapshot import Snapshot
 
 _LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
 

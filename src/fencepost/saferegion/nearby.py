@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import shapely
 
 from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.subscriptions import Subscription
 from fencepost.events.event_attributes import Row
 from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.geometry.space import Space
-from fencepost.match.catalogue import Subscription
-from fencepost.match.matcher import Matcher
 from fencepost.saferegion.segments import Usual, matcher_like
 from fencepost.saferegion.wants import Want, want_of
 from fencepost.saferegion.zones import Box, widened

@@ -8,13 +8,13 @@ from itertools import count
 from typing import NamedTuple
 
 from fencepost.cql2.ast import Condition
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.subscriptions import expiry
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.space import Space
-from fencepost.match.catalogue import expiry
-from fencepost.match.matcher import Matcher
 from fencepost.saferegion.clearing import RegionMethod, Surroundings, Windows, is_central
 from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
 from fencepost.saferegion.handed_out import HandedOut

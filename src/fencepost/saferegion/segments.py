@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
 from fencepost.engine import Columns
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.requirements import PLACE, STRING, Requirements, column_of
+from fencepost.engine.subscriptions import expiry
 from fencepost.filters.checks import Column, Kind
-from fencepost.match.catalogue import expiry
-from fencepost.match.matcher import Matcher
-from fencepost.match.requirements import PLACE, STRING, Requirements, column_of
 
 Ints = NDArray[np.int64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fencepost.engine.matcher import DeadLetters
 from fencepost.events.table import EventTable
-from fencepost.match.matcher import DeadLetters
 from fencepost.server.definitions import Definition
 from fencepost.store.database import Connection
 from fencepost.store.state import Change

@@ -109,7 +109,7 @@ def add_key(
       fencepost keys add --scope admin --scope publish --scope subscribe
       fencepost keys add --tenant acme --scope subscribe --name "acme's phones"
     """
-    from fencepost.match.catalogue import expiry
+    from fencepost.engine.subscriptions import expiry
     from fencepost.store import keys as stored
     from fencepost.store.database import Database
 

@@ -19,13 +19,13 @@ from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import Condition
+from fencepost.engine.matcher import DeadLetters
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
 from fencepost.filters.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
-from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import LOGGED, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from fencepost.engine.subscriptions import checked_id, expiry
 from fencepost.errors import ModelError
-from fencepost.match.catalogue import checked_id, expiry
 from fencepost.server import reading, schemas
 from fencepost.server.settings import Limits
 

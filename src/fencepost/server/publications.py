@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from fencepost.engine.matcher import DeadLetters
 from fencepost.events.table import EventTable
-from fencepost.match.matcher import DeadLetters
 from fencepost.server.asking import ITS_OWN, NO_EVENT
 from fencepost.server.schemas import Published, Rejected
 from fencepost.server.writing import Handed, Writing

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fencepost.engine.matcher import DeadLetters, Matcher
+from fencepost.engine.subscriptions import Subscription, compiled
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
-from fencepost.match.catalogue import Subscription, compiled
-from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.server.asking import Asking, Found, Prepared, Remembering, arrived
 from fencepost.server.composites import Composites
 from fencepost.server.definitions import Definition

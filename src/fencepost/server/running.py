@@ -18,8 +18,8 @@ from collections.abc import Callable
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError
-from fencepost.match.matcher import Matcher
 from fencepost.server.app import create_app
 from fencepost.server.service import Service
 from fencepost.server.settings import Settings

@@ -15,14 +15,14 @@ import msgspec
 
 from fencepost.cql2.ast import And, Condition, IsNull, Not, Property
 from fencepost.cql2.parser import parse
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.subscriptions import Subscription, compiled
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.times import format_instant
 from fencepost.filters.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import Space, space_of
-from fencepost.match.catalogue import Subscription, compiled
-from fencepost.match.matcher import Matcher
 from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits

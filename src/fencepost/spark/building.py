@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from fencepost.engine import Columns
-from fencepost.errors import IndexingError, ModelError
-from fencepost.geometry.space import Space
-from fencepost.match.manifest import (
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
     SegmentEntry,
@@ -33,8 +32,9 @@ from fencepost.match.manifest import (
     manifest_for,
     manifest_name,
 )
-from fencepost.match.matcher import Matcher
-from fencepost.match.segment_files import PREFIX, files_of, open_segment
+from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
+from fencepost.errors import IndexingError, ModelError
+from fencepost.geometry.space import Space
 from fencepost.spark import compacting, placing, routing, workers
 from fencepost.spark.folders import Folder, folder_of
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly

@@ -15,11 +15,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fencepost.match import Segment, merge_segments
-from fencepost.match.manifest import SegmentEntry, encoded
-from fencepost.match.merge_policy import Size, merge_all
-from fencepost.match.requirements import of_segment
-from fencepost.match.segment_files import files_of, open_segment
+from fencepost.engine import Segment, merge_segments
+from fencepost.engine.merge_policy import Size, merge_all
+from fencepost.engine.requirements import of_segment
+from fencepost.engine.storage.manifest import SegmentEntry, encoded
+from fencepost.engine.storage.segment_files import files_of, open_segment
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import CHANCE, Division, Places, lie

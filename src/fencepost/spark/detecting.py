@@ -29,8 +29,8 @@ from fencepost.composite.detector import Detector
 from fencepost.composite.joining import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.composite.tables import Arrival, arrivals
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
-from fencepost.match.matcher import Matcher
 from fencepost.spark.matching import plainly
 
 if TYPE_CHECKING:

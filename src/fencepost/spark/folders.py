@@ -21,8 +21,15 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from fencepost.atomic import replace_file
+from fencepost.engine.storage.manifest import (
+    MANIFEST,
+    Manifest,
+    damaged,
+    decoded,
+    manifest_name,
+    no_index,
+)
 from fencepost.errors import IndexingError
-from fencepost.match.manifest import MANIFEST, Manifest, damaged, decoded, manifest_name, no_index
 from fencepost.spark.caching import Cache, side_by_side
 
 _LOCK = ".building"

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fencepost.engine import Pairs, match_pairs
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.storage.manifest import Manifest, SegmentEntry
 from fencepost.errors import IndexingError, ModelError
-from fencepost.match import Pairs, match_pairs
-from fencepost.match.manifest import Manifest, SegmentEntry
-from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.observing import Observed
 

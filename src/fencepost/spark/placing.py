@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.match.requirements import NOTHING, PLACE, Requirements
+from fencepost.engine.requirements import NOTHING, PLACE, Requirements
 from fencepost.spark.routing import needs_of
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Spatial
 from fencepost.engine import Columns
+from fencepost.engine.matcher import Matcher, matcher_of
+from fencepost.engine.requirements import Requirements, of_columns, of_rows
+from fencepost.engine.storage.manifest import columns_of
 from fencepost.errors import FencepostError, ModelError
 from fencepost.geometry.space import Space
-from fencepost.match.manifest import columns_of
-from fencepost.match.matcher import Matcher, matcher_of
-from fencepost.match.requirements import Requirements, of_columns, of_rows
 
 BadRows = list[tuple[int, str]]
 Required = tuple[NDArray[np.int64], Requirements]  # of rows of a table

@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 
 from fencepost.atomic import replacing
 from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
-from fencepost.engine import Columns
-from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
-from fencepost.match import SegmentReader
-from fencepost.match.catalogue import Subscription, expiry
-from fencepost.match.manifest import SegmentEntry
-from fencepost.match.matcher import Matcher
-from fencepost.match.requirements import (
+from fencepost.engine import Columns, SegmentReader
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.requirements import (
     NOTHING,
     PLACE,
     STRING,
@@ -36,7 +32,10 @@ from fencepost.match.requirements import (
     column_of,
     of_segment,
 )
-from fencepost.match.segment_files import write_segment
+from fencepost.engine.storage.manifest import SegmentEntry
+from fencepost.engine.storage.segment_files import write_segment
+from fencepost.engine.subscriptions import Subscription, expiry
+from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
 from fencepost.spark.folders import Folder, folder_of
 
 Ints = NDArray[np.int64]

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.geometry.space import Space, space_of
-from fencepost.match.simplify import SimplifiedSubscription, simplify_many
 from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
 from fencepost.spark.reading import Form, with_names_as_text
 

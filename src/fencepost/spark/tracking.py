@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
-from fencepost.match.matcher import Matcher
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
 from fencepost.tracking.keeping import of_json, position_of_json, position_to_json, to_json

@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from fencepost.engine.matcher import Matcher, matcher_of
+from fencepost.engine.storage.manifest import (
+    MANIFEST,
+    Manifest,
+    SegmentEntry,
+    decoded,
+    manifest_name,
+)
+from fencepost.engine.storage.segment_files import DAMAGES, files_of, open_segments
 from fencepost.errors import IndexingError
-from fencepost.match.manifest import MANIFEST, Manifest, SegmentEntry, decoded, manifest_name
-from fencepost.match.matcher import Matcher, matcher_of
-from fencepost.match.segment_files import DAMAGES, files_of, open_segments
 from fencepost.spark.folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.atomic import replacing
-from fencepost.geometry.space import Space
-from fencepost.match.manifest import (
+from fencepost.engine.requirements import NOTHING
+from fencepost.engine.storage.manifest import (
     SegmentEntry,
     columns_as_json,
     columns_from_json,
     columns_of,
     encoded,
 )
-from fencepost.match.requirements import NOTHING
-from fencepost.match.segment_files import living_ids, name_files_of, without_rows
+from fencepost.engine.storage.segment_files import living_ids, name_files_of, without_rows
+from fencepost.geometry.space import Space
 from fencepost.spark import placing, routing
 from fencepost.spark.folders import folder_of
 from fencepost.spark.placing import lie

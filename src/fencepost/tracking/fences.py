@@ -15,6 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
+from fencepost.engine.matcher import DeadLetters, Matcher
+from fencepost.engine.subscriptions import Subscription, compiled_condition
 from fencepost.errors import LanguageError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable, Geometries
@@ -22,8 +24,6 @@ from fencepost.filters.evaluation import truth
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import LINES, POINTS, RawShapes
 from fencepost.geometry.space import Space
-from fencepost.match.catalogue import Subscription, compiled_condition
-from fencepost.match.matcher import DeadLetters, Matcher
 from fencepost.tracking.places import FROM, TO, Point, passing, relaxed, way
 
 Ints: TypeAlias = NDArray[np.int64]

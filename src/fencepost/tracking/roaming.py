@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import shapely
 
 from fencepost.cql2.ast import Near
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import space_of
-from fencepost.match.matcher import Matcher
 from fencepost.tracking.notification import Key
 from fencepost.tracking.ordering import InOrder
 from fencepost.tracking.reading import Names, Position, duration, read_event

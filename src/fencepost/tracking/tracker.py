@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
-from fencepost.match.matcher import Matcher
 from fencepost.tracking import stays
 from fencepost.tracking.batch import Batch
 from fencepost.tracking.fences import Fences, Matches, Ways

@@ -16,7 +16,7 @@ from fencepost.engine import Columns, lay_out
 from fencepost.events import EventTable, tokenise
 from fencepost.filters import Column, Kind
 from fencepost.kernels import EventArrays
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 
 WORDS = st.sampled_from(
     ["hail", "Hail!", "", "storm hail", "STRASSE straße", "ΐ ΣΑΣ", "a_b a", "東京"]

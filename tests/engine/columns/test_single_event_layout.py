@@ -19,7 +19,7 @@ from fencepost.geometry import Shapes
 from fencepost.kernels import EventArrays
 from fencepost.kernels.layout import lay_out_plain
 from fencepost.kernels.one_event import tell_apart
-from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS, examples
+from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
 HOLE = [[1, 1], [2, 1], [2, 2], [1, 2], [1, 1]]

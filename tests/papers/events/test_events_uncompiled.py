@@ -14,7 +14,7 @@ import random
 import numba
 import fencepost as fp
 from fencepost.papers.events import parse_ops4st
-from fencepost.match.reference import evaluate
+from fencepost.reference import evaluate
 
 assert numba.config.DISABLE_JIT
 rng = random.Random(7)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.match import Matcher
-from fencepost.match.reference import evaluate
+from fencepost.engine import Matcher
 from fencepost.papers.events import parse_ops4st
-from tests.match.strategies import examples
+from fencepost.reference import evaluate
+from tests.engine.strategies import examples
 
 VERSIONS = ("ops4st", "ops4st-standard")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import MAX_DEPTH, MAX_LENGTH, parse
 from fencepost.cql2.ast import Condition
+from fencepost.engine import Matcher
 from fencepost.errors import LanguageError
-from fencepost.match import Matcher
 from fencepost.papers.events import parse_ops4st_event
 from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
 from fencepost.papers.events.notation.subscription import render_condition

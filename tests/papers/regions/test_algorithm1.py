@@ -8,9 +8,9 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost import relate
+from fencepost.engine import relations
 from fencepost.errors import ModelError
 from fencepost.geometry import RELATIONS, Relation, Shapes
-from fencepost.match import relations
 from fencepost.papers.regions import relations_sampled
 from fencepost.testing import chain_sharing_pairs, mixed_pairs
 

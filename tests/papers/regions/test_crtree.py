@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from fencepost import relate
+from fencepost.engine import relations
 from fencepost.errors import IndexingError, ModelError
 from fencepost.geometry import RELATIONS, Relation, Shapes
-from fencepost.match import relations
 from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.algorithm1 import are_simple
 from fencepost.papers.regions.crtree import CRTree, Split

@@ -10,7 +10,7 @@ import pytest
 import fencepost as fp
 from fencepost.geometry import Shapes
 from fencepost.papers.regions import adapter, relate_by_samples, relations_sampled
-from tests.match.test_relate import EXPECTED, OTHERS, SQUARE, names
+from tests.engine.test_relate import EXPECTED, OTHERS, SQUARE, names
 
 # An L-shape around the square, a hundredth off: nearer than half the distance of ten samples.
 NEAR = "POLYGON ((4.01 0, 8 0, 8 5, 2 5, 2 4.01, 4.01 4.01, 4.01 0))"

@@ -20,11 +20,11 @@ from fencepost.events import attributes
 from fencepost.filters import Column, EventValues, Filter, Kind, Term, near_in, normal_form, pair_of
 from fencepost.filters.checks import NearCheck, RangeCheck
 from fencepost.geometry import Space
-from fencepost.match.reference import matches
 from fencepost.papers.regions.constraint_indexes import Family
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import read_column
-from tests.match.strategies import EVENTS, TEXT_EXPRESSIONS
+from fencepost.reference import matches
+from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
 

@@ -14,7 +14,7 @@ import random
 import numba
 import numpy as np
 from fencepost.cql2 import parse
-from fencepost.match import relations
+from fencepost.engine import relations
 from fencepost.geometry import Shapes
 from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.crtree import CRTree

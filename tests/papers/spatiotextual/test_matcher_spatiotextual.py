@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.match import Matcher
-from fencepost.match.reference import evaluate
-from tests.match.strategies import examples
+from fencepost.engine import Matcher
+from fencepost.reference import evaluate
+from tests.engine.strategies import examples
 
 TREES = ("rt", "rt+", "rt++")
 

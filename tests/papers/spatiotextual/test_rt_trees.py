@@ -14,7 +14,7 @@ from fencepost.errors import IndexingError
 from fencepost.papers.spatiotextual.ordering import ORDERS, Order
 from fencepost.papers.spatiotextual.parts import Kind
 from fencepost.papers.spatiotextual.trees import KINDS, SpatioTextualIndex, build
-from tests.match.strategies import examples
+from tests.engine.strategies import examples
 from tests.papers.spatiotextual.plainly import (
     EVERYWHERE,
     Post,

@@ -20,9 +20,9 @@ from bench.papers.regions.shapes import MESSAGE_TYPES
 from bench.progress import Progress
 from bench.report import Report, Table, log_axis
 from bench.timing import alternate, figure, ratio
+from fencepost.engine.relate import relations
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
-from fencepost.match.relate import relations
 from fencepost.testing import Geometries
 
 MODES = {"all eight relations": False, "without disjoint": True}

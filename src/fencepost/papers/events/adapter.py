@@ -18,6 +18,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.engine.index_registry import MatcherIndex
 from fencepost.filters import value_types
 from fencepost.filters.checks import (
     Column,
@@ -34,7 +35,6 @@ from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.hulls import Hulls, hulls
 from fencepost.kernels.shapes import LINES, POINTS
-from fencepost.match.index_registry import MatcherIndex
 from fencepost.papers.events.layout import (
     FARTHER,
     HULL,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from fencepost.engine.index_registry import MatcherIndex
 from fencepost.errors import ModelError
 from fencepost.filters.value_types import plain_number
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
-from fencepost.match.index_registry import MatcherIndex
 from fencepost.papers.regions.algorithm1 import relations_sampled
 from fencepost.papers.regions.sff import ForwardingTable
 from fencepost.papers.table_engine import table_index

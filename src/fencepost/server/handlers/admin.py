@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
-from fencepost.match.catalogue import expiry
+from fencepost.engine.subscriptions import expiry
 from fencepost.server.delivering import Delivering
 from fencepost.server.operations import Asked, Content, as_json, operation
 from fencepost.server.problems import Refusal, not_found

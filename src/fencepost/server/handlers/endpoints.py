@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fencepost.deliver.envelope import unwrapped
-from fencepost.match.catalogue import checked_id
+from fencepost.engine.subscriptions import checked_id
 from fencepost.server.delivering import Delivering
 from fencepost.server.mqtt_events import events_of_payload
 from fencepost.server.operations import Asked, Content, operation, position_of

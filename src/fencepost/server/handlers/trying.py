@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Struct
 
+from fencepost.engine.matcher import Matcher
+from fencepost.engine.subscriptions import compiled
 from fencepost.errors import FencepostError
 from fencepost.geometry.space import space_of
-from fencepost.match.catalogue import compiled
-from fencepost.match.matcher import Matcher
 from fencepost.server import reading
 from fencepost.server.handlers.events import event_at
 from fencepost.server.operations import Asked, operation

@@ -14,10 +14,10 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
+from fencepost.engine.explain.explanation import written
 from fencepost.errors import FencepostError
 from fencepost.filters.checks import BOUNDS
 from fencepost.geometry.space import Space
-from fencepost.match.explain import written
 
 AWAY = 0x80  # set in the kind of a shape that an event must stay away from
 _MOST_SHAPES = 32

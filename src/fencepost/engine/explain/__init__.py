@@ -1,0 +1,1 @@
+"""Why an event matches a subscription or not."""

@@ -1,0 +1,410 @@
+"""The memtable: the subscriptions that came last, in arrays that grow.
+
+Every event visits each filter, but the smallest box that a check needs the event to meet lies
+beside it. The arrays have room behind what is there, and a row says from which version on it
+exists: so adding one is one call, and matches with an older version are not disturbed. Where the
+room is used up, larger arrays take the place of all.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.engine.bounding_boxes import places_of
+from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.filter_table import ROW, Asked, FilterTable, form_rows, keys_of
+from fencepost.engine.segment import SegmentReader, names_table
+from fencepost.engine.segment_builder import NEVER, NEVER_GONE, free_of, nothing
+from fencepost.engine.selectivity import Path
+from fencepost.engine.subscriptions import Expression, Subscription
+from fencepost.filters.checks import Filter, ListCheck
+from fencepost.filters.query_templates import Filled
+from fencepost.geometry.prepared_shapes import Shapes
+from fencepost.geometry.readers.single_geometry import Outline, joined, plain, plain_arrays
+from fencepost.geometry.space import Space
+from fencepost.kernels import growing, vocabulary
+from fencepost.kernels.checking import CHECK
+from fencepost.kernels.handles import handle
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.posts_arrays import NOTHING
+from fencepost.kernels.rooms import REMOVED
+from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels.vocabulary import Vocabulary
+
+FIRST_ROOM = 64
+
+
+def _empty(room: int) -> SegmentArrays:
+    """Room for so many subscriptions, with a few checks and points each."""
+    return nothing()._replace(
+        checks=np.zeros(4 * room, CHECK),
+        filter_check=np.zeros(room + 1, np.uint32),
+        # Free rows point at a sentinel subscription that never matches.
+        filter_subscription=np.full(room, room, np.uint32),
+        gone=np.full(room + 1, NEVER_GONE, np.uint32),
+        born=np.full(room + 1, NEVER_GONE, np.uint32),
+        expires=np.zeros(room + 1, np.int64),
+        set_start=np.zeros(2 * room, np.uint32),
+        set_items=np.zeros(4 * room, np.uint32),
+        scan=np.arange(room, dtype=np.uint32),
+        scan_column=np.zeros(room, np.int32),
+        scan_box=np.full((room // WIDTH, 4, WIDTH), np.nan),
+        scan_free=np.zeros(room // WIDTH, np.uint16),
+        path=np.full(room, Path.SCAN, np.uint8),
+        share=np.ones(room, np.float32),
+        state=np.array([0, NEVER, 1, 0, 0], np.int64),
+        vocabulary=Vocabulary(
+            slots=np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
+            start=np.zeros(4 * room, np.int64),
+            bytes=np.zeros(32 * room, np.uint8),
+        ),
+        shapes=ShapeArrays(
+            x=np.zeros(8 * room),
+            y=np.zeros(8 * room),
+            mark=np.zeros(8 * room, np.uint8),
+            chains=np.zeros(2 * room, CHAIN),
+            shapes=np.zeros(2 * room, SHAPE),
+            nodes=np.zeros(4 * room, NODE),
+            touches=np.zeros(room, TOUCHING),
+        ),
+    )
+
+
+class _Given:
+    """Where the next subscription is written; `handle` is what kernels take for it."""
+
+    def __init__(self, sizes: NDArray[np.int64]) -> None:
+        self._sizes = sizes
+        self._take(128)
+
+    def _take(self, room: int) -> None:
+        checks, numbers = np.empty(room, CHECK), np.empty(room, np.int64)
+        text, points = np.empty(room, np.uint8), np.empty((room, 2))
+        counts = np.zeros(growing.GIVEN_COUNTS + growing.PARTS + 1, np.int64)
+        self._room = room
+        # Views of the arrays, which are written to sooner than these.
+        self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
+        self._checks, self._text = checks.view(np.uint8).data, text.data
+        self._points = points.reshape(-1).data
+        self.handle = handle(
+            growing.Given(
+                sizes=self._sizes,
+                counts=counts[: growing.GIVEN_COUNTS],
+                part_start=counts[growing.GIVEN_COUNTS :],
+                checks=checks,
+                numbers=numbers,
+                text=text,
+                points=points,
+            )
+        )
+
+    def write(
+        self,
+        checks: bytes | bytearray,
+        filter_check: list[int],
+        set_start: list[int],
+        set_items: list[int],
+        strings: Collection[bytes],
+        shapes: Sequence[Outline] = (),
+    ) -> None:
+        """Write a subscription: rows of checks, the sets they refer to, and the keys in these.
+
+        The shapes are for `append_plain`, and of one chain each.
+        """
+        text = b"".join(strings)
+        points = [number for xy, _, _ in shapes for number in xy]
+        chains = len(shapes)
+        parts = (  # in the order of `growing`
+            filter_check,
+            set_start,
+            set_items,
+            [0, *accumulate(map(len, strings))],
+            [0, *accumulate(size for _, (size,), _ in shapes)],
+            [0] * chains,
+            range(chains + 1),
+            [dimension for *_, dimension in shapes],
+        )
+        part_start = [*accumulate(map(len, parts), initial=0)]
+        counts = [len(checks) // ROW.size, len(text), len(points) // 2, *part_start]
+        if max(counts) > self._room:
+            self._take(2 * max(counts))
+        self._counts[:] = array("q", counts)
+        self._checks[: len(checks)] = checks
+        self._text[: len(text)] = text
+        self._numbers[: part_start[-1]] = array("q", chain.from_iterable(parts))
+        self._points[: len(points)] = array("d", points)
+
+
+class Memtable:
+    """The subscriptions that came last, row by row; matched at once, made a segment later.
+
+    Parameters
+    ----------
+    columns : Columns
+    serial : int
+        Of all views of it.
+    room : int
+        For how many subscriptions to have room, if they ask for little.
+
+    Attributes
+    ----------
+    subscriptions : list of Subscription
+    handle
+        Of all arrays, with the room behind; an older one stays good for older versions.
+    deleted_version, expires : array
+        Of each row, as in `SegmentArrays`.
+    may_be_posted : bool
+        Whether one of them may ask for words and a place only, which take less room otherwise.
+
+    Notes
+    -----
+    One writer at a time; readers hold a `MemtableView`. A row's arrays are written before its
+    subscription is appended, and that before the snapshot with the row is published: a match relies
+    on it, because it looks up the id of whatever the kernel finds. Kernels are given a version, and
+    skip rows that were created after it.
+    """
+
+    def __init__(self, columns: Columns, serial: int, room: int = FIRST_ROOM) -> None:
+        self.serial = serial
+        self.subscriptions: list[Subscription] = []
+        self.may_be_posted = False
+        self._rows: dict[str, int] = {}
+        self._columns = columns
+        self._sizes = np.zeros(growing.SIZES, np.int64)
+        self._given = _Given(self._sizes)
+        self._use(_empty(room))
+
+    def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
+        self._arrays = arrays
+        self.deleted_version, self.expires = arrays.gone, arrays.expires
+        self.handle = handle(arrays) if own is None else own
+
+    @property
+    def room(self) -> int:
+        """For how many subscriptions there is room, if they ask for little."""
+        return len(self._arrays.scan)
+
+    def __len__(self) -> int:
+        return int(self._sizes[growing.SUBSCRIPTIONS])
+
+    def row_of(self, id: str) -> int:
+        """The last row of an id, or -1."""
+        return self._rows.get(id, -1)
+
+    def id_of(self, row: int) -> str:
+        """The id of a row."""
+        return self.subscriptions[row].id
+
+    def subscriber_of(self, row: int) -> str:
+        """The subscriber of a row."""
+        return self.subscriptions[row].subscriber
+
+    def add(self, subscriptions: Collection[Subscription], version: int) -> None:
+        """Add some, from a version on; their ids are not in use, or of rows deleted by then.
+
+        Where one cannot be added, none is.
+        """
+        sizes, arrays, own = self._sizes.copy(), self._arrays, self.handle
+        try:
+            for one in subscriptions:
+                self.add_one(one.asked, one.expires, version)
+        except BaseException:
+            # If they grew, the arrays that readers have would miss what is deleted later.
+            self._sizes[:] = sizes
+            self._use(arrays, own)
+            self._arrays.born[len(self) :] = NEVER_GONE
+            self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
+            raise
+        for one in subscriptions:
+            self._rows[one.id] = len(self.subscriptions)
+            self.subscriptions.append(one)
+
+    def add_one(self, asked: Asked, expires: int, version: int) -> None:
+        shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
+        first = int(self._sizes[growing.FILTERS])
+        since = np.uint32(version)
+        given = self._given.handle
+        if shapes is None:
+            while not growing.append_plain(self.handle, given, expires, since):
+                self._grow()
+        else:
+            while not growing.append(self.handle, given, shapes, expires, since):
+                self._grow()
+        if self._columns.space is Space.WGS84:
+            self._widen(first)
+
+    def _write(self, filters: Sequence[Filter]) -> Any:
+        """Write filters to be added; the handle of their shapes comes back."""
+        table = FilterTable(self._columns, compact=False)
+        table.add(0, filters)
+        self.may_be_posted |= any(len(t) < 3 and _has_list(t) for t in filters)
+        self._given.write(
+            table.checks, table.filter_check, table.set_start, table.set_items, table.strings
+        )
+        return _laid_out(table.geometries)
+
+    def _write_filled(self, asked: Filled) -> Any:
+        """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
+        rows = form_rows(asked.form, self._columns)
+        self.may_be_posted |= rows.posted is not None
+        numbers: dict[bytes, int] = {}
+        start, items = [0], []
+        for keys in keys_of(rows, asked, self._columns.tokeniser):
+            items += [numbers.setdefault(key, len(numbers)) for key in keys]
+            start.append(len(items))
+        shapes = asked.shapes if asked.form.is_plain else ()
+        self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
+        if asked.form.is_plain:
+            return None
+        return asked.laid_out or growing.laid_out(*plain_arrays(asked.shapes))[0]
+
+    def _widen(self, first: int) -> None:
+        """Let filters from one on have the boxes that distances on the ellipsoid reach."""
+        own = self._arrays
+        for number in range(first, int(self._sizes[growing.FILTERS])):
+            low, high = own.filter_check[number], own.filter_check[number + 1]
+            places = places_of(own.checks[low:high], own.shapes)
+            boxes = places.joined()
+            sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+            sizes[places.kinds == NOTHING] = np.inf
+            best = int(np.argmin(sizes)) if len(sizes) else -1
+            placed = best >= 0 and np.isfinite(sizes[best])
+            block, lane = divmod(number, WIDTH)
+            own.scan_column[number] = own.checks["column"][low + best] if placed else -1
+            own.scan_box[block, :, lane] = boxes[best] if placed else np.nan
+            last = (block + 1) * WIDTH
+            own.scan_free[block] = free_of(own.scan_column[block * WIDTH : last])[0]
+
+    def remove(self, row: int, version: int) -> None:
+        """Delete a row from a version on: the count first, as in `Segment.remove`."""
+        self._arrays.state[REMOVED] += 1
+        self.deleted_version[row] = version
+
+    def restart_versions(self) -> None:
+        """Begin with version 0 again: what is there is there, what is deleted is deleted."""
+        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
+        self._arrays.born[: len(self)] = 0
+
+    def _grow(self) -> None:
+        """Move to arrays of twice the size."""
+        old, room = self._arrays, 2 * len(self._arrays.scan)
+        new = _filled(_empty(room), old)
+        words, count = new.vocabulary, int(self._sizes[growing.WORDS])
+        slots = vocabulary.reslotted(
+            words._replace(slots=old.vocabulary.slots), count, len(words.start) - count
+        )
+        new.filter_subscription[self._sizes[growing.FILTERS] :] = room
+        self._use(new._replace(state=old.state, vocabulary=words._replace(slots=slots)))
+
+    def arrays_of(self, count: int) -> SegmentArrays:
+        """The arrays of the first so many rows, without the room behind."""
+        own = self._arrays
+        filters = int(np.searchsorted(own.filter_subscription, count))
+        checks = int(own.filter_check[filters])
+        blocks = -(-filters // WIDTH)
+        sizes, g = self._sizes, own.shapes
+        return own._replace(
+            checks=own.checks[:checks],
+            filter_check=own.filter_check[: filters + 1],
+            filter_subscription=own.filter_subscription[:filters],
+            gone=own.gone[:count],
+            born=nothing().born,
+            expires=own.expires[:count],
+            set_start=own.set_start[: sizes[growing.SETS] + 1],
+            set_items=own.set_items[: sizes[growing.SET_ITEMS]],
+            scan=own.scan[:filters],
+            scan_column=own.scan_column[:filters],
+            scan_box=own.scan_box[:blocks],
+            scan_free=free_of(own.scan_column[:filters]),
+            path=own.path[:filters],
+            share=own.share[:filters],
+            vocabulary=own.vocabulary._replace(
+                start=own.vocabulary.start[: sizes[growing.WORDS] + 1]
+            ),
+            shapes=ShapeArrays(
+                x=g.x[: sizes[growing.POINTS]],
+                y=g.y[: sizes[growing.POINTS]],
+                mark=g.mark[: sizes[growing.POINTS]],
+                chains=g.chains[: sizes[growing.CHAINS] + 1],
+                shapes=g.shapes[: sizes[growing.SHAPES] + 1],
+                nodes=g.nodes[: sizes[growing.NODES]],
+                touches=g.touches[: sizes[growing.TOUCHES]],
+            ),
+        )
+
+
+class MemtableView(SegmentReader):
+    """The rows that a memtable has at one moment."""
+
+    def __init__(self, memtable: Memtable) -> None:
+        self._memtable = memtable
+        self._count = count = len(memtable)
+        self.serial = memtable.serial
+        self.handle = memtable.handle
+        self.id_of, self.subscriber_of = memtable.id_of, memtable.subscriber_of
+        self.deleted_version = memtable.deleted_version[:count]
+        self.expires = memtable.expires[:count]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def arrays(self) -> SegmentArrays:  # type: ignore[override]
+        """The arrays, cut off behind these rows when first asked for."""
+        return self._memtable.arrays_of(self._count)
+
+    @property
+    def names(self) -> pa.Table:
+        """The names, written when asked for."""
+        return names_table(self._memtable.subscriptions[: self._count])
+
+    def row_of(self, id: str) -> int:
+        """The row of an id, or -1."""
+        return self._memtable.row_of(id)
+
+    def given(self, row: int) -> Expression:
+        """The expression of a row, or its condition."""
+        return self._memtable.subscriptions[row].expression
+
+    def remove(self, row: int, version: int) -> None:
+        """Delete a row from a version on."""
+        self._memtable.remove(row, version)
+        self.removals += 1
+
+    def restart_versions(self) -> None:
+        """Begin with version 0 again."""
+        self._memtable.restart_versions()
+
+
+def _has_list(terms: Filter) -> bool:
+    return any(isinstance(term.check, ListCheck) for term in terms)
+
+
+def _laid_out(geometries: Sequence[object]) -> Any:
+    """The handle of the shapes of geometries; raises GeometryError for the first bad one."""
+    found = [one for geometry in geometries if (one := plain(geometry)) is not None]
+    if len(found) == len(geometries):
+        shapes, usable = growing.laid_out(*joined(found))
+        if usable:
+            return shapes
+    for geometry in geometries:
+        Shapes.read_one(geometry)
+    return handle(Shapes.read_all(list(geometries)).arrays)
+
+
+def _filled(new: Any, old: Any) -> Any:
+    """Arrays, in named tuples, that begin with what the old ones hold."""
+    if isinstance(new, tuple):
+        return type(new)(*map(_filled, new, old))
+    array: NDArray[Any] = new
+    array[: len(old)] = old
+    return array

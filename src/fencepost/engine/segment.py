@@ -1,0 +1,317 @@
+"""Segments: subscriptions as flat arrays, and the names that belong to their rows.
+
+A snapshot reads segments, and last the memtable, through one interface: `SegmentReader`. Names are
+`Strings`, columns by row and by value; large ones without an object for each string.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
+from fencepost.engine.postings import keyword_postings
+from fencepost.engine.segment_builder import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
+from fencepost.engine.selectivity import Path
+from fencepost.engine.subscriptions import Expression, Subscription, as_text
+from fencepost.kernels import vocabulary
+from fencepost.kernels.handles import handle
+from fencepost.kernels.matching import SegmentArrays
+from fencepost.kernels.rooms import REMOVED
+
+_FEW = 2**17  # strings of which Python objects are worth their memory
+
+
+class Strings(Sequence[str]):
+    """A column of strings without nulls."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self.array: pa.Array = column.combine_chunks()
+        if isinstance(self.array, pa.ChunkedArray):  # of no chunks, or of more than fit in one
+            self.array = pa.concat_arrays([c.cast(pa.large_string()) for c in self.array.chunks])
+        self._listed: list[str] | None = None
+        self._rows: dict[str, int] | None = None
+        self._slots: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None
+        _, offsets, data = self.array.buffers()
+        wide = pa.types.is_large_string(self.array.type)
+        ends = np.frombuffer(offsets or bytes(8), np.int64 if wide else np.int32)
+        self._ends = ends[self.array.offset : self.array.offset + len(self.array) + 1]
+        self._text = memoryview(data) if data is not None else memoryview(b"")
+        self._end = self._ends.data  # whose items are had sooner
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        """One string, or some."""
+        return self._list()[row] if isinstance(row, slice) else self.get(row)
+
+    @property
+    def get(self) -> Callable[[int], str]:
+        """From a row to its string, as fast as can be."""
+        if len(self) <= _FEW:
+            return self._list().__getitem__
+        text, end = self._text, self._end
+
+        def string(row: int) -> str:
+            return str(text[end[row] : end[row + 1]], "utf-8")
+
+        return string
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._list() if len(self) <= _FEW else self.array.to_pylist())
+
+    def _list(self) -> list[str]:
+        if self._listed is None:
+            self._listed = self.array.to_pylist()
+        return self._listed
+
+    def buffers(self) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+        """The bytes of all strings, and where each begins and the last one ends."""
+        return np.frombuffer(self._text, np.uint8), self._ends
+
+    def row_of(self, value: str) -> int:
+        """The row of a string, or -1; the strings differ."""
+        if len(self) <= _FEW:
+            if self._rows is None:
+                self._rows = {one: row for row, one in enumerate(self._list())}
+            return self._rows.get(value, -1)
+        text, ends = self.buffers()
+        if self._slots is None:
+            slots = np.full(1 << (2 * len(self)).bit_length(), vocabulary.EMPTY_SLOT, np.uint32)
+            vocabulary.fill_slots(slots, text, ends)
+            self._slots = slots
+        wanted = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
+        return int(vocabulary.row_in_slots(self._slots, text, ends, wanted))
+
+
+SCHEMA = pa.schema([("id", pa.string()), ("subscriber", pa.string()), ("expression", pa.string())])
+
+
+class SegmentReader(ABC):
+    """What is read of a segment, or of the memtable's rows: `len` is their number.
+
+    Attributes
+    ----------
+    serial : int
+        Differs for all that a matcher ever had.
+    arrays : SegmentArrays
+        Without any room behind.
+    handle
+        What kernels match with: the arrays, of the memtable with the room behind.
+    names : table
+        The names by row: see `Segment`.
+    id_of, subscriber_of : callable
+        From a row to its id or subscriber, as fast as can be.
+    deleted_version : array
+        The first version in which each row is deleted.
+    expires : array
+        When each row ends.
+    removals : int
+        How often a row was deleted. A row is marked before this is raised; whoever counted rows
+        and sees the same number here relies on none being marked since.
+    """
+
+    serial: int
+    arrays: SegmentArrays
+    handle: Any
+    names: pa.Table
+    id_of: Callable[[int], str]
+    subscriber_of: Callable[[int], str]
+    deleted_version: NDArray[np.uint32]
+    expires: NDArray[np.int64]
+    removals = 0
+    _entries: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
+    _lists: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None
+
+    @abstractmethod
+    def row_of(self, id: str) -> int:
+        """The row of an id, or -1."""
+
+    @abstractmethod
+    def given(self, row: int) -> Expression:
+        """The expression of a row, or its condition; None where it was given as columns."""
+
+    @abstractmethod
+    def remove(self, row: int, version: int) -> None:
+        """Delete a row from a version on."""
+
+    @abstractmethod
+    def restart_versions(self) -> None:
+        """Begin with version 0 again: what is there is there, what is deleted is deleted."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The "id" or the "subscriber" of each row."""
+        names = self.names
+        return names.column(name if name in names.column_names else "id")
+
+    def expression(self, row: int) -> str | None:
+        """The expression of a row, if it was given as one."""
+        return as_text(self.given(row))
+
+    def living(self, now: int, version: int) -> NDArray[np.int64]:
+        """The rows that are neither expired nor deleted by a version."""
+        return np.flatnonzero((self.deleted_version > version) & (self.expires > now))
+
+    def living_ids(self, now: int, version: int) -> list[str]:
+        """The ids of those rows."""
+        ids: list[str] = self.column("id").take(pa.array(self.living(now, version))).to_pylist()
+        return ids
+
+    def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entries of the posts that subscriptions own themselves, in turn; how many each."""
+        if self._entries is None:
+            owner = self.arrays.posts.owner[: keyword_postings.direct_count(self.arrays.posts)]
+            start = np.zeros(len(self) + 1, np.int64)
+            np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
+            self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
+        start, entries = self._entries
+        sizes = start[rows + 1] - start[rows]
+        return entries[keyword_postings.ranges(start[rows], sizes)].astype(np.int64), sizes
+
+    def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The list of the posts that each entry is in."""
+        if self._lists is None:
+            first = self.arrays.posts.lists["first"]
+            by_entry = np.argsort(first, kind="stable")
+            self._lists = first[by_entry], by_entry
+        first, by_entry = self._lists
+        return by_entry[np.searchsorted(first, entries.astype(np.uint32), "right") - 1]
+
+    @property
+    def deleted_count(self) -> int:
+        """How many rows are deleted."""
+        return int(self.arrays.state[REMOVED])
+
+    @property
+    def events_seen(self) -> int:
+        """From how many events the planner learned what they are like."""
+        return int(self.arrays.state[EVENTS_SEEN])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for _, array in flat_arrays(self.arrays))
+
+    def paths(self) -> dict[str, int]:
+        """The number of filters under each access path."""
+        counts = np.bincount(self.arrays.path, minlength=len(Path))
+        counts[Path.WORDS] += keyword_postings.direct_count(self.arrays.posts)
+        return {path.name.lower(): int(counts[path]) for path in Path}
+
+
+class Segment(SegmentReader):
+    """An immutable segment: only which rows are deleted ever changes.
+
+    Parameters
+    ----------
+    arrays : SegmentArrays
+    names : table
+        The `id` of each row; its `subscriber`, left out where all are the ids; its `expression`,
+        left out where none was given.
+    """
+
+    def __init__(self, arrays: SegmentArrays, names: pa.Table) -> None:
+        self.serial = 0
+        self.arrays = arrays
+        self.names = names
+        self.deleted_version, self.expires = arrays.gone, arrays.expires
+
+    def __len__(self) -> int:
+        return len(self.deleted_version)
+
+    @cached_property
+    def handle(self) -> Any:
+        """The arrays as kernels take them."""
+        return handle(self.arrays)
+
+    @cached_property
+    def _ids(self) -> Strings:
+        return Strings(self.column("id"))
+
+    @cached_property
+    def id_of(self) -> Callable[[int], str]:  # type: ignore[override]
+        """From a row to its id."""
+        return self._ids.get
+
+    @cached_property
+    def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
+        """From a row to its subscriber."""
+        own = "subscriber" in self.names.column_names
+        return Strings(self.column("subscriber")).get if own else self.id_of
+
+    def row_of(self, id: str) -> int:
+        """The row of an id, or -1."""
+        return self._ids.row_of(id)
+
+    def given(self, row: int) -> str | None:
+        """The expression of a row, if it was given as one."""
+        if "expression" not in self.names.column_names:
+            return None
+        given: str | None = self.names.column("expression")[row].as_py()
+        return given
+
+    def remove(self, row: int, version: int) -> None:
+        """Delete a row from a version on.
+
+        The count is raised before the row is marked; a match relies on it, because it looks at
+        marks only where the count is not 0. `removals` is raised last: see there.
+        """
+        self.arrays.state[REMOVED] += 1
+        self.deleted_version[row] = version
+        self.removals += 1
+
+    def restart_versions(self) -> None:
+        """Begin with version 0 again."""
+        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
+
+
+def merge_segments(
+    segments: Sequence[SegmentReader],
+    rows: Sequence[NDArray[np.int64]],
+    sample: Sample = NOTHING_SEEN,
+) -> Segment:
+    """One segment of some rows of each of several, planned for events like those of a sample."""
+    parts = [(own.arrays, kept) for own, kept in zip(segments, rows, strict=True)]
+    expires = np.concatenate([arrays.expires[kept] for arrays, kept in parts])
+    names = joined(own.names.take(kept) for own, kept in zip(segments, rows, strict=True))
+    return Segment(build(merge(parts), expires, sample=sample), names)
+
+
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
+    """Names of several segments as one table; a column that some lack is filled."""
+    given = list(tables)
+    asked = {name for table in given for name in table.column_names}
+    schema = pa.schema([field for field in SCHEMA if field.name in asked])
+    full = []
+    for table in given:
+        columns = {name: table.column(name) for name in table.column_names}
+        columns.setdefault("subscriber", columns["id"])
+        columns.setdefault("expression", pa.nulls(len(table), pa.string()))
+        full.append(pa.table([columns[name] for name in schema.names], schema=schema))
+    return pa.concat_tables(full).combine_chunks()
+
+
+def names_table(subscriptions: Sequence[Subscription]) -> pa.Table:
+    """The names of subscriptions, row by row."""
+    return pa.table(
+        [
+            [s.id for s in subscriptions],
+            [s.subscriber for s in subscriptions],
+            [as_text(s.expression) for s in subscriptions],
+        ],
+        schema=SCHEMA,
+    )

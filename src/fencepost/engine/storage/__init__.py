@@ -1,0 +1,1 @@
+"""An index on disk: its manifest, its segment files, the folder that holds both."""

@@ -1,0 +1,18 @@
+"""Slow, exact reference implementations that the tests hold the kernels against."""
+
+from fencepost.reference import ellipsoid, exact_distance
+from fencepost.reference.exact_relation import defect, locate, matrix, relation
+from fencepost.reference.oracle import are_near, are_related, evaluate, matches
+
+__all__ = [
+    "are_near",
+    "are_related",
+    "defect",
+    "exact_distance",
+    "ellipsoid",
+    "evaluate",
+    "locate",
+    "matches",
+    "matrix",
+    "relation",
+]

@@ -1,0 +1,68 @@
+"""S_CLOSER: a distance that equals its bound is not less, on every path to the answer."""
+
+from __future__ import annotations
+
+from math import inf, nextafter
+from pathlib import Path
+
+import pytest
+
+from fencepost.cql2 import parse
+from fencepost.engine import Matcher
+
+# From the origin: 5 exactly; and the root of 1 + 2**-54, which lies between two doubles.
+AT_FIVE = {"g": "POINT (3 4)", "kind": "taxi"}
+BETWEEN = {"g": f"POINT (1 {2.0**-27!r})", "kind": "taxi"}
+BOX = {"g": "POLYGON ((3 4, 4 4, 4 5, 3 5, 3 4))", "kind": "taxi"}
+TOUCHING = {"g": "POLYGON ((0 0, 4 4, 0 4, 0 0))", "kind": "taxi"}
+
+BOUNDS = {
+    "at 5": 5.0,
+    "above 5": nextafter(5.0, inf),
+    "at 1": 1.0,
+    "above 1": nextafter(1.0, inf),
+    "at 0": 0.0,
+    "least": 5e-324,
+}
+EVENTS = [AT_FIVE, BETWEEN, BOX, TOUCHING]
+WANTED = [
+    ["above 5"],
+    ["above 1", "above 5", "at 5"],
+    ["above 5"],
+    ["above 1", "above 5", "at 1", "at 5", "least"],
+]
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt", "rt++", "ops4st"])
+@pytest.mark.parametrize("rest", ["", " AND kind = 'taxi'"])
+def test_a_distance_that_is_the_bound_is_not_closer(index: str, rest: str, tmp_path: Path) -> None:
+    m = Matcher(index=index)
+    for id, bound in BOUNDS.items():
+        m.subscribe(id, f"S_CLOSER(g, POINT(0 0), {bound!r}){rest}")
+        m.subscribe(f"not {id}", f"NOT S_CLOSER(POINT(0 0), g, {bound!r}){rest}")
+    wanted = [[*ids, *sorted(f"not {id}" for id in BOUNDS if id not in ids)] for ids in WANTED]
+    assert [m.match(event) for event in EVENTS] == wanted
+    assert m.match({"kind": "taxi"}) == []
+    m.save(tmp_path / "saved")
+    opened = Matcher.open(tmp_path / "saved")
+    assert [opened.match(event) for event in EVENTS] == wanted
+    found = opened.match_batch(EVENTS, sort=True)
+    assert sorted(zip(*(found[name].to_pylist() for name in found.column_names), strict=True)) == [
+        (row, id) for row, ids in enumerate(wanted) for id in ids
+    ]
+
+
+def test_many_points_with_a_word_are_found_by_their_discs() -> None:
+    m = Matcher()
+    for k in range(300):
+        m.subscribe(f"{k:03}", f"kind = 'taxi' AND S_CLOSER(g, POINT({k} 0), 5)")
+    m.settle()
+    assert m.match({"g": "POINT (100 4)", "kind": "taxi"}) == ["098", "099", "100", "101", "102"]
+
+
+def test_a_tree_is_an_expression() -> None:
+    m = Matcher()
+    m.subscribe("tree", parse("S_CLOSER(g, POINT(0 0), 5) AND kind = 'taxi'"))
+    assert m.match(AT_FIVE) == []
+    assert m.match(BETWEEN) == ["tree"]
+    assert parse(m.expression("tree")) == parse("S_CLOSER(g, POINT(0 0), 5) AND kind = 'taxi'")

@@ -1,0 +1,698 @@
+"""Whatever is wrong with what it is given: a FencepostError that says so, or unknown; no crash."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import shapely
+
+from fencepost.engine import Matcher
+from fencepost.errors import FencepostError, GeometryError, IndexingError, ModelError
+from tests.waiting import WAIT_S
+
+BOWTIE = "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"
+EVERYTHING = (
+    "n > 1 OR s = 'a' OR t = DATE('2020-01-01') OR S_INTERSECTS(g, BBOX(0, 0, 9, 9)) OR b OR "
+    "A_CONTAINS(l, ('a')) OR T_AFTER(i, DATE('2020-01-01')) OR n + 1 = 5 OR CASEI(s) LIKE 'z'"
+)
+
+
+@pytest.fixture
+def matcher() -> Matcher:
+    made = Matcher()
+    made.subscribe("keep", EVERYTHING)
+    made.match({})
+    return made
+
+
+def state(matcher: Matcher) -> object:
+    return len(matcher), matcher.ids(), sorted(matcher.attributes_asked())
+
+
+# --------------------------------------------------------------------------------- one subscription
+
+
+@pytest.mark.parametrize("bad", [5, None, "", "\ud800", b"a", ["a"], float("nan")])
+def test_an_id_or_subscriber_that_is_none(matcher: Matcher, bad: Any) -> None:
+    before = state(matcher)
+    with pytest.raises(ModelError, match="id"):
+        matcher.subscribe(bad, "TRUE")
+    if bad is not None:
+        with pytest.raises(ModelError, match="subscriber"):
+            matcher.subscribe("new", "TRUE", subscriber=bad)
+    assert state(matcher) == before
+
+
+@pytest.mark.parametrize(
+    "bad", [5, "x", "2020-13-01", pd.NaT, float("nan"), True, dt.time(1), "\ud800"]
+)
+def test_an_expiry_that_is_none(matcher: Matcher, bad: Any) -> None:
+    before = state(matcher)
+    with pytest.raises(ModelError, match="expires"):
+        matcher.subscribe("new", "TRUE", expires=bad)
+    assert state(matcher) == before
+
+
+EXPRESSIONS: dict[str, tuple[Any, str]] = {
+    "10 MB": ("n = 1 OR " * 1_250_000 + "TRUE", "characters"),
+    "10,000 brackets": ("(" * 10_000 + "TRUE" + ")" * 10_000, "deep"),
+    "10,000 NOT": ("NOT " * 10_000 + "TRUE", "deep"),
+    "10,000 brackets in JSON": ('{"op":"not","args":[' * 10_000, "deep"),
+    "an unknown function": ("foo(n) = 1", "no function"),
+    "a bow tie": (f"S_INTERSECTS(g, {BOWTIE})", "crosses itself"),
+    "an empty point": ("S_INTERSECTS(g, POINT EMPTY)", "empty"),
+    "NaN in a point": ("S_INTERSECTS(g, POINT(NaN 1))", "number"),
+    "a lone surrogate": ("s = '\ud800'", "surrogate"),
+    "a lone surrogate in JSON": ({"op": "=", "args": [{"property": "s"}, "\ud800"]}, "surrogate"),
+    "a string beside a number": ("n + 1 = 'a'", "compared"),
+    "bytes": (b"TRUE", "CQL2"),
+    "a number": (5, "CQL2"),
+    "nothing": (None, "CQL2"),
+    "an empty text": ("", "expression"),
+    "an empty object": ({}, "object"),
+    "an object that holds itself": ("loop", "deep"),
+    "too many alternatives": (
+        " AND ".join(f"(n > {k} OR m > {k})" for k in range(40)),
+        "alternatives",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_an_expression_that_is_none(matcher: Matcher, name: str) -> None:
+    expression, reason = EXPRESSIONS[name]
+    if expression == "loop":
+        expression = {"op": "not", "args": []}
+        expression["args"].append(expression)
+    before = state(matcher)
+    with pytest.raises(FencepostError, match=reason):
+        matcher.subscribe("new", expression)
+    assert state(matcher) == before
+
+
+def test_an_id_in_use(matcher: Matcher) -> None:
+    with pytest.raises(ModelError, match="replace=True"):
+        matcher.subscribe("keep", "TRUE")
+    assert matcher.expression("keep") == EVERYTHING
+
+
+@pytest.mark.parametrize("id", [5, None, ["keep"], {"keep"}, "\ud800", "none"])
+def test_asking_for_a_subscription_that_is_not_there(matcher: Matcher, id: Any) -> None:
+    assert id not in matcher
+    assert matcher.unsubscribe(id) is False
+    for ask in (lambda: matcher.expression(id), lambda: matcher.explain({}, id)):
+        with pytest.raises(ModelError, match="no subscription"):
+            ask()
+
+
+@pytest.mark.parametrize("options", [{"space": "sphere"}, {"index": "best"}, {"space": 5}])
+def test_options_that_are_none(options: Any) -> None:
+    with pytest.raises(ModelError, match="one of"):
+        Matcher(**options)
+
+
+LONG = {
+    "n NOT IN": "n NOT IN ({})".format(", ".join(map(str, range(20_000)))),
+    "AND": " AND ".join(f"n <> {k}" for k in range(20_000)),
+    "s NOT IN": "s NOT IN ({})".format(", ".join(f"'{k}'" for k in range(20_000))),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_expression_takes_time_in_proportion(name: str) -> None:
+    """In a process of its own, which may work for a minute; it needs two seconds."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60))\n"
+        "import sys; from fencepost.engine.matcher import Matcher; m = Matcher()\n"
+        "m.subscribe('s', sys.stdin.read()); print(m.match({'n': 20_001, 's': 'x'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=LONG[name],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    assert done.stdout.strip() == "['s']"
+
+
+def test_a_number_with_a_huge_exponent_is_compared_at_once() -> None:
+    code = (
+        "from decimal import Decimal; from fencepost.engine.matcher import Matcher; m = Matcher()\n"
+        "m.subscribe('s', 'n > 1'); print(m.match({'n': Decimal('1e999999999')}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+    assert done.stdout.strip() == "['s']", done.stderr[-500:]
+
+
+# ------------------------------------------------------------------------------ many subscriptions
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "expression": "TRUE"},
+    {"id": "a", "expression": "n > 1"},
+    {"id": "b", "expression": "("},
+    {"id": "keep", "expression": "TRUE"},
+    {"id": None, "expression": "TRUE"},
+    {"id": "c"},
+    {},
+    {"id": "d", "expression": "TRUE", "expires": "x"},
+    {"id": "e", "expression": "TRUE", "subscriber": 5},
+    {"id": "\ud800", "expression": "TRUE"},
+    {"id": "f", "expression": f"S_WITHIN(g, {BOWTIE})"},
+    {"id": "g", "expression": {"op": "=", "args": [{"property": "n"}, 1]}, "expires": "2999-01-01"},
+]
+
+
+def test_bad_rows_refuse_the_rest_or_become_dead_letters(matcher: Matcher) -> None:
+    before = state(matcher)
+    with pytest.raises(ModelError, match=r"10 rows cannot be used, so none was added: row 1: "):
+        matcher.subscribe_many(ROWS)
+    assert state(matcher) == before
+    letters: list[tuple[int, str]] = []
+    assert matcher.subscribe_many(ROWS, letters) == 2
+    assert [row for row, _ in letters] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert all(len(reason) > 10 for _, reason in letters)
+    assert matcher.ids() == ["a", "g", "keep"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(5, None, "x", {"id": ["a"]}, iter([]), [{"id": "a", "expression": "TRUE"}, 5]),
+        pa.table([["a"], ["b"], ["TRUE"]], names=["id", "id", "expression"]),
+        pd.DataFrame([["a", "b", "TRUE"]], columns=["id", "id", "expression"]),
+    ],
+    ids=lambda bad: type(bad).__name__,
+)
+def test_a_table_of_subscriptions_that_is_none(matcher: Matcher, bad: Any) -> None:
+    before = state(matcher)
+    with pytest.raises(ModelError):
+        matcher.subscribe_many(bad)
+    assert state(matcher) == before
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"id": [1], "expression": ["TRUE"]}),
+        pa.table({"id": ["a"], "expression": [1]}),
+        pa.table({"name": ["a"]}),
+        pa.table({"id": ["a"], "expression": ["TRUE"], "expires": [5]}),
+        pa.table(
+            {"id": ["a"], "expression": ["TRUE"], "expires": pa.array([1 << 60], pa.timestamp("s"))}
+        ),
+        pd.DataFrame({"id": [None], "expression": ["TRUE"]}),
+    ],
+    ids=["id", "expression", "no column", "expires", "far expiry", "pandas"],
+)
+def test_columns_of_subscriptions_of_the_wrong_type(matcher: Matcher, table: Any) -> None:
+    before = state(matcher)
+    with pytest.raises(ModelError):
+        matcher.subscribe_many(table)
+    assert state(matcher) == before
+
+
+POINT = shapely.Point(0, 0)
+COLUMNS: dict[str, dict[str, Any]] = {
+    "no ids": {"ids": None},
+    "a number": {"ids": 5},
+    "ids that are numbers": {"ids": [1]},
+    "a lone surrogate": {"ids": ["\ud800"]},
+    "an empty id": {"ids": [""]},
+    "a null id": {"ids": [None]},
+    "an id twice": {"ids": ["a", "a"]},
+    "an id in use": {"ids": ["keep"]},
+    "too many subscribers": {"ids": ["a"], "subscribers": ["x", "y"]},
+    "a subscriber that is null": {"ids": ["a"], "subscribers": [None]},
+    "a bow tie": {"ids": ["a"], "regions": {"new": ([BOWTIE], "S_WITHIN")}},
+    "an empty region": {"ids": ["a"], "regions": {"new": (["POLYGON EMPTY"], "S_WITHIN")}},
+    "a null region": {"ids": ["a"], "regions": {"new": ([None], "S_WITHIN")}},
+    "NaN in a region": {"ids": ["a"], "regions": {"new": ([shapely.Point(np.nan, 1)], "S_WITHIN")}},
+    "an unknown relation": {"ids": ["a"], "regions": {"new": ([POINT], "NEAR")}},
+    "no relation": {"ids": ["a"], "regions": {"new": ([POINT], None)}},
+    "too many regions": {"ids": ["a"], "regions": {"new": ([POINT, POINT], "S_WITHIN")}},
+    "too few relations": {"ids": ["a", "b"], "regions": {"new": ([POINT] * 2, ["S_WITHIN"])}},
+    "a region without relation": {"ids": ["a"], "regions": {"new": [POINT]}},
+    "regions that are a number": {"ids": ["a"], "regions": {"new": 5}},
+    "regions that are a list": {"ids": ["a"], "regions": [1]},
+    "an attribute that is a number": {"ids": ["a"], "equals": {5: [1]}},
+    "an attribute without name": {"ids": ["a"], "equals": {"": [1]}},
+    "an attribute with a surrogate": {"ids": ["a"], "equals": {"\ud800": [1]}},
+    "too many distances": {"ids": ["a"], "within": {"new": ([POINT], [1, 2])}},
+    "a distance that is a string": {"ids": ["a"], "within": {"new": ([POINT], "far")}},
+    "a distance that is NaN": {"ids": ["a"], "within": {"new": ([POINT], float("nan"))}},
+    "a distance below 0": {"ids": ["a"], "within": {"new": ([POINT], [-1])}},
+    "a distance beyond doubles": {"ids": ["a"], "within": {"new": ([POINT], [10**400])}},
+    "distances of two dimensions": {"ids": ["a"], "within": {"new": ([POINT], [[1]])}},
+    "too many values": {"ids": ["a"], "equals": {"new": [1, 2]}},
+    "no values": {"ids": ["a"], "equals": {"new": None}},
+    "a value that is an object": {"ids": ["a"], "equals": {"new": [object()]}},
+    "a value that is a date": {"ids": ["a"], "equals": {"new": [dt.date(2020, 1, 1)]}},
+    "a value with a surrogate": {"ids": ["a"], "equals": {"new": ["\ud800"]}},
+    "a keyword that is a number": {"ids": ["a"], "keywords": {"new": [[1]]}},
+    "keywords that are a string": {"ids": ["a"], "keywords": {"new": ["hail"]}},
+    "keywords that are a number": {"ids": ["a"], "keywords": {"new": [5]}},
+    "too few keywords": {"ids": ["a"], "keywords": {"new": []}},
+    "a keyword with a surrogate": {"ids": ["a"], "keywords": {"new": [["\ud800"]]}},
+    "one bad row of many": {
+        "ids": ["a", "b"],
+        "equals": {"new": [1, 2]},
+        "keywords": {"newer": [["x"], [5]]},
+    },
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_that_are_none(matcher: Matcher, name: str) -> None:
+    before = state(matcher)
+    with pytest.raises(FencepostError):
+        matcher.subscribe_columns(**COLUMNS[name])
+    assert state(matcher) == before
+    assert matcher.match({"n": 2}) == ["keep"]
+
+
+# ------------------------------------------------------------------------------------------ events
+
+EVENTS: dict[str, Any] = {
+    "a number": 5,
+    "nothing": None,
+    "a string": "x",
+    "a list": [],
+    "bytes": b"x",
+    "names that are numbers": {1: 2},
+    "properties that are a number": {"type": "Feature", "properties": 5},
+    "names of properties that are numbers": {"type": "Feature", "properties": {1: 2}},
+    "a geometry": POINT,
+    "a table": pa.table({"n": [1]}),
+    "a frame": pd.DataFrame({"n": [1]}),
+    "a row with numbers as names": pd.Series([1], index=[1]),
+}
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_that_is_none(name: str, index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("keep", EVERYTHING)
+    for ask in (
+        lambda: matcher.match(EVENTS[name]),
+        lambda: matcher.match_subscribers(EVENTS[name]),
+        lambda: matcher.explain(EVENTS[name], "keep"),
+        lambda: matcher.match_batch([EVENTS[name]]),
+    ):
+        with pytest.raises(ModelError, match=r"event|Feature"):
+            ask()
+
+
+class Hostile:
+    """A value that raises whatever is done to it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("not comparable")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+VALUES: dict[str, Any] = {
+    "a lone surrogate": "\ud800",
+    "a NUL": "\0",
+    "a signalling NaN": Decimal("sNaN"),
+    "an array": np.array([[1, 2], [3, 4]]),
+    "an array without dimensions": np.array(1),
+    "a masked value": np.ma.masked,
+    "a complex number": 1j,
+    "a class": int,
+    "hostile": Hostile(),
+    "a list of hostile": [Hostile()],
+    "an interval of hostile": {"interval": [Hostile(), ".."]},
+    "an interval of arrays": {"interval": [np.array([1, 2]), ".."]},
+    "an interval of NA": {"interval": [pd.NA, pd.NaT]},
+    "a huge integer": 10**5000,
+    "a list of huge integers": [10**5000],
+    "a far date": np.datetime64(2**62, "s"),
+    "a far year": np.datetime64(2**40, "Y"),
+    "a time without end": dt.datetime.max,  # noqa: DTZ901
+    "a released view": memoryview(b"x"),
+    "a nested list": [[[[]]]],
+    "a bow tie": BOWTIE,
+    "an empty geometry": shapely.Point(),
+    "NaN in a geometry": shapely.Point(np.nan, 0),
+    "a collection": shapely.GeometryCollection([POINT]),
+    "GeoJSON of nothing": {"type": "Polygon", "coordinates": None},
+    "GeoJSON of strings": {"type": "Point", "coordinates": ["1", "2"]},
+    "GeoJSON of a huge integer": {"type": "Point", "coordinates": [10**400, 0]},
+    "GeoJSON nested deep": {"type": "Polygon", "coordinates": [[[[[[[]]]]]]]},
+    "WKB cut off": POINT.wkb[:-3],
+    "WKB that promises too much": b"\x01\x02\x00\x00\x00\xff\xff\xff\xff",
+}
+VALUES["a released view"].release()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_of_any_kind_is_at_worst_unknown(name: str) -> None:
+    matcher = Matcher()
+    for letter, kind in enumerate(
+        [
+            *(
+                "x > 1",
+                "x = 'a'",
+                "x < 'b'",
+                "x LIKE '%'",
+                "x = DATE('2020-01-01')",
+                "x",
+                "x IS NULL",
+            ),
+            *(
+                "S_INTERSECTS(x, POINT(0 0))",
+                "S_DWITHIN(x, POINT(0 0), 1)",
+                "A_OVERLAPS(x, ('a', 1))",
+            ),
+            *(
+                "T_AFTER(x, DATE('2020-01-01'))",
+                "x + 1 > 0",
+                "x * x > 0",
+                "CASEI(x) = 'a'",
+                "x = x",
+            ),
+            *(
+                "S_EQUALS(x, x)",
+                "A_EQUALS(x, x)",
+                "T_EQUALS(x, x)",
+                "x IN (1, 'a', TRUE)",
+                "x ^ 2 = 4",
+            ),
+        ]
+    ):
+        matcher.subscribe(f"s{letter}", kind)
+        matcher.subscribe(f"n{letter}", f"NOT ({kind})")
+    event = {"x": VALUES[name], "\ud800": 1}
+    found = matcher.match(event)
+    assert not {f"s{id[1:]}" for id in found if id[0] == "n"} & set(found)
+    assert matcher.match_batch([event], sort=True)["subscription"].to_pylist() == found
+    for id in matcher.ids():
+        explained = matcher.explain(event, id)
+        assert explained.matches is (id in found)
+        assert str(explained)
+
+
+def big_ring(vertices: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    angle = np.linspace(0, 2 * np.pi, vertices, endpoint=False)
+    radius = 10 + np.where(np.arange(vertices) % 2, 0.001, 0)
+    return np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
+
+
+def test_a_polygon_of_a_million_vertices() -> None:
+    ring = big_ring(1_000_000)
+    good = shapely.Polygon(ring)
+    crossed = ring.copy()
+    crossed[[400_000, 400_200]] = crossed[[400_200, 400_000]]
+    bad = shapely.Polygon(crossed)
+    matcher = Matcher()
+    matcher.subscribe("near", "S_CONTAINS(g, POINT(1 1))")
+    matcher.subscribe("far", "S_DISJOINT(g, BBOX(20, 20, 21, 21))")
+    assert matcher.match({"g": good}) == ["far", "near"]
+    assert matcher.match({"g": good.wkb}) == ["far", "near"]
+    assert matcher.match({"g": bad}) == []
+    with pytest.raises(GeometryError, match="crosses itself"):
+        matcher.subscribe_columns(["bad"], regions={"g": ([bad], "S_WITHIN")})
+    matcher.subscribe_columns(["big"], regions={"g": ([good], "S_WITHIN")})
+    assert matcher.match({"g": "POINT (9 1)"}) == ["big", "far"]
+    assert matcher.match({"g": "POINT (11 1)"}) == ["far"]
+    assert matcher.match({"g": good}) == ["big", "far", "near"]
+    assert matcher.ids() == ["big", "far", "near"]
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+TABLES: dict[str, Any] = {
+    "a number": 5,
+    "nothing": None,
+    "a string": "x",
+    "a mapping": {"n": [1]},
+    "a generator": iter([{"n": 1}]),
+    "an array": pa.array([1]),
+    "a column": pa.chunked_array([[1]]),
+    "two columns of one name": pa.table([[1], [2]], names=["n", "n"]),
+    "a frame with two columns of one name": pd.DataFrame([[1, 2]], columns=["n", "n"]),
+    "a collection without features": {"type": "FeatureCollection"},
+    "a collection of a number": {"type": "FeatureCollection", "features": 5},
+}
+
+
+@pytest.mark.parametrize("index", ["auto", "reference", "sff", "cr-tree", "rt++", "ops4st"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_events_that_is_none(name: str, index: str) -> None:
+    matcher = Matcher(index=index)
+    matcher.subscribe("keep", EVERYTHING)
+    with pytest.raises(ModelError):
+        matcher.match_batch(TABLES[name])
+
+
+FRAMES: dict[str, Any] = {
+    "numbers and strings": pd.DataFrame({"n": [5, "a"]}),
+    "geometries": pd.DataFrame({"n": [5, 5], "g": [POINT, None]}),
+    "a lone surrogate": pd.DataFrame({"n": [5, 5], "s": ["\ud800", "a"]}),
+    "huge integers": pd.DataFrame({"n": [10**30, 5]}),
+    "complex numbers": pd.DataFrame({"n": [5, 5], "s": [1j, 2j]}),
+    "mixed intervals": pd.DataFrame({"n": [5, 5], "i": [{"interval": [1, "a"]}, None]}),
+    "a geo frame without active geometry": geopandas.GeoDataFrame({"n": [5, 5]}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_with_mixed_columns_is_matched_or_refused(matcher: Matcher, name: str) -> None:
+    try:
+        found = matcher.match_batch(FRAMES[name])
+    except FencepostError:
+        return
+    assert 0 in found["event"].to_pylist()
+
+
+def _bad_text() -> pa.Array:
+    offsets = pa.py_buffer(np.array([0, 2], np.int32))
+    return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"\xff\xfe"))
+
+
+WRONG: dict[str, Callable[[], pa.Array]] = {
+    "a far timestamp": lambda: pa.array([1 << 60], pa.timestamp("s")),
+    "the farthest timestamp": lambda: pa.array([-(1 << 63)], pa.timestamp("s")),
+    "a far date": lambda: pa.array([(1 << 31) - 1], pa.int32()).cast(pa.date32()),
+    "an unknown zone": lambda: pa.array([1], pa.timestamp("us", tz="Mars/Phobos")),
+    "text that is not UTF-8": _bad_text,
+    "fields of one name": lambda: pa.StructArray.from_arrays(
+        [pa.array([1]), pa.array([2])], names=["a", "a"]
+    ),
+    "encoded views": lambda: pa.array(["a"], pa.string_view()).dictionary_encode(),
+    "runs": lambda: pa.RunEndEncodedArray.from_arrays([1], ["a"]),
+    "a union": lambda: pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1]), pa.array(["a"])]
+    ),
+    "months": lambda: pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+    "half floats": lambda: pa.array(np.array([1], np.float16)),
+    "nulls": lambda: pa.nulls(1),
+    "uuid": lambda: pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16], pa.binary(16))),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_column_of_any_type_is_at_worst_refused(name: str) -> None:
+    for letter in ("n", "s", "t", "g", "b", "l", "i"):
+        matcher = Matcher()
+        matcher.subscribe("keep", EVERYTHING)
+        matcher.subscribe("null", f"{letter} IS NULL")
+        table = pa.table({letter: WRONG[name]()})
+        try:
+            found = matcher.match_batch(table)
+        except FencepostError:
+            continue
+        assert found.num_rows <= 2
+
+
+@pytest.mark.parametrize("threads", [0, -1, "2", None, 1.5])
+def test_threads_that_are_none(matcher: Matcher, threads: Any) -> None:
+    with pytest.raises(ModelError, match="threads"):
+        matcher.match_batch([{}], threads=threads)
+
+
+# ---------------------------------------------------------------------------------- index folders
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Matcher()
+    made.subscribe("a", "n + 1 > 1 AND s = 'x'")
+    made.subscribe("b", "S_INTERSECTS(g, BBOX(0, 0, 1, 1))")
+    path: Path = tmp_path_factory.mktemp("saved") / "index"
+    made.save(path)
+    return path
+
+
+@pytest.fixture
+def copy(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "copy"))
+
+
+def test_folders_that_hold_no_index(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "photo.jpg").write_text("x")
+    for name in ("none", "file", "foreign", "a\0b", "x" * 5000):
+        with pytest.raises(IndexingError, match="index"):
+            Matcher.open(tmp_path / name)
+
+
+def test_places_where_no_index_can_be_written(matcher: Matcher, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "photo.jpg").write_text("x")
+    for name in ("file", "file/below", "foreign", "a\0b", "x" * 5000):
+        with pytest.raises(IndexingError):
+            matcher.save(tmp_path / name)
+    with pytest.raises(IndexingError):
+        matcher.save("/proc/index")
+    assert (tmp_path / "file").read_text() == "x"
+    assert sorted(os.listdir(tmp_path)) == ["file", "foreign"]
+    assert os.listdir(tmp_path / "foreign") == ["photo.jpg"]
+
+
+MANIFESTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "null": lambda m: None,
+    "a list": lambda m: [],
+    "a number": lambda m: 5,
+    "text": lambda m: "x",
+    "empty": lambda m: {},
+    "another format": lambda m: {**m, "format": 99},
+    "no columns": lambda m: {k: v for k, v in m.items() if k != "columns"},
+    "no segments": lambda m: {k: v for k, v in m.items() if k != "segments"},
+    "no space": lambda m: {k: v for k, v in m.items() if k != "space"},
+    "another space": lambda m: {**m, "space": "sphere"},
+    "columns that are a number": lambda m: {**m, "columns": 5},
+    "columns of an unknown kind": lambda m: {**m, "columns": [[{"kind": "X", "property": "n"}]]},
+    "columns without source": lambda m: {**m, "columns": [[{"kind": "NUMBER"}]]},
+    "columns that do not parse": lambda m: {
+        **m, "columns": [[{"kind": "NUMBER", "condition": "("}]]
+    },
+    "columns that are no values": lambda m: {
+        **m, "columns": [[{"kind": "NUMBER", "condition": "TRUE"}]]
+    },
+    "segments that are a number": lambda m: {**m, "segments": 5},
+    "segments that are numbers": lambda m: {**m, "segments": [5]},
+    "a segment that is not there": lambda m: {**m, "segments": ["segment-007"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_that_is_damaged(copy: Path, name: str) -> None:
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps(MANIFESTS[name](manifest)))
+    with pytest.raises(FencepostError):
+        Matcher.open(copy)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
+def test_a_manifest_that_is_no_json(copy: Path, content: bytes) -> None:
+    (copy / "manifest.json").write_bytes(content)
+    with pytest.raises(IndexingError):
+        Matcher.open(copy)
+
+
+def test_a_manifest_of_fewer_columns_than_the_segments_use(copy: Path) -> None:
+    """In a process of its own: it must not end by a signal."""
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps({**manifest, "columns": []}))
+    code = (
+        "import sys; from fencepost.engine.matcher import Matcher\n"
+        "from fencepost.errors import IndexingError\n"
+        "try: Matcher.open(sys.argv[1]).match({'n': 1, 's': 'x', 'g': 'POINT (0 0)'})\n"
+        "except IndexingError: sys.exit(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(copy)], timeout=WAIT_S, check=False)
+    assert done.returncode == 3
+
+
+def _make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "removed": lambda path: path.unlink(),
+    "emptied": lambda path: path.write_bytes(b""),
+    "half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "one byte short": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "the first bytes": lambda path: path.write_bytes(path.read_bytes()[:8]),
+    "junk": lambda path: path.write_bytes(b"junk" * 100),
+    "a folder": _make_folder,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", ["arrays", "gone.npy", "names.arrow"])
+def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
+    DAMAGE[damage](next(copy.glob("segment-*")) / name)
+    with pytest.raises(IndexingError, match="damaged"):
+        Matcher.open(copy)
+
+
+ARRAYS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "another type": lambda arrays: arrays["checks"].update(dtype="<u4"),
+    "another number of sides": lambda arrays: arrays["scan_box"]["shape"].append(1),
+    "too long": lambda arrays: arrays["checks"]["shape"].__setitem__(0, 2**40),
+    "of less than nothing": lambda arrays: arrays["checks"]["shape"].__setitem__(0, -1),
+    "behind the end": lambda arrays: arrays["checks"].update(start=2**40),
+    "before the beginning": lambda arrays: arrays["checks"].update(start=-64),
+    "out of step": lambda arrays: arrays["checks"].update(start=arrays["checks"]["start"] + 8),
+    "changed places": lambda arrays: arrays.update(
+        {"expires": arrays["set_start"], "set_start": arrays["expires"]}
+    ),
+    "missing": lambda arrays: arrays.pop("shapes.x"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_are_not_what_the_manifest_says(copy: Path, name: str) -> None:
+    manifest = json.loads((copy / "manifest.json").read_text())
+    ARRAYS[name](manifest["segments"][0]["arrays"])
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(IndexingError, match="damaged"):
+        Matcher.open(copy)
+
+
+def test_an_open_index_holds_few_files_open(saved: Path) -> None:
+    """A process may hold some 1,000 open, and some libraries cannot use those after the first."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    opened = [Matcher.open(saved) for _ in range(10)]
+    held = len(list(Path("/proc/self/fd").iterdir())) - before
+    assert len(opened) == 10
+    assert held <= 10 * len(opened[0].view().snapshot())
+
+
+def test_an_opened_index_goes_on_as_if_it_had_not_been_saved(saved: Path) -> None:
+    opened = Matcher.open(saved)
+    opened.subscribe("c", "S_INTERSECTS(g, BBOX(0, 0, 1, 1)) AND n > 0")
+    assert opened.match({"n": 1, "s": "x", "g": "POINT (0 0)"}) == ["a", "b", "c"]
+    opened.subscribe_columns(["d"], regions={"g": (["POINT (0 0)"], "S_EQUALS")})
+    assert opened.unsubscribe("a")
+    assert opened.match({"n": 1, "s": "x", "g": "POINT (0 0)"}) == ["b", "c", "d"]
+    assert opened.explain({"g": "POINT (0 0)"}, "d").matches

@@ -1,0 +1,146 @@
+"""Which segments are merged: against definitions that a reader can check, and their effect."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fencepost.engine.merge_policy import (
+    FAN,
+    FAN_OF_JOBS,
+    LARGER_AT_REST,
+    LARGER_WHEN_AWAITED,
+    MAX_MIDDLE,
+    SMALLEST_TIER,
+    TOO_LARGE,
+    Size,
+    merge_all,
+    merge_at_rest,
+    merge_now,
+)
+
+ROWS = st.one_of(st.integers(1, 20), st.integers(1, 5_000), st.integers(1, 10_000_000))
+SIZES = st.builds(
+    lambda rows, share: Size(rows, int(rows * share)),
+    ROWS,
+    st.sampled_from([0.0, 0.0, 0.0, 0.2, 0.5, 0.51, 1.0]),
+)
+SMALL = st.sampled_from([None, 0, 512, 8192])
+
+
+def tier(size: Size) -> int:
+    """Tier 0 has fewer than 4 times the smallest number of rows; each other one 4 times as many."""
+    living = max((size.rows - size.deleted) // SMALLEST_TIER, 1)
+    return round(math.log2(2 ** (living.bit_length() - 1)) + 1) // round(math.log2(FAN))
+
+
+@given(st.lists(SIZES, max_size=12), SMALL)
+@example([Size(3000)] * 4, None)
+@example([Size(70_000), *[Size(9_000)] * 3, Size(100)], 8192)
+def test_what_is_merged_now(sizes: list[Size], small: int | None) -> None:
+    found = merge_now(sizes, small)
+    deleted = [k for k, size in enumerate(sizes) if size.deleted > size.rows / 2]
+    if deleted:
+        assert found == range(deleted[-1], deleted[-1] + 1)
+        return
+    if found is not None:
+        assert 0 <= found.start < found.stop <= len(sizes)
+        assert len(found) > 1
+    expected = None
+    if small is not None:
+        # The longest run before the last segment whose every member may take in what follows it.
+        for first in range(len(sizes) - 1):
+            run = [size.rows for size in sizes[first:-1]]
+            taking = (
+                own <= max(MAX_MIDDLE, TOO_LARGE * sum(run[k + 1 :])) for k, own in enumerate(run)
+            )
+            if len(run) > 1 and run[-1] <= small and all([*taking][:-1]):
+                expected = range(first, len(sizes) - 1)
+                break
+    if expected is None:
+        alike = [
+            k
+            for k in range(len(sizes) - FAN + 1)
+            if all(tier(size) <= tier(sizes[k + FAN - 1]) for size in sizes[k : k + FAN])
+        ]
+        expected = range(alike[-1], alike[-1] + FAN) if alike else None
+    assert found == expected
+
+
+@given(st.lists(SIZES, max_size=12), st.booleans())
+def test_what_is_merged_at_rest(sizes: list[Size], awaited: bool) -> None:
+    times = LARGER_WHEN_AWAITED if awaited else LARGER_AT_REST
+    fits = [
+        k
+        for k in range(len(sizes) - 1)
+        if sizes[k].rows <= times * sum(size.rows for size in sizes[k + 1 :])
+    ]
+    assert merge_at_rest(sizes, awaited) == (range(fits[0], len(sizes)) if fits else None)
+
+
+@given(
+    st.lists(SIZES, max_size=40),
+    st.sets(st.integers(0, 39)),
+    st.sampled_from([100, 20_000, 250_000]),
+)
+@example([Size(10)] * 15, set(), 250_000)
+@example([Size(10, 6)] * 9, {0}, 250_000)
+def test_what_is_merged_all_at_once(sizes: list[Size], parts: set[int], limit: int) -> None:
+    """Each segment once at most, and nothing is left to merge by tiers."""
+    groups = merge_all(sizes, parts, limit)
+    numbers = [number for own in groups for number in own]
+    assert len(numbers) == len(set(numbers))
+    mostly_deleted = {k for k, size in enumerate(sizes) if size.deleted > size.rows / 2}
+    assert mostly_deleted <= set(numbers)
+    large = parts | {k for k, size in enumerate(sizes) if size.rows - size.deleted >= limit}
+    assert {own[0] for own in groups if len(own) == 1} == mostly_deleted - {
+        number for own in groups if len(own) > 1 for number in own
+    }
+    assert not large & {number for own in groups if len(own) > 1 for number in own}
+    living = [sum(sizes[k].rows - sizes[k].deleted for k in own) for own in groups]
+    kept = [(k, size) for k, size in enumerate(sizes) if k not in numbers and k not in large]
+    new = [
+        (own[-1], Size(rows))
+        for own, rows in zip(groups, living, strict=True)
+        if rows < limit and own[0] not in large
+    ]
+    left = [size for _, size in sorted([*kept, *new])]
+    assert merge_now(left, None, FAN_OF_JOBS) is None
+
+
+def merged(sizes: list[Size], run: range) -> list[Size]:
+    living = sum(size.rows - size.deleted for size in sizes[run.start : run.stop])
+    return [*sizes[: run.start], *([Size(living)] if living else []), *sizes[run.stop :]]
+
+
+@given(st.lists(SIZES, max_size=40), SMALL, st.booleans())
+def test_merging_comes_to_an_end(sizes: list[Size], small: int | None, awaited: bool) -> None:
+    for _ in range(2 * len(sizes) + 1):
+        run = merge_now(sizes, small) or merge_at_rest(sizes, awaited)
+        if run is None:
+            break
+        sizes = merged(sizes, run)
+    assert merge_now(sizes, small) is None
+    assert not any(size.mostly_deleted for size in sizes)
+    after = 0
+    for size in reversed(sizes):
+        assert not after or size.rows > (LARGER_WHEN_AWAITED if awaited else LARGER_AT_REST) * after
+        after += size.rows
+
+
+@given(st.integers(SMALLEST_TIER, 3_000), st.integers(1, 1_000))
+def test_segments_are_few_and_rows_are_rewritten_once_a_tier(rows: int, flushes: int) -> None:
+    sizes: list[Size] = []
+    written = 0
+    for _ in range(flushes):
+        sizes.append(Size(rows))
+        while (run := merge_now(sizes, None)) is not None:
+            written += sum(size.rows for size in sizes[run.start : run.stop])
+            sizes = merged(sizes, run)
+    total = rows * flushes
+    tiers = tier(Size(total)) - tier(Size(rows)) + 1
+    assert len(sizes) <= (FAN - 1) * tiers
+    assert written <= total * tiers
+    assert sum(size.rows for size in sizes) == total

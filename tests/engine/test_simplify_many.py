@@ -1,0 +1,235 @@
+"""`simplify_many`: what is covered is covered, nothing that is easy to see is left, one stays."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fencepost as fp
+from fencepost.cql2 import parse
+from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
+from fencepost.errors import LanguageError, ModelError
+from fencepost.filters import Filter, filters
+from fencepost.filters.covering import covers
+from fencepost.filters.covering import predicate_covering as covering
+from fencepost.filters.simplifier import simplify, simplify_each
+from fencepost.reference import matches
+from tests.engine.strategies import EVENTS, SIMPLE, TEXT_EXPRESSIONS, Event, examples
+from tests.engine.wishes import some_wish
+
+A, INNER, FAR = "BBOX(0, 0, 4, 4)", "BBOX(1, 1, 3, 3)", "BBOX(7, 7, 9, 9)"
+
+
+def told(*expressions: str, **others: list[object]) -> dict[str, str | None]:
+    """What covers the expressions, by number, of one subscriber."""
+    rows: list[dict[str, object]] = [
+        {"id": str(k), "expression": text, "subscriber": "s"} for k, text in enumerate(expressions)
+    ]
+    for name, values in others.items():
+        rows = [{**row, name: value} for row, value in zip(rows, values, strict=True)]
+    return {own.id: own.covered_by for own in simplify_many(rows)}
+
+
+@pytest.mark.parametrize(
+    ("expressions", "covered"),
+    [
+        (["n > 5", "n > 7"], {"1": "0"}),
+        (["n > 7", "n > 5"], {"0": "1"}),
+        (["n > 7", "n > 5", "n > 6", "n > 3"], {"0": "3", "1": "3", "2": "3"}),
+        (["n > 5", "n > 5"], {"1": "0"}),
+        (["n > 5 AND m = 1", "m = 1 AND n > 5"], {"1": "0"}),
+        (["n > 5 OR m = 1", "n > 7", "m = 1 AND b"], {"1": "0", "2": "0"}),
+        (["n > 5 OR m = 1", "n > 7 OR m = 1 AND b OR n = 6"], {"1": "0"}),
+        (["n > 5", "m = 1", "n > 7 OR m = 1"], {"1": "2"}),
+        # Each of its alternatives is covered, but not by one subscription.
+        (["n > 5 AND b", "m = 1 AND b", "n > 7 AND b AND c OR m = 1 AND b AND c"], {}),
+        (["TRUE", "n > 5", "m = 1 OR b", "TRUE"], {"1": "0", "2": "0", "3": "0"}),
+        (["n > 5 AND n < 3", "n > 5", "FALSE"], {}),
+        ([f"S_INTERSECTS(g, {A})", f"S_WITHIN(g, {INNER})", f"S_WITHIN(g, {FAR})"], {"1": "0"}),
+        ([f"S_DISJOINT(g, {A})", f"S_WITHIN(g, {FAR})"], {"1": "0"}),
+        (["A_CONTAINS(t, ('a'))", "A_CONTAINS(t, ('b', 'a'))"], {"1": "0"}),
+        (["n > 5", "m > 7"], {}),
+    ],
+)
+def test_by_example(expressions: list[str], covered: dict[str, str]) -> None:
+    found = told(*expressions)
+    assert {id: by for id, by in found.items() if by is not None} == covered
+
+
+def test_subscribers_do_not_cover_each_other() -> None:
+    assert told("n > 5", "n > 7", subscriber=["s", "t"]) == {"0": None, "1": None}
+    assert told("n > 5", "n > 7", subscriber=[None, None]) == {"0": None, "1": None}
+
+
+def test_what_ends_sooner_covers_nothing_that_lasts() -> None:
+    soon, late = dt.datetime(2030, 1, 1, tzinfo=dt.UTC), "2031-01-01T00:00:00Z"
+    assert told("n > 5", "n > 7", expires=[soon, late]) == {"0": None, "1": None}
+    assert told("n > 5", "n > 7", expires=[soon, None]) == {"0": None, "1": None}
+    assert told("n > 5", "n > 7", expires=[late, soon]) == {"0": None, "1": "0"}
+    assert told("n > 5", "n > 5", expires=[soon, None]) == {"0": "1", "1": None}
+    assert told("TRUE", "n > 5", "TRUE", expires=[soon, late, late]) == {
+        "0": "2",
+        "1": "2",
+        "2": None,
+    }
+
+
+def test_each_is_simplified_and_rows_keep_their_order() -> None:
+    rows = pa.table(
+        {"id": ["b", "a"], "expression": ["n > 5 AND n > 3", '{"op": "not", "args": [true]}']}
+    )
+    second, first = simplify_many(rows)
+    assert (second.id, second.subscriber, second.simplification) == (
+        "b",
+        "b",
+        fp.simplify("n > 5 AND n > 3"),
+    )
+    assert first.simplification.never_matches
+
+
+def test_rows_that_cannot_be_used() -> None:
+    rows = [
+        {"id": "a", "expression": "n >"},
+        {"id": "b", "expression": "n > 1"},
+        {"id": "b", "expression": "n > 2"},
+        {"id": "", "expression": "n > 2"},
+        {"id": "c", "expression": 7},
+        {"id": "d", "expression": "n > 2", "expires": "never"},
+    ]
+    bad: list[tuple[int, str]] = []
+    (only,) = simplify_many(rows, bad)
+    assert only.id == "b"
+    assert [row for row, _ in bad] == [0, 2, 3, 4, 5]
+    with pytest.raises(ModelError, match="5 rows cannot be used: row 0: "):
+        simplify_many(rows)
+
+
+def test_stop_words_and_space_are_those_of_the_matcher() -> None:
+    text = "A_CONTAINS(t, ('the cat')) AND A_CONTAINS(t, ('cat'))"
+    (own,) = simplify_many([{"id": "a", "expression": text}], stop_words=["the"])
+    assert own.simplification == fp.simplify(text, stop_words=["the"])
+    outside = [{"id": "a", "expression": "S_INTERSECTS(g, POINT(300 0))"}]
+    assert len(simplify_many(outside)) == 1
+    with pytest.raises(ModelError, match="row 0"):
+        simplify_many(outside, space="wgs84")
+
+
+# ------------------------------------------------------------------------------- by brute force
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_that_is_covered_is_found(seed: int) -> None:
+    rng = random.Random(seed)
+    wishes = [
+        [some_wish(rng) for _ in range(rng.randint(1, 2))] for _ in range(rng.choice([20, 300]))
+    ]
+    until = [rng.choice([None, "2030-01-01", "2040-01-01"]) for _ in wishes]
+    rows = [
+        {
+            "id": f"{k:03}",
+            "expression": " OR ".join(f"({own.text()})" for own in some),
+            "subscriber": f"s{k % 2}",
+            "expires": end,
+        }
+        for k, (some, end) in enumerate(zip(wishes, until, strict=True))
+    ]
+
+    def covered(one: int, other: int) -> bool:
+        lasts = until[one] is None or (until[other] or "9") <= (until[one] or "9")
+        return (
+            one % 2 == other % 2
+            and lasts
+            and all(any(a.covers(b) for a in wishes[one]) for b in wishes[other])
+        )
+
+    found = {int(own.id): own.covered_by for own in simplify_many(rows)}
+    stays = [k for k, by in found.items() if by is None]
+    for k, by in found.items():
+        if by is not None:
+            assert found[int(by)] is None
+            assert covered(int(by), k)
+    assert len(stays) < len(wishes)
+    for one in stays:
+        for other in stays:
+            if one != other:
+                assert not covered(one, other), (rows[one], rows[other])
+
+
+ALIKE = st.one_of(
+    st.lists(SIMPLE, min_size=1, max_size=2).map(" AND ".join), SIMPLE, TEXT_EXPRESSIONS
+)
+PREDICATES = st.lists(ALIKE, min_size=1, max_size=2).map(
+    lambda parts: " OR ".join(f"({part})" for part in parts)
+)
+
+
+def usable(texts: list[str]) -> list[str]:
+    found = []
+    for text in texts:
+        try:
+            fp.simplify(text)
+        except LanguageError:  # too many alternatives
+            continue
+        found.append(text)
+    return found
+
+
+@given(st.lists(PREDICATES, min_size=2, max_size=8), st.lists(EVENTS, min_size=3, max_size=6))
+@examples(120)
+def test_what_matches_the_covered_matches_the_other(texts: list[str], events: list[Event]) -> None:
+    texts = usable(texts)
+    found = told(*texts)
+    trees = [parse(text) for text in texts]
+    for id, by in found.items():
+        if by is not None:
+            assert found[by] is None
+            for event in events:
+                if matches(trees[int(id)], event):
+                    assert matches(trees[int(by)], event)
+
+
+def covers_pairwise(one: tuple[Filter, ...], other: tuple[Filter, ...]) -> bool:
+    def covers_filter(first: Filter, second: Filter) -> bool:
+        return all(any(covers(a, b) for b in second) for a in first)
+
+    return all(any(covers_filter(a, b) for a in one) for b in other)
+
+
+@given(st.lists(PREDICATES, min_size=2, max_size=5))
+@examples(80)
+def test_of_those_that_stay_none_covers_another(texts: list[str]) -> None:
+    plans = [simplify(filters(parse(text))).filters for text in usable(texts)]
+    found = covering.covered_predicates(plans, [0] * len(plans))
+    stays = [k for k in range(len(plans)) if k not in found and plans[k]]
+    for one in range(len(plans)):
+        for other in range(len(plans)):
+            if one == other or not (plans[one] and plans[other]):
+                continue
+            if covers_pairwise(plans[one], plans[other]):
+                assert one not in stays or other not in stays
+
+
+def test_blocks_of_coverers_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(9)
+    texts = [some_wish(rng).text() for _ in range(80)]
+    plans = [simplify(filters(parse(text))).filters for text in texts]
+    whole = covering.covered_predicates(plans, [0] * len(plans))
+    monkeypatch.setattr(covering, "_FIRST_BLOCK", 3)
+    monkeypatch.setattr(covering, "_ROWS", 5)
+    parts = covering.covered_predicates(plans, [0] * len(plans))
+    assert set(whole) == set(parts)
+    assert isinstance(
+        simplify_many([{"id": "a", "expression": "n > 1"}])[0], SimplifiedSubscription
+    )
+
+
+@given(st.lists(PREDICATES, min_size=2, max_size=6))
+@examples(60)
+def test_together_is_as_one_by_one(texts: list[str]) -> None:
+    given = [filters(parse(text)) for text in (*usable(texts), "TRUE", "FALSE", "n > 1 OR n > 2")]
+    assert simplify_each(given) == [simplify(one) for one in given]

@@ -1,0 +1,107 @@
+"""Subscriptions that come one by one or in tables: how they are filed, and what is refused."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fencepost.engine import Matcher
+from fencepost.engine.postings import keyword_postings
+from fencepost.errors import ModelError
+from fencepost.testing import keep_segments_small
+
+BOX = "S_INTERSECTS(place, BBOX({0}, {0}, {1}, {1})) AND kind = 'k{2}'"
+RING = "S_INTERSECTS(place, POLYGON(({0} 0, {1} 0, {1} {1}, {0} 0))) AND size > {2}"
+BOW_TIE = "S_INTERSECTS(place, POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))) AND size > 3"
+
+
+def test_what_trickles_in_among_events_is_one_small_segment() -> None:
+    matcher = Matcher()
+    keep_segments_small(matcher, max_memtable=3)
+    for k in range(100):
+        matcher.subscribe(f"s{k}", BOX.format(k, k + 2, k % 2))
+        assert len(matcher.match({"place": f"POINT({k}.5 {k}.5)", "kind": f"k{k % 2}"})) == 1
+        assert len(matcher.view().snapshot()) <= 2
+    for k in range(0, 100, 2):
+        assert matcher.unsubscribe(f"s{k}")
+    assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
+    matcher.settle()
+    assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
+    assert len(matcher) == 50
+
+
+@pytest.mark.parametrize("most_small", [0, 8, 100])
+def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
+    rng = random.Random(3)
+    matcher = Matcher()
+    keep_segments_small(matcher, max_memtable=2, small=most_small)
+    there: dict[str, int] = {}
+    for k in range(150):
+        id = f"s{rng.randrange(30)}"
+        if id in there and rng.random() < 0.4:
+            assert matcher.unsubscribe(id)
+            del there[id]
+            continue
+        matcher.subscribe(id, f"n > {k} AND kind = 'a'", replace=True)
+        there[id] = k
+        seen = rng.randrange(k + 2)
+        expected = sorted(id for id, least in there.items() if seen > least)
+        assert matcher.match({"n": seen, "kind": "a"}) == expected
+    matcher.settle()
+    assert matcher.match({"n": 1000, "kind": "a"}) == sorted(there)
+
+
+def test_words_and_a_place_become_posts_however_they_came() -> None:
+    matcher = Matcher()
+    keep_segments_small(matcher, max_memtable=10)
+    for k in range(40):
+        text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
+        matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
+    matcher.settle()
+    (shelf,) = matcher.view().snapshot()
+    assert keyword_postings.direct_count(shelf.arrays.posts) == 40
+    assert len(shelf.arrays.checks) == 0
+    assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
+
+
+def test_a_table_refuses_what_one_text_refuses() -> None:
+    texts = [RING.format(k, k + 4, k) for k in range(200)]
+    texts[7], texts[150], texts[199] = BOW_TIE, "size >", texts[199].replace("size", '"size"')
+    reasons = []
+    for number in (7, 150):
+        with pytest.raises(Exception, match="column") as raised:
+            Matcher().subscribe("one", texts[number])
+        reasons.append((number, str(raised.value)))
+    rows = [{"id": f"s{k}", "expression": text} for k, text in enumerate(texts)]
+    letters: list[tuple[int, str]] = []
+    matcher = Matcher()
+    assert matcher.subscribe_many(rows, letters) == 198
+    assert letters == reasons
+    one_by_one = Matcher()
+    for k, text in enumerate(texts):
+        if k not in (7, 150):
+            one_by_one.subscribe(f"s{k}", text)
+    for x in range(0, 210, 5):
+        event = {"place": f"POINT({x} 1)", "size": x}
+        assert matcher.match(event) == one_by_one.match(event)
+    with pytest.raises(ModelError, match="2 rows cannot be used"):
+        Matcher().subscribe_many(rows)
+
+
+def test_ids_that_are_in_use_among_many() -> None:
+    now = [0]
+    matcher = Matcher(clock=lambda: now[0])
+    matcher.subscribe_many([{"id": f"s{k}", "expression": f"n = {k}"} for k in range(100)])
+    matcher.subscribe("late", "n = 1", expires="1970-01-01T00:00:01Z")
+    matcher.subscribe("s200", "n = 2")
+    matcher.unsubscribe("s99")
+    now[0] = 2 * 10**9
+    rows = [{"id": f"s{k}", "expression": "n = 7"} for k in (99, *range(200, 280), 5)]
+    rows.append({"id": "late", "expression": "n = 7"})
+    letters: list[tuple[int, str]] = []
+    assert matcher.subscribe_many(rows, letters) == 81
+    assert [row for row, _ in letters] == [1, 81]
+    assert len(matcher.match({"n": 7})) == 82  # one of them was there
+    assert matcher.subscribe_many(rows, replace=True) == 83
+    assert len(matcher.match({"n": 7})) == 84

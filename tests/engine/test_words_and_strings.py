@@ -1,0 +1,189 @@
+"""Filters that need words, and beside them strings and numbers, against the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fencepost import Matcher
+from fencepost.engine import Snapshot
+from fencepost.kernels.posts_arrays import PostArrays
+from tests.seeds import seeds
+
+KINDS = ("taxi", "bus", "it's", "", "tram")
+WORDS = ("hail", "storm", "wind", "Rain", "snow!", "")
+
+
+def condition(rng: np.random.Generator) -> str:
+    """Words, and most often strings, a number and a place."""
+
+    def some(of: tuple[str, ...], least: int, most: int) -> str:
+        chosen = rng.choice(of, rng.integers(least, most + 1), replace=False)
+        return ", ".join("'" + str(word).replace("'", "''") + "'" for word in chosen)
+
+    column = "words" if rng.random() < 0.8 else "text"
+    function = rng.choice(["A_CONTAINS", "A_OVERLAPS", "A_EQUALS"], p=[0.7, 0.2, 0.1])
+    parts = [f"{function}({column}, ({some(WORDS, 1, 3)}))"]
+    if rng.random() < 0.9:
+        parts.append(f"kind IN ({some(KINDS, 1, 3)})")
+    if rng.random() < 0.4:
+        parts.append(f"state {rng.choice(['=', '<>'])} {some(KINDS, 1, 1)}")
+    if rng.random() < 0.7:
+        low = int(rng.integers(0, 8))
+        parts.append(f"price BETWEEN {low} AND {low + rng.integers(0, 4)}")
+    if rng.random() < 0.3:
+        parts.append(f"NOT (price > {rng.integers(0, 10)})")
+    if rng.random() < 0.7:
+        x, y = rng.integers(0, 4, 2).tolist()
+        shape = f"POLYGON(({x} {y}, {x + 3} {y}, {x + 1} {y + 3}, {x} {y}))"
+        parts.append(f"S_INTERSECTS(geometry, {shape})")
+    return " AND ".join(parts)
+
+
+def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
+    """Of which some lack something, or have something else in its place."""
+    found = []
+    for _ in range(count):
+        event: dict[str, Any] = {
+            "words": rng.choice(WORDS, rng.integers(0, 5), replace=False).tolist(),
+            "text": " ".join(rng.choice(WORDS, 3).tolist()),
+            "kind": str(rng.choice([*KINDS, "unheard of"])),
+            "state": str(rng.choice(KINDS)),
+            "price": int(rng.integers(-1, 11)),
+            "geometry": f"POINT({rng.integers(0, 6)} {rng.integers(0, 6)})",
+        }
+        for name in ("kind", "price", "words", "geometry"):
+            if rng.random() < 0.08:
+                del event[name]
+        if rng.random() < 0.1:
+            event["words"] = "Storm and rain"
+        found.append(event)
+    return found
+
+
+def posts_of(snapshot: Snapshot) -> list[PostArrays]:
+    return [shelf.arrays.posts for shelf in snapshot]
+
+
+@pytest.mark.parametrize("seed", seeds(3, quick=1))
+def test_words_with_strings_and_numbers_say_what_the_reference_says(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng([7, seed])
+    table = pa.table(
+        {"id": [str(k) for k in range(250)], "expression": [condition(rng) for _ in range(250)]}
+    )
+    given = events(rng, 40)
+    ours, reference = Matcher(), Matcher(index="reference")
+    for matcher in (ours, reference):
+        matcher.subscribe_many(table)
+    ours.save(tmp_path / "index")  # which makes a segment of them
+    opened = Matcher.open(tmp_path / "index")
+    built = posts_of(opened.view().snapshot())
+    assert any(len(posts.string_columns) for posts in built)
+    assert any((posts.groups["number_column"] >= 0).any() for posts in built)
+    expected = [reference.match(event) for event in given]
+    assert any(expected)
+    for matcher in (ours, opened):
+        assert [matcher.match(event) for event in given] == expected
+        found = matcher.match_batch(given, sort=True).to_pylist()
+        pairs = {(row["event"], row["subscription"]) for row in found}
+        assert pairs == {(k, name) for k, names in enumerate(expected) for name in names}
+        assert len(pairs) == len(found)
+
+
+def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> None:
+    matcher = Matcher()
+    for k in range(40):
+        kinds = ", ".join(f"'k{j}'" for j in range(k, k + 9))
+        matcher.subscribe(
+            f"{k}", f"A_CONTAINS(words, ('hail')) AND kind IN ({kinds}) AND state = 'on'"
+        )
+    matcher.settle()
+    matcher.save(tmp_path / "index")
+    opened = Matcher.open(tmp_path / "index")
+    assert not any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
+    event = {"words": ["hail"], "kind": "k8", "state": "on"}
+    assert opened.match(event) == sorted(str(k) for k in range(9))
+
+
+def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
+    """What numbers its checks have is of no concern to a filter without a string."""
+    matcher = Matcher()
+    matcher.subscribe("with", "A_CONTAINS(words, ('hail')) AND kind = 'taxi'")
+    for k in range(7):
+        box = f"BBOX({k}, {k}, {k + 1}, {k + 1})"
+        matcher.subscribe(f"{k}", f"A_CONTAINS(words, ('hail')) AND EH_INSIDE(place, {box})")
+        matcher.subscribe(f"other {k}", f"kind = 'bus' AND EH_INSIDE(place, {box})")
+    matcher.settle()
+    matcher.save(tmp_path / "index")
+    opened = Matcher.open(tmp_path / "index")
+    assert any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
+    event = {"words": ["hail"], "kind": "taxi", "place": "POINT (2.5 2.5)"}
+    assert opened.match(event) == ["2", "with"]
+
+
+def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> None:
+    matcher = Matcher()
+    matcher.subscribe_many(
+        [
+            {
+                "id": f"w{k}",
+                "expression": f"A_CONTAINS(words, ('w{k % 7}'))"
+                f" AND S_INTERSECTS(g, BBOX({k}, 0, {k + 2}, 2))",
+            }
+            for k in range(100)
+        ]
+    )
+    matcher.subscribe_many(
+        [
+            {"id": f"d{k}", "expression": f"kind = 'k{k % 3}' AND S_DWITHIN(g, POINT({k} 0), 2)"}
+            for k in range(100)
+        ]
+    )
+    matcher.settle()
+    event = {"words": ["w1"], "kind": "k1", "g": "POINT(8.5 1)"}
+    assert matcher.match(event) == ["d10", "d7", "w8"]
+    for k in range(100):
+        matcher.unsubscribe(f"d{k}")
+    matcher.plan_anew()
+    assert matcher.stats()["filters_by_path"]["combined"] == 0
+    assert matcher.match(event) == ["w8"]
+
+
+def test_numbers_of_any_size_and_of_several_attributes_with_words() -> None:
+    """Bounds are kept as 16-bit numbers: they may leave out nothing that matches."""
+    rng = np.random.default_rng(11)
+    bounds = [-1e308, -(2**53) - 1, -1.0, 0, 5e-324, 0.1, 0.2, 7, 2**53, 2**53 + 1, 1e308]
+    ours, reference = Matcher(), Matcher(index="reference")
+    for k in range(400):
+        parts = ["A_CONTAINS(words, ('hail'))", "kind = 'taxi'"]
+        for name in rng.permutation(["price", "size", "weight"])[: rng.integers(0, 3)].tolist():
+            low, high = sorted(rng.choice(len(bounds), 2).tolist())
+            form = rng.choice(["{0} BETWEEN {1} AND {2}", "{0} > {1}", "{0} <= {2}", "{0} = {1}"])
+            parts.append(form.format(name, repr(bounds[low]), repr(bounds[high])))
+        for matcher in (ours, reference):
+            matcher.subscribe(str(k), " AND ".join(parts))
+    ours.settle()
+    built = posts_of(ours.view().snapshot())
+    assert any((posts.groups["number_column"] >= 0).any() for posts in built), "none has bounds"
+    values = [*bounds, float("inf"), -float("inf"), float("nan"), None, "7", True, 2**60, 0.15]
+    given = [
+        {
+            "words": ["hail"], "kind": "taxi", "price": price,
+            "size": values[rng.integers(len(values))], "weight": values[rng.integers(len(values))],
+        }
+        for price in values
+        for _ in range(3)
+    ]  # fmt: skip
+    expected = [reference.match(event) for event in given]
+    assert len({len(names) for names in expected}) > 5
+    assert [ours.match(event) for event in given] == expected
+    found = ours.match_batch(given, sort=True).to_pylist()
+    assert {(row["event"], row["subscription"]) for row in found} == {
+        (k, name) for k, names in enumerate(expected) for name in names
+    }

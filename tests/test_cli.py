@@ -48,7 +48,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     )
     stand_in(
         monkeypatch,
-        "fencepost.kernels.compiling",
+        "fencepost.kernels.runtime.compilation",
         cache_folder=lambda: tmp_path / "kernels-1",
         fewer_collections=nullcontext,
     )

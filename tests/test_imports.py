@@ -31,7 +31,10 @@ OPEN = {"cli", "errors", "testing"}
 ABOUT: dict[str, tuple[str, set[str]]] = {
     "client/test_following.py": ("messages as they come", {"client.operations"}),
     "composite/test_partners.py": ("pairs beside joins", {"composite.casting", "composite.joiner"}),
-    "composite/test_live.py": ("which members are found, in a hash grid", {"kernels.members"}),
+    "composite/test_live.py": (
+        "which members are found, in a hash grid",
+        {"kernels.detect.member_grid"},
+    ),
     "deliver/test_webhook.py": ("when to try again", {"deliver.schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
     "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
@@ -43,29 +46,38 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "engine/columns/test_single_event_layout.py": (
         "one event as kernels write it, against tables",
-        {"kernels.layout", "kernels.one_event"},
+        {"kernels.geometry.shape_layout", "kernels.match.single_event"},
     ),
     "engine/postings/test_keyword_postings.py": (
         "postings, from their layout to what is found in them",
         {
-            "kernels.checking",
-            "kernels.contact",
-            "kernels.posted",
-            "kernels.posts",
-            "kernels.posts_arrays",
-            "kernels.rooms",
+            "kernels.match.check_evaluation",
+            "kernels.geometry.box_contact",
+            "kernels.match.posting_matches",
+            "kernels.match.posting_search",
+            "kernels.index.posting_arrays",
+            "kernels.match.match_scratch",
         },
     ),
-    "kernels/test_geodesic.py": (
+    "kernels/geodesic/test_geodesics.py": (
         "distances on the ellipsoid, of points, edges and shapes",
-        {"kernels.geodesic_edges", "kernels.geodesic_shapes"},
+        {"kernels.geodesic.edge_distance", "kernels.geodesic.shape_distance"},
     ),
-    "kernels/test_geodesic_box.py": ("boxes within reach", {"kernels.geodesic"}),
-    "kernels/test_hulls.py": ("hulls, and two of them", {"kernels.calipers"}),
-    "kernels/test_numba_internals.py": ("kernels of all sorts", {"kernels.compiling"}),
-    "kernels/test_region_points.py": ("blocks of boxes", {"kernels.vectors"}),
-    "kernels/test_region_walk.py": ("the walk, and what it walks", {"engine.regions.region_index"}),
-    "kernels/test_tokenise.py": ("words to numbers", {"kernels.vocabulary"}),
+    "kernels/test_geodesic_box.py": ("boxes within reach", {"kernels.geodesic.geodesics"}),
+    "kernels/geometry/test_convex_hulls.py": (
+        "hulls, and two of them",
+        {"kernels.geometry.hull_distance"},
+    ),
+    "kernels/runtime/test_numba_internals.py": (
+        "kernels of all sorts",
+        {"kernels.runtime.compilation"},
+    ),
+    "kernels/match/test_region_points.py": ("blocks of boxes", {"kernels.runtime.simd"}),
+    "kernels/match/test_region_walk.py": (
+        "the walk, and what it walks",
+        {"engine.regions.region_index"},
+    ),
+    "kernels/text/test_utf8_tokenizer.py": ("words to numbers", {"kernels.text.vocabulary"}),
     "cql2/test_parser.py": (
         "every limit and every name is documented",
         {"cql2.expression_limits", "cql2.keywords"},
@@ -73,9 +85,9 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "engine/test_format.py": (
         "files on disk, by the words of their specification",
         {
-            "kernels.checking",
-            "kernels.matching",
-            "kernels.shapes",
+            "kernels.match.check_evaluation",
+            "kernels.match.segment_search",
+            "kernels.geometry.shape_arrays",
             "engine.storage.manifest",
         },
     ),
@@ -96,7 +108,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"engine.simplify", "filters.covering.predicate_covering", "filters.simplifier"},
     ),
     "engine/test_trickling.py": ("what becomes postings", {"engine.postings.keyword_postings"}),
-    "engine/test_words_and_strings.py": ("what becomes postings", {"kernels.posts_arrays"}),
+    "engine/test_words_and_strings.py": ("what becomes postings", {"kernels.index.posting_arrays"}),
     "geometry/test_plain_points.py": (
         "points beside Shapely",
         {"geometry.readers.single_geometry"},
@@ -110,7 +122,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "geometry.readers.raw_shapes",
         },
     ),
-    "geometry/test_shapes.py": ("the layout of geometries", {"kernels.shapes"}),
+    "geometry/test_shapes.py": ("the layout of geometries", {"kernels.geometry.shape_arrays"}),
     "papers/events/test_ops4st.py": (
         "the notation, read and written",
         {"papers.events.notation.read", "papers.events.notation.subscription"},
@@ -153,7 +165,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "filters/test_query_templates.py": ("the checks of a form", {"engine.filter_table"}),
     "filters/test_normal_form.py": ("terms as conditions", {"filters.filter_conditions"}),
-    "filters/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic_shapes"}),
+    "filters/test_near_wgs84.py": ("what kernels leave open", {"kernels.geodesic.shape_distance"}),
     "filters/test_simplifier.py": (
         "which filters cover which",
         {"filters.covering.covering_index", "filters.covering.filter_rows"},
@@ -234,7 +246,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
 
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
 DEBTS: dict[str, set[str]] = {
-    "kernels/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
+    "kernels/runtime/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
     "engine/test_ranking.py": {"_engine", "_scores"},
     "saferegion/test_nearby.py": {"_known", "_nearby"},
     "spark/test_spool.py": {"_segments"},

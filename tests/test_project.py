@@ -55,7 +55,7 @@ PUBLIC_NAMES = [
 MOST_LINES = 90
 # Functions that are longer today; whoever shortens one removes its entry.
 LONGER = {
-    ("kernels/region_walk.py", "_walk_area"),
+    ("kernels/match/region_walk.py", "_walk_area"),
 }
 
 

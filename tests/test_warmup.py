@@ -16,7 +16,8 @@ from fencepost.kernels import cache_folder
 
 PACKAGE = Path(fencepost.__file__).parent
 DECORATORS = {
-    f"fencepost.kernels.compiling.{name}" for name in ("kernel", "uncounted", "separate", "inlined")
+    f"fencepost.kernels.runtime.compilation.{name}"
+    for name in ("kernel", "uncounted", "separate", "inlined")
 }
 
 

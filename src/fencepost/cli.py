@@ -209,7 +209,7 @@ def warmup(as_json: AsJson = False) -> None:
     """
     started = time.perf_counter()
     from fencepost import warmup as operations
-    from fencepost.kernels.compiling import cache_folder, fewer_collections
+    from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
 
     beside = operations.begin()
     todo = operations.steps()

@@ -24,7 +24,7 @@ from fencepost.engine.index_registry import INDEXES
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.relate import relate_pairs
 from fencepost.engine.simplify import simplify_many
-from fencepost.kernels.compiling import cache_folder, fewer_collections
+from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
 from fencepost.papers.regions.adapter import relate_by_samples
 from fencepost.papers.spatiotextual.trees import build
 from fencepost.saferegion.regions import SafeRegions

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fencepost.composite.live import LiveMembers
-from fencepost.kernels.members import NODES, Asked
+from fencepost.kernels.detect.member_grid import NODES, Asked
 
 SIZES = (0.0, 0.0, 0.0, 0.01, 1.0, 300.0)
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fencepost.engine import Matcher
 from fencepost.engine.storage.manifest import ArrayEntry, ColumnEntry, Manifest, SegmentEntry
 from fencepost.errors import IndexingError
-from fencepost.kernels.checking import CHECK
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.shapes import CHAIN, SHAPE
+from fencepost.kernels.geometry.shape_arrays import CHAIN, SHAPE
+from fencepost.kernels.match.check_evaluation import CHECK
+from fencepost.kernels.match.segment_search import SegmentArrays
 
 RANGE, MEMBER, RELATE = 2, 3, 7
 NOT_DELETED = 2**32 - 1

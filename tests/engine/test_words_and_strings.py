@@ -11,7 +11,7 @@ import pytest
 
 from fencepost import Matcher
 from fencepost.engine import Snapshot
-from fencepost.kernels.posts_arrays import PostArrays
+from fencepost.kernels.index.posting_arrays import PostArrays
 from tests.seeds import seeds
 
 KINDS = ("taxi", "bus", "it's", "", "tram")

@@ -12,7 +12,7 @@ from fencepost.cql2.ast import Near
 from fencepost.filters import near_in
 from fencepost.geometry import Shapes, Space
 from fencepost.kernels import NO, UNSURE, YES, scratch
-from fencepost.kernels.geodesic_shapes import (
+from fencepost.kernels.geodesic.shape_distance import (
     distance_wgs84,
     same_place_wgs84,
     within_wgs84_pairs,

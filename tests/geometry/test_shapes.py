@@ -25,7 +25,7 @@ from bench import data
 from fencepost.engine import matrices, relations
 from fencepost.errors import GeometryError
 from fencepost.geometry import Relation, Shapes, matrix_text
-from fencepost.kernels.shapes import (
+from fencepost.kernels.geometry.shape_arrays import (
     AREAS,
     BOUNDARY,
     FANOUT,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fencepost.kernels.geodesic import reach
+from fencepost.kernels.geodesic.geodesics import reach
 from tests.kernels.ellipsoid import WGS84
 
 Floats = NDArray[np.float64]

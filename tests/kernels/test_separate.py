@@ -15,7 +15,7 @@ Run = Callable[[], list[str]]
 _KERNELS = """
 import numpy as np
 from fencepost.kernels import kernel
-from fencepost.kernels.compiling import separate
+from fencepost.kernels.runtime.compilation import separate
 
 
 @separate

@@ -10,7 +10,7 @@ from pathlib import Path
 _KERNELS = """
 import numpy as np
 from fencepost.kernels import kernel
-from fencepost.kernels.compiling import uncounted
+from fencepost.kernels.runtime.compilation import uncounted
 
 
 @kernel

@@ -24,7 +24,7 @@ from fencepost.engine.kernel_runner import Runner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
 from fencepost.filters.evaluation import EventValues
-from fencepost.kernels.handles import handle
+from fencepost.kernels.runtime.struct_references import handle
 from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable
 from fencepost.papers.events.layout import Events

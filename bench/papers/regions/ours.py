@@ -21,7 +21,7 @@ from fencepost.engine.segment_builder import NEVER
 from fencepost.engine.subscriptions import Subscription
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.kernels.handles import handle
+from fencepost.kernels.runtime.struct_references import handle
 from fencepost.testing import Geometries
 
 KERNEL = "Fencepost, kernel"

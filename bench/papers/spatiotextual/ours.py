@@ -23,8 +23,8 @@ from fencepost.engine.columns.event_columns import lay_out
 from fencepost.engine.kernel_runner import Runner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
-from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import look_up
+from fencepost.kernels.match.segment_search import look_up
+from fencepost.kernels.runtime.struct_references import handle
 
 KERNEL = "Fencepost, kernel"
 BATCH = "Fencepost, batch of lists"

@@ -15,7 +15,7 @@ from fencepost.filters.value_types import is_missing
 from fencepost.geometry.readers.any_form import RawShapes, read_geometry
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import OUTSIDE, Space
-from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 
 MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
 LONGEST = 2**63 - 1

@@ -1,4 +1,4 @@
-"""What an event plays, laid out for one compiled call (`fencepost.kernels.partners`).
+"""What an event plays, laid out for one compiled call (`fencepost.kernels.detect.join_partners`).
 
 That is possible where all it can complete is pairs of events. Composites of more members, and those
 within others, are put together part by part (`joining`).
@@ -18,9 +18,9 @@ from fencepost.composite.live import Floats, Key, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.composite.relating import bounds_of
 from fencepost.geometry.space import Space
-from fencepost.kernels import partners
-from fencepost.kernels.handles import handle
-from fencepost.kernels.partners import PLAN, TEST, CastArrays
+from fencepost.kernels.detect import join_partners
+from fencepost.kernels.detect.join_partners import PLAN, TEST, CastArrays
+from fencepost.kernels.runtime.struct_references import handle
 
 
 class Playing(NamedTuple):
@@ -68,7 +68,7 @@ class Cast(NamedTuple):
         found: list[Detection] = []
         for plan, item, earliest, latest, answer in rows:
             join, is_first, (one, other), _ = playing = self.playing[plan]
-            if answer == partners.UNSURE:
+            if answer == join_partners.UNSURE:
                 here = here or Location([np.column_stack((x, y))])
                 if not playing.holds(live, item, here):
                     continue
@@ -121,6 +121,6 @@ def cast_of(
 
 def _test(asked: Asked, space: Space) -> tuple[float, float, int]:
     if asked.place in (Place.IN, Place.OVLP):
-        return 0.0, 0.0, partners.INSIDE if asked.place is Place.IN else partners.CONTACT
-    kind = partners.CENTROIDS if asked.place is Place.SPL else partners.DISTANCE
-    return *bounds_of(asked), partners.METRES if space is Space.WGS84 else kind
+        return 0.0, 0.0, join_partners.INSIDE if asked.place is Place.IN else join_partners.CONTACT
+    kind = join_partners.CENTROIDS if asked.place is Place.SPL else join_partners.DISTANCE
+    return *bounds_of(asked), join_partners.METRES if space is Space.WGS84 else kind

@@ -13,7 +13,7 @@ import shapely
 from fencepost.composite.arrivals import is_too_wide
 from fencepost.events.times import format_instant
 from fencepost.geometry.space import Space
-from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 
 Points = tuple[tuple[float, float], ...]
 

@@ -238,7 +238,7 @@ class Detector:
     ) -> list[Detection]:
         """The same as `push`, of an event that is known to match these expressions.
 
-        x, y : the corners of its hull, as `fencepost.kernels.hulls` gives them.
+        x, y : the corners of its hull, as `fencepost.kernels.geometry.convex_hulls` gives them.
         """
         with self._lock:
             return self._joiner.arrive(at, key, self._registry.pools(atoms), x, y)

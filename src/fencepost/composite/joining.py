@@ -19,9 +19,9 @@ from fencepost.composite.model import Composite
 from fencepost.composite.relating import related
 from fencepost.cql2.ast import Compare
 from fencepost.geometry.space import Space
-from fencepost.kernels.geodesic import SHORTEST_RADIUS
-from fencepost.kernels.geodesic import reach as boxes_within
-from fencepost.kernels.members import Asked as AskedOfPool
+from fencepost.kernels.detect.member_grid import Asked as AskedOfPool
+from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS
+from fencepost.kernels.geodesic.geodesics import reach as boxes_within
 
 EVERYWHERE = float("inf")
 _PAIRS = 1 << 20  # looked at together, where there is a most that may be found

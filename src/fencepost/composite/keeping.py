@@ -13,7 +13,7 @@ import pyarrow as pa
 from fencepost.atomic import replace_file
 from fencepost.composite.live import LiveMembers
 from fencepost.errors import StoreError
-from fencepost.kernels.members import LIVE
+from fencepost.kernels.detect.member_grid import LIVE
 
 _META = b"fencepost.detector"
 _VERSION = 2

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import members as kernels
-from fencepost.kernels.handles import handle
-from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.kernels.members import (
+from fencepost.kernels.detect import member_grid as kernels
+from fencepost.kernels.detect.join_partners import FIELDS, arrive, play
+from fencepost.kernels.detect.member_grid import (
     CORNERS,
     COUNTS,
     DEAD_CORNERS,
@@ -27,7 +26,8 @@ from fencepost.kernels.members import (
     Asked,
     MemberArrays,
 )
-from fencepost.kernels.partners import FIELDS, arrive, play
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.runtime.struct_references import handle
 
 if TYPE_CHECKING:
     from fencepost.composite.casting import Cast
@@ -41,7 +41,7 @@ _SPARE_NODES = 8  # a level may be made while members are looked for
 
 
 class LiveMembers:
-    """Items in pools, by place and time (`fencepost.kernels.members` draws the layout).
+    """Items in pools, by place and time (`fencepost.kernels.detect.member_grid` draws the layout).
 
     Attributes
     ----------

@@ -21,10 +21,15 @@ from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds as related
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels.calipers import DISJOINT, hulls_within, is_in_hull, relation_of_hulls
-from fencepost.kernels.distance import UNSURE, YES
-from fencepost.kernels.hulls import Hulls, hulls, locate_in_hull
-from fencepost.kernels.locate import INTERIOR
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls, locate_in_hull
+from fencepost.kernels.geometry.hull_distance import (
+    DISJOINT,
+    hulls_within,
+    is_in_hull,
+    relation_of_hulls,
+)
+from fencepost.kernels.geometry.planar_distance import UNSURE, YES
+from fencepost.kernels.geometry.point_location import INTERIOR
 
 
 class Location:

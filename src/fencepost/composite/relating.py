@@ -10,10 +10,10 @@ from fencepost.composite.live import Items, LiveMembers
 from fencepost.composite.locations import Location, holds
 from fencepost.cql2.ast import Compare
 from fencepost.geometry.space import Space
-from fencepost.kernels.calipers import DISJOINT, IN
-from fencepost.kernels.geodesic import geodesic
-from fencepost.kernels.geodesic_shapes import ERROR
-from fencepost.kernels.members import centroids_of, distances_of, relations_of
+from fencepost.kernels.detect.member_grid import centroids_of, distances_of, relations_of
+from fencepost.kernels.geodesic.geodesics import geodesic
+from fencepost.kernels.geodesic.shape_distance import ERROR
+from fencepost.kernels.geometry.hull_distance import DISJOINT, IN
 
 Mask = NDArray[np.bool_]
 Bounds = NDArray[np.float64]

@@ -23,7 +23,7 @@ from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
 from fencepost.filters.value_types import is_missing
 from fencepost.geometry.space import Space
-from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 
 Floats = NDArray[np.float64]
 _Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]

@@ -19,9 +19,9 @@ from fencepost.engine.bounding_boxes import Places, places_of
 from fencepost.engine.columns.check_kinds import KINDS
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.selectivity import Estimates, Floats, Ints, Path
-from fencepost.kernels.posts_arrays import NOTHING
-from fencepost.kernels.shapes import ShapeArrays
-from fencepost.kernels.vocabulary import Vocabulary
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index.posting_arrays import NOTHING
+from fencepost.kernels.text.vocabulary import Vocabulary
 
 TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
 

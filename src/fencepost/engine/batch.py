@@ -16,7 +16,7 @@ from fencepost.engine.kernel_runner import Found
 from fencepost.engine.snapshot import Snapshot, one_array
 from fencepost.errors import ModelError
 from fencepost.events.table import BadRows, EventTable
-from fencepost.kernels import pairs
+from fencepost.kernels.match import result_pairs
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import DeadLetters, Matcher
@@ -59,7 +59,7 @@ class Pairs(NamedTuple):
         size = sum(len(shelf) for shelf in self.snapshot)
         codes = _reused(len(self.rows), np.uint32)
         distinct = np.empty(min(size, len(self.rows)), np.uint32)
-        count = pairs.number_rows(self.rows, np.zeros(size, np.uint32), distinct, codes)
+        count = result_pairs.number_rows(self.rows, np.zeros(size, np.uint32), distinct, codes)
         return distinct[:count], codes
 
     def names(self, column: str, rows: NDArray[np.uint32]) -> pa.Array:
@@ -84,7 +84,7 @@ def match_table(
         rank = np.empty(len(ids), np.uint32)
         rank[order.to_numpy()] = np.arange(len(ids), dtype=np.uint32)
         ids, codes = ids.take(order), rank[codes]
-        pairs.sort_codes(codes, found.stops, len(ids))
+        result_pairs.sort_codes(codes, found.stops, len(ids))
     encoded = pa.DictionaryArray.from_arrays(pa.array(codes.view(np.int32)), ids, safe=False)
     return pa.table([pa.array(found.events), encoded], schema=RESULT)
 
@@ -132,13 +132,13 @@ def _in_order(answers: list[list[Found]], table: EventTable, snapshot: Snapshot)
     stops = np.cumsum(sizes)
     count = int(stops[-1]) if len(stops) else 0
     rows, events = _reused(count, np.uint32), _reused(count, np.int64)
-    pairs.write_events(table.numbers, stops, events)
+    result_pairs.write_events(table.numbers, stops, events)
     places = stops - sizes
     first = 0
     for answer in answers:
         base = 0
         for shelf, (own, ends) in zip(snapshot, answer, strict=True):
-            pairs.write_rows(own, ends, base, places[first:], rows)
+            result_pairs.write_rows(own, ends, base, places[first:], rows)
             base += len(shelf)
         first += len(answer[0][1]) if answer else 0
     return Pairs(snapshot, events, rows, stops, table)

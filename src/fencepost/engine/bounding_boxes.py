@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import checking, places
-from fencepost.kernels.geodesic import reach
-from fencepost.kernels.posts_arrays import NOTHING
-from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.geodesic.geodesics import reach
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index import check_boxes
+from fencepost.kernels.index.posting_arrays import NOTHING
+from fencepost.kernels.match import check_evaluation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,7 +22,7 @@ Ints = NDArray[np.int64]
 class Places(NamedTuple):
     """What the box of an event's geometry must meet for each of some checks to be true."""
 
-    kinds: NDArray[np.uint8]  # see `fencepost.kernels.places`
+    kinds: NDArray[np.uint8]  # see `fencepost.kernels.index.check_boxes`
     boxes: Floats  # (n, 4); infinite where that is nearly everywhere
     split: Ints  # the checks, ascending, of which a box beyond the antimeridian does as well
     beyond: Floats  # (len(split), 4), those boxes
@@ -31,7 +32,7 @@ class Places(NamedTuple):
 
         Where its centroid must be somewhere, only its box must: it may be all round that.
         """
-        return ~np.isin(self.kinds, (NOTHING, places.CENTRED, places.BEYOND_AREA))
+        return ~np.isin(self.kinds, (NOTHING, check_boxes.CENTRED, check_boxes.BEYOND_AREA))
 
     def beyond_of(self, checks: Ints) -> tuple[Ints, Floats]:
         """Which of some checks have a box beyond the antimeridian, and those boxes."""
@@ -52,18 +53,18 @@ class Places(NamedTuple):
 def bounded(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
     """The checks that are true only where the event is in contact with, or near, a geometry."""
     kinds = np.empty(len(checks), np.uint8)
-    places.places(checks, shapes, np.empty((len(checks), 4)), kinds)
-    return np.flatnonzero(~np.isin(kinds, places.WITHOUT_BOUNDS))
+    check_boxes.places(checks, shapes, np.empty((len(checks), 4)), kinds)
+    return np.flatnonzero(~np.isin(kinds, check_boxes.WITHOUT_BOUNDS))
 
 
 def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     """Where events must be for checks to be true."""
     boxes = np.zeros((len(checks), 4))
     kinds = np.empty(len(checks), np.uint8)
-    places.places(checks, shapes, boxes, kinds)
+    check_boxes.places(checks, shapes, boxes, kinds)
     geodesic = np.flatnonzero(
-        (checks["kind"] == checking.NEAR)
-        & (checks["function"] & checking.ON_WGS84 > 0)
+        (checks["kind"] == check_evaluation.NEAR)
+        & (checks["function"] & check_evaluation.ON_WGS84 > 0)
         & (kinds != NOTHING)
     )
     if not len(geodesic):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ModelError
 from fencepost.events.arrow_text import not_utf8
 from fencepost.filters import value_types as values
-from fencepost.kernels import posts_layout
+from fencepost.kernels.index import posting_layout
 
 
 def refuse_bad_bytes(what: str, column: pa.Array | pa.ChunkedArray) -> None:
@@ -202,7 +202,7 @@ def distinct(rows: Ragged, most: int) -> Ragged:
     """The rows without repetitions; all numbers are below `most`."""
     items = rows.items.copy()
     start = np.empty_like(rows.start)
-    posts_layout.distinct(rows.start, items, np.full(most, -1, np.int64), start)
+    posting_layout.distinct(rows.start, items, np.full(most, -1, np.int64), start)
     return Ragged(start, items[: start[-1]])
 
 

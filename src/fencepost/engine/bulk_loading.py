@@ -34,8 +34,8 @@ from fencepost.filters import spatial_relations
 from fencepost.filters.checks import Column, Kind, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels import checking
-from fencepost.kernels.checking import CHECK, ITEMS, TEXT
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.match.check_evaluation import CHECK, ITEMS, TEXT
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
 _KNOWN = {function.name: function for function in Spatial}
@@ -147,7 +147,9 @@ class ColumnSubscriptions:
     def _add_regions(self, attribute: str, geometries: object, functions: object) -> None:
         rows = self._add_shapes(f"regions[{attribute!r}]", geometries)
         checks = self._new(
-            checking.RELATE, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
+            check_evaluation.RELATE,
+            Column(Kind.GEOMETRY, Property(attribute)),
+            np.arange(self._count),
         )
         checks["item"] = rows
         everywhere = isinstance(functions, str)
@@ -178,7 +180,9 @@ class ColumnSubscriptions:
                 f"saw {reach[bad]} in row {bad}"
             )
         checks = self._new(
-            checking.NEAR, Column(Kind.GEOMETRY, Property(attribute)), np.arange(self._count)
+            check_evaluation.NEAR,
+            Column(Kind.GEOMETRY, Property(attribute)),
+            np.arange(self._count),
         )
         checks["item"] = rows
         checks["low"] = reach
@@ -190,29 +194,33 @@ class ColumnSubscriptions:
         found = read_values(what, given)
         own = Property(attribute)
         if len(found.string_rows):
-            checks = self._new(checking.MEMBER, Column(Kind.STRING, own), found.string_rows)
+            checks = self._new(check_evaluation.MEMBER, Column(Kind.STRING, own), found.string_rows)
             known = [self._string(string_key(text)) for text in found.strings]
             items = np.array(known, np.int64)[found.string_codes]
             checks["item"] = self._add_sets(Ragged(np.arange(len(items) + 1), items))
         if len(found.boolean_rows):
-            checks = self._new(checking.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows)
-            checks["flags"] = np.where(found.booleans, checking.ALLOWS_TRUE, checking.ALLOWS_FALSE)
+            checks = self._new(
+                check_evaluation.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows
+            )
+            checks["flags"] = np.where(
+                found.booleans, check_evaluation.ALLOWS_TRUE, check_evaluation.ALLOWS_FALSE
+            )
         if len(found.number_rows):
-            checks = self._new(checking.RANGE, Column(Kind.NUMBER, own), found.number_rows)
+            checks = self._new(check_evaluation.RANGE, Column(Kind.NUMBER, own), found.number_rows)
             checks["low"] = checks["high"] = found.numbers[:, 0]
             checks["low_rest"] = checks["high_rest"] = found.numbers[:, 1]
-            checks["flags"] = checking.LOW_CLOSED | checking.HIGH_CLOSED
+            checks["flags"] = check_evaluation.LOW_CLOSED | check_evaluation.HIGH_CLOSED
 
     def _add_keywords(self, attribute: str, lists: Any) -> None:
         items, words = self._read_keywords(attribute, lists)
         owners = np.flatnonzero(np.diff(items.start))
-        checks = self._new(checking.LIST, Column(Kind.LIST, Property(attribute)), owners)
+        checks = self._new(check_evaluation.LIST, Column(Kind.LIST, Property(attribute)), owners)
         # Of each row the set of what a list must have, and after it that of a text.
         both = joined([items.take(owners), words.take(owners)])
         in_turn = np.arange(2 * len(owners)).reshape(2, -1).T.ravel()
         checks["item"] = self._add_sets(both.take(in_turn))[::2]
-        checks["function"] = checking.CONTAINS
-        checks["flags"] = checking.TOKENS
+        checks["function"] = check_evaluation.CONTAINS
+        checks["flags"] = check_evaluation.TOKENS
 
     def _add_sets(self, rows: Ragged) -> NDArray[np.int64]:
         """Keep sets of strings; their numbers."""

@@ -24,9 +24,9 @@ from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.shapely_objects import assembled
-from fencepost.kernels import checking
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.shapes import AREAS, ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import AREAS, ShapeArrays
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.match.segment_search import SegmentArrays
 
 
 def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Condition:
@@ -47,7 +47,7 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns)
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
         group, word = entry_of(arrays.posts, entry)
-        if group["list_column"] < 0 or group["accepts"] & checking.ITEMS:
+        if group["list_column"] < 0 or group["accepts"] & check_evaluation.ITEMS:
             break
     terms = []
     if group["geometry_column"] >= 0:
@@ -69,7 +69,7 @@ def _term(check: Any, columns: Columns, stored: _Stored) -> Term:
     kind = KINDS[check["kind"]]
     assert kind.decode is not None
     column = columns.of(kind.storage)[check["column"]]
-    return Term(kind.decode(check, column, stored), bool(check["flags"] & checking.NEGATED))
+    return Term(kind.decode(check, column, stored), bool(check["flags"] & check_evaluation.NEGATED))
 
 
 class _Stored:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.postings.keyword_postings import ranges
-from fencepost.kernels.matching import PLACE_BYTES, EventArrays
-from fencepost.kernels.vocabulary import Vocabulary, look_up_all
+from fencepost.kernels.match.segment_search import PLACE_BYTES, EventArrays
+from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -27,7 +27,7 @@ from fencepost.engine.snapshot import Snapshot
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.kernels.handles import handle
+from fencepost.kernels.runtime.struct_references import handle
 from fencepost.reference.oracle import matches
 
 Clock: TypeAlias = Callable[[], int]

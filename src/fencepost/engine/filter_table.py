@@ -1,6 +1,6 @@
 """Filters as rows of a table: what a segment is built from, and merged from.
 
-A row is a `CHECK` of `kernels.matching` as bytes. Which column a check is about, and what it does,
+A row is a `CHECK` of `kernels.match.segment_search` as bytes. Which column a check is about, and what it does,
 is the same in all texts of a form; so `FormRows` packs a row from a template, and no object is made
 of it.
 """
@@ -26,8 +26,9 @@ from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import Outline, raw_shapes
-from fencepost.kernels import checking
-from fencepost.kernels.checking import (
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.match.check_evaluation import (
     CHECK,
     ITEM_OF,
     ITEMS,
@@ -36,7 +37,6 @@ from fencepost.kernels.checking import (
     TEXT,
     TWO_SETS_ITEM,
 )
-from fencepost.kernels.shapes import ShapeArrays
 
 Row = tuple[float, float, float, float, int, int, int, int, int, int, int, int]
 """A check, in the order of `CHECK`."""
@@ -232,7 +232,7 @@ class FilterTable:
         kind = BY_TYPE[type(term.check)]
         column = self.columns.number(term.check.column)
         low, high, item, flags, function, masks = kind.encode(term.check, self)
-        flags |= term.negated * checking.NEGATED
+        flags |= term.negated * check_evaluation.NEGATED
         return (*low, *high, column, item, kind.code, flags, function, *masks)  # type: ignore[return-value]
 
     def arrays(self) -> TableArrays:

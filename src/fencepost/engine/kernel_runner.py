@@ -16,12 +16,12 @@ from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
 from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels import checking
-from fencepost.kernels.compiling import entry
-from fencepost.kernels.handles import arrays_of, handle
-from fencepost.kernels.matching import EventArrays, match_events
-from fencepost.kernels.one_event import Desk, match_one, match_point
-from fencepost.kernels.rooms import no_room
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.match.match_scratch import no_room
+from fencepost.kernels.match.segment_search import EventArrays, match_events
+from fencepost.kernels.match.single_event import Desk, match_one, match_point
+from fencepost.kernels.runtime.compilation import entry
+from fencepost.kernels.runtime.struct_references import arrays_of, handle
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
@@ -235,11 +235,11 @@ def _decide(
     for event, number in uncertain.tolist():
         low, high = arrays.filter_check[number], arrays.filter_check[number + 1]
         for check in arrays.checks[low:high]:
-            if check["kind"] != checking.NEAR:
+            if check["kind"] != check_evaluation.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
             function, space = near_of_check(check)
-            negated = bool(check["flags"] & checking.NEGATED)
+            negated = bool(check["flags"] & check_evaluation.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
             if near_in(space, function, *pair, float(check["low"])) == negated:
                 break

@@ -30,15 +30,16 @@ from fencepost.filters.query_templates import Filled
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import Outline, joined, plain, plain_arrays
 from fencepost.geometry.space import Space
-from fencepost.kernels import growing, vocabulary
-from fencepost.kernels.checking import CHECK
-from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.posts_arrays import NOTHING
-from fencepost.kernels.rooms import REMOVED
-from fencepost.kernels.shapes import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
-from fencepost.kernels.vectors import WIDTH
-from fencepost.kernels.vocabulary import Vocabulary
+from fencepost.kernels.geometry.shape_arrays import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.index import memtable_arrays
+from fencepost.kernels.index.posting_arrays import NOTHING
+from fencepost.kernels.match.check_evaluation import CHECK
+from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.segment_search import SegmentArrays
+from fencepost.kernels.runtime.simd import WIDTH
+from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.text import vocabulary
+from fencepost.kernels.text.vocabulary import Vocabulary
 
 FIRST_ROOM = 64
 
@@ -89,17 +90,17 @@ class _Given:
     def _take(self, room: int) -> None:
         checks, numbers = np.empty(room, CHECK), np.empty(room, np.int64)
         text, points = np.empty(room, np.uint8), np.empty((room, 2))
-        counts = np.zeros(growing.GIVEN_COUNTS + growing.PARTS + 1, np.int64)
+        counts = np.zeros(memtable_arrays.GIVEN_COUNTS + memtable_arrays.PARTS + 1, np.int64)
         self._room = room
         # Views of the arrays, which are written to sooner than these.
         self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
         self._checks, self._text = checks.view(np.uint8).data, text.data
         self._points = points.reshape(-1).data
         self.handle = handle(
-            growing.Given(
+            memtable_arrays.Given(
                 sizes=self._sizes,
-                counts=counts[: growing.GIVEN_COUNTS],
-                part_start=counts[growing.GIVEN_COUNTS :],
+                counts=counts[: memtable_arrays.GIVEN_COUNTS],
+                part_start=counts[memtable_arrays.GIVEN_COUNTS :],
                 checks=checks,
                 numbers=numbers,
                 text=text,
@@ -179,7 +180,7 @@ class Memtable:
         self.may_be_posted = False
         self._rows: dict[str, int] = {}
         self._columns = columns
-        self._sizes = np.zeros(growing.SIZES, np.int64)
+        self._sizes = np.zeros(memtable_arrays.SIZES, np.int64)
         self._given = _Given(self._sizes)
         self._use(_empty(room))
 
@@ -194,7 +195,7 @@ class Memtable:
         return len(self._arrays.scan)
 
     def __len__(self) -> int:
-        return int(self._sizes[growing.SUBSCRIPTIONS])
+        return int(self._sizes[memtable_arrays.SUBSCRIPTIONS])
 
     def row_of(self, id: str) -> int:
         """The last row of an id, or -1."""
@@ -222,7 +223,7 @@ class Memtable:
             self._sizes[:] = sizes
             self._use(arrays, own)
             self._arrays.born[len(self) :] = NEVER_GONE
-            self._arrays.filter_subscription[sizes[growing.FILTERS] :] = self.room
+            self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.room
             raise
         for one in subscriptions:
             self._rows[one.id] = len(self.subscriptions)
@@ -230,14 +231,14 @@ class Memtable:
 
     def add_one(self, asked: Asked, expires: int, version: int) -> None:
         shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
-        first = int(self._sizes[growing.FILTERS])
+        first = int(self._sizes[memtable_arrays.FILTERS])
         since = np.uint32(version)
         given = self._given.handle
         if shapes is None:
-            while not growing.append_plain(self.handle, given, expires, since):
+            while not memtable_arrays.append_plain(self.handle, given, expires, since):
                 self._grow()
         else:
-            while not growing.append(self.handle, given, shapes, expires, since):
+            while not memtable_arrays.append(self.handle, given, shapes, expires, since):
                 self._grow()
         if self._columns.space is Space.WGS84:
             self._widen(first)
@@ -265,12 +266,12 @@ class Memtable:
         self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
         if asked.form.is_plain:
             return None
-        return asked.laid_out or growing.laid_out(*plain_arrays(asked.shapes))[0]
+        return asked.laid_out or memtable_arrays.laid_out(*plain_arrays(asked.shapes))[0]
 
     def _widen(self, first: int) -> None:
         """Let filters from one on have the boxes that distances on the ellipsoid reach."""
         own = self._arrays
-        for number in range(first, int(self._sizes[growing.FILTERS])):
+        for number in range(first, int(self._sizes[memtable_arrays.FILTERS])):
             low, high = own.filter_check[number], own.filter_check[number + 1]
             places = places_of(own.checks[low:high], own.shapes)
             boxes = places.joined()
@@ -298,11 +299,11 @@ class Memtable:
         """Move to arrays of twice the size."""
         old, room = self._arrays, 2 * len(self._arrays.scan)
         new = _filled(_empty(room), old)
-        words, count = new.vocabulary, int(self._sizes[growing.WORDS])
+        words, count = new.vocabulary, int(self._sizes[memtable_arrays.WORDS])
         slots = vocabulary.reslotted(
             words._replace(slots=old.vocabulary.slots), count, len(words.start) - count
         )
-        new.filter_subscription[self._sizes[growing.FILTERS] :] = room
+        new.filter_subscription[self._sizes[memtable_arrays.FILTERS] :] = room
         self._use(new._replace(state=old.state, vocabulary=words._replace(slots=slots)))
 
     def arrays_of(self, count: int) -> SegmentArrays:
@@ -319,8 +320,8 @@ class Memtable:
             gone=own.gone[:count],
             born=nothing().born,
             expires=own.expires[:count],
-            set_start=own.set_start[: sizes[growing.SETS] + 1],
-            set_items=own.set_items[: sizes[growing.SET_ITEMS]],
+            set_start=own.set_start[: sizes[memtable_arrays.SETS] + 1],
+            set_items=own.set_items[: sizes[memtable_arrays.SET_ITEMS]],
             scan=own.scan[:filters],
             scan_column=own.scan_column[:filters],
             scan_box=own.scan_box[:blocks],
@@ -328,16 +329,16 @@ class Memtable:
             path=own.path[:filters],
             share=own.share[:filters],
             vocabulary=own.vocabulary._replace(
-                start=own.vocabulary.start[: sizes[growing.WORDS] + 1]
+                start=own.vocabulary.start[: sizes[memtable_arrays.WORDS] + 1]
             ),
             shapes=ShapeArrays(
-                x=g.x[: sizes[growing.POINTS]],
-                y=g.y[: sizes[growing.POINTS]],
-                mark=g.mark[: sizes[growing.POINTS]],
-                chains=g.chains[: sizes[growing.CHAINS] + 1],
-                shapes=g.shapes[: sizes[growing.SHAPES] + 1],
-                nodes=g.nodes[: sizes[growing.NODES]],
-                touches=g.touches[: sizes[growing.TOUCHES]],
+                x=g.x[: sizes[memtable_arrays.POINTS]],
+                y=g.y[: sizes[memtable_arrays.POINTS]],
+                mark=g.mark[: sizes[memtable_arrays.POINTS]],
+                chains=g.chains[: sizes[memtable_arrays.CHAINS] + 1],
+                shapes=g.shapes[: sizes[memtable_arrays.SHAPES] + 1],
+                nodes=g.nodes[: sizes[memtable_arrays.NODES]],
+                touches=g.touches[: sizes[memtable_arrays.TOUCHES]],
             ),
         )
 
@@ -393,7 +394,7 @@ def _laid_out(geometries: Sequence[object]) -> Any:
     """The handle of the shapes of geometries; raises GeometryError for the first bad one."""
     found = [one for geometry in geometries if (one := plain(geometry)) is not None]
     if len(found) == len(geometries):
-        shapes, usable = growing.laid_out(*joined(found))
+        shapes, usable = memtable_arrays.laid_out(*joined(found))
         if usable:
             return shapes
     for geometry in geometries:

@@ -29,8 +29,8 @@ from fencepost.errors import ModelError
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.space import Space
-from fencepost.kernels.geodesic import geodesic
-from fencepost.kernels.matching import look_up
+from fencepost.kernels.geodesic.geodesics import geodesic
+from fencepost.kernels.match.segment_search import look_up
 from fencepost.reference import exact_ranking as reference
 
 if TYPE_CHECKING:

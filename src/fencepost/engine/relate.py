@@ -8,11 +8,15 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, ModelError
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
-from fencepost.kernels.matrices import relations_of_matrices
-from fencepost.kernels.relate import matrix_pairs
-from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, RELATION_OF_FACTS, relate_areas
-from fencepost.kernels.shapes import AREAS
-from fencepost.kernels.trees import scratch
+from fencepost.kernels.geometry.area_relations import (
+    MATRIX_OF_FACTS,
+    RELATION_OF_FACTS,
+    relate_areas,
+)
+from fencepost.kernels.geometry.de9im import relations_of_matrices
+from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.relation_matrix import matrix_pairs
+from fencepost.kernels.geometry.shape_arrays import AREAS
 
 Codes = NDArray[np.uint8]
 

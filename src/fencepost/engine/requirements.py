@@ -27,8 +27,8 @@ from fencepost.engine.postings.keyword_postings import PostRows, ranges, rows_of
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.subscriptions import BadRows, compiled_rows
 from fencepost.filters.checks import Column
-from fencepost.kernels import checking
-from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.match import check_evaluation
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -212,10 +212,10 @@ def _of_checks(
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64], Mask]:
     """The kind and the box of each check, and whether that holds two."""
     checks = asked.checks
-    positive = checks["flags"] & checking.NEGATED == 0
+    positive = checks["flags"] & check_evaluation.NEGATED == 0
     kind = np.full(len(checks), NOTHING, np.uint8)
-    kind[positive & (checks["kind"] == checking.MEMBER)] = STRING
-    lists = np.flatnonzero(positive & (checks["kind"] == checking.LIST))
+    kind[positive & (checks["kind"] == check_evaluation.MEMBER)] = STRING
+    lists = np.flatnonzero(positive & (checks["kind"] == check_evaluation.LIST))
     kind[lists[_needs_words(asked, lists)]] = WORD
     places = places_of(checks, shapes)
     boxes = places.joined()
@@ -235,8 +235,8 @@ def _needs_words(asked: _Asked, own: Ints) -> Mask:
     checks = asked.checks[own]
     sizes = np.diff(asked.set_start)
     item = checks["item"].astype(np.int64)
-    texts = checks["flags"] & checking.TOKENS > 0
-    needed = np.isin(checks["function"], (checking.CONTAINS, checking.OVERLAPS))
+    texts = checks["flags"] & check_evaluation.TOKENS > 0
+    needed = np.isin(checks["function"], (check_evaluation.CONTAINS, check_evaluation.OVERLAPS))
     result: Mask = needed & (sizes[item] > 0) & (~texts | (sizes[item + 1] > 0))
     return result
 
@@ -251,14 +251,14 @@ def _strings(asked: _Asked, own: Ints) -> tuple[Ints, Ints]:
 def _words(asked: _Asked, own: Ints) -> tuple[Ints, Ints]:
     """The words of checks of which an event has one: the rarest, where it must have all."""
     checks, start, items = asked.checks[own], asked.set_start, asked.set_items
-    texts = checks["flags"] & checking.TOKENS > 0
+    texts = checks["flags"] & check_evaluation.TOKENS > 0
     rows, keys = [], []
     for which in (0, 1):  # of lists, of texts
         number = checks["item"].astype(np.int64) + which
         chosen = texts if which else np.ones(len(own), bool)
-        every = np.flatnonzero(chosen & (checks["function"] == checking.OVERLAPS))
+        every = np.flatnonzero(chosen & (checks["function"] == check_evaluation.OVERLAPS))
         sizes = start[number[every] + 1] - start[number[every]]
-        one = np.flatnonzero(chosen & (checks["function"] == checking.CONTAINS))
+        one = np.flatnonzero(chosen & (checks["function"] == check_evaluation.CONTAINS))
         rows += [np.repeat(every, sizes), one]
         keys += [
             items[ranges(start[number[every]], sizes)],

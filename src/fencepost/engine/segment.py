@@ -20,10 +20,10 @@ from fencepost.engine.postings import keyword_postings
 from fencepost.engine.segment_builder import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
 from fencepost.engine.selectivity import Path
 from fencepost.engine.subscriptions import Expression, Subscription, as_text
-from fencepost.kernels import vocabulary
-from fencepost.kernels.handles import handle
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.rooms import REMOVED
+from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.segment_search import SegmentArrays
+from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.text import vocabulary
 
 _FEW = 2**17  # strings of which Python objects are worth their memory
 

@@ -51,13 +51,15 @@ from fencepost.engine.postings.posting_passes import combine, post_words, with_b
 from fencepost.engine.regions import region_index
 from fencepost.engine.selectivity import Path
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels import checking, matching, rtree, vocabulary
-from fencepost.kernels.checking import ITEM_OF, SHAPE_ITEM, STRING_ITEM
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.region_walk import RegionArrays
-from fencepost.kernels.rtree import RTreeArrays
-from fencepost.kernels.shapes import ShapeArrays
-from fencepost.kernels.vectors import WIDTH
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index import rtree
+from fencepost.kernels.index.rtree import RTreeArrays
+from fencepost.kernels.match import check_evaluation, segment_search
+from fencepost.kernels.match.check_evaluation import ITEM_OF, SHAPE_ITEM, STRING_ITEM
+from fencepost.kernels.match.region_walk import RegionArrays
+from fencepost.kernels.match.segment_search import SegmentArrays
+from fencepost.kernels.runtime.simd import WIDTH
+from fencepost.kernels.text import vocabulary
 
 NEVER = np.iinfo(np.int64).max
 EVENTS_SEEN = -1  # the last of the state, after what kernels need
@@ -182,7 +184,7 @@ def _finished_checks(
     key = (2 * given.owner + is_decided) * len(ITEM_OF) + given.checks["kind"]
     order = np.argsort(key, kind="stable")
     checks = given.checks[order]
-    checks["flags"][is_decided[order]] |= checking.FOUND
+    checks["flags"][is_decided[order]] |= check_evaluation.FOUND
     geometric = ITEM_OF[checks["kind"]] == SHAPE_ITEM
     checks["item"][geometric] = place[checks["item"][geometric]]
     return checks
@@ -250,7 +252,7 @@ def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions
     own = given.checks[decided]
     alone = (np.bincount(given.owner, minlength=given.filters) == 1)[found]
     kinds, tree = np.unique(own["column"].astype(np.int64) * 2 + alone, return_inverse=True)
-    full = np.where(own["flags"] & checking.NEGATED, 0xFF, 0).astype(np.uint8)
+    full = np.where(own["flags"] & check_evaluation.NEGATED, 0xFF, 0).astype(np.uint8)
     laid = region_index.build(
         region_index.Regions(
             tree.astype(np.int64),
@@ -287,19 +289,19 @@ def _equality_postings(
     filters = left.found_by(Path.EQUALITY)
     own = given.checks[left.check[filters]]
     set_start = given.set_start
-    member = own["kind"] == checking.MEMBER
+    member = own["kind"] == check_evaluation.MEMBER
     sets = own["item"][member].astype(np.int64)
     sizes = set_start[sets + 1] - set_start[sets]
     items = given.set_items[ranges(set_start[sets], sizes)].astype(np.uint64)
-    strings = _keys(matching.STRINGS, np.repeat(own["column"][member], sizes), items)
-    boolean = own["kind"] == checking.BOOLEAN
-    truth = own["flags"][boolean] & checking.ALLOWS_TRUE > 0
-    absent = own["kind"] == checking.NULL
+    strings = _keys(segment_search.STRINGS, np.repeat(own["column"][member], sizes), items)
+    boolean = own["kind"] == check_evaluation.BOOLEAN
+    truth = own["flags"][boolean] & check_evaluation.ALLOWS_TRUE > 0
+    absent = own["kind"] == check_evaluation.NULL
     keys = np.concatenate(
         (
             strings,
-            _keys(matching.TRUTHS, own["column"][boolean], truth),
-            _keys(matching.ABSENCES, own["column"][absent], np.ones(absent.sum())),
+            _keys(segment_search.TRUTHS, own["column"][boolean], truth),
+            _keys(segment_search.ABSENCES, own["column"][absent], np.ones(absent.sum())),
         )
     )
     owners = np.concatenate((np.repeat(filters[member], sizes), filters[boolean], filters[absent]))
@@ -390,11 +392,13 @@ class _Piece:
         sizes = ends[kept + 1] - ends[kept]
         self.filter_ends = np.cumsum(sizes)
         self.checks = arrays.checks[ranges(ends[kept], sizes)].copy()
-        self.checks["flags"] &= 0xFF & ~checking.FOUND
-        refers_to = checking.ITEM_OF[self.checks["kind"]]
-        self.geometric = refers_to == checking.SHAPE_ITEM
-        self.textual = refers_to == checking.STRING_ITEM
-        owned = np.where(refers_to == checking.TWO_SETS_ITEM, 2, refers_to == checking.SET_ITEM)
+        self.checks["flags"] &= 0xFF & ~check_evaluation.FOUND
+        refers_to = check_evaluation.ITEM_OF[self.checks["kind"]]
+        self.geometric = refers_to == check_evaluation.SHAPE_ITEM
+        self.textual = refers_to == check_evaluation.STRING_ITEM
+        owned = np.where(
+            refers_to == check_evaluation.TWO_SETS_ITEM, 2, refers_to == check_evaluation.SET_ITEM
+        )
         self.with_sets = owned > 0
         self.shape_rows = self.checks["item"][self.geometric].astype(np.int64)
         self.checks["item"][self.geometric] = np.arange(len(self.shape_rows))

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fencepost.engine.bounding_boxes import bounded
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.engine.segment import SegmentReader
-from fencepost.kernels import checking
-from fencepost.kernels.checking import ITEMS, TEXT
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
 
 
 class Named(NamedTuple):
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 def use_of(column: int, kind: int) -> int:
     """A number for words of a list column where the event has a list, or a text, in it."""
-    return 2 * column + (kind == checking.TEXT)
+    return 2 * column + (kind == check_evaluation.TEXT)
 
 
 def word_key(
@@ -69,13 +69,13 @@ def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
     names = (
-        (checks["kind"] == checking.LIST)
-        & (checks["flags"] & checking.NEGATED == 0)
-        & (checks["function"] != checking.CONTAINED_BY)
+        (checks["kind"] == check_evaluation.LIST)
+        & (checks["flags"] & check_evaluation.NEGATED == 0)
+        & (checks["function"] != check_evaluation.CONTAINED_BY)
     )
     found = []
     # A check has two sets: the items as they are and, if they are strings, after it their words.
-    for text, chosen in ((0, names), (1, names & (checks["flags"] & checking.TOKENS > 0))):
+    for text, chosen in ((0, names), (1, names & (checks["flags"] & check_evaluation.TOKENS > 0))):
         sets = checks["item"][chosen].astype(np.int64) + text
         first = arrays.set_start[sets].astype(np.int64)
         sizes = arrays.set_start[sets + 1] - first
@@ -113,7 +113,7 @@ def places_wanted(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
     chosen = bounded(checks, arrays.shapes)
-    near = checks["kind"][chosen] == checking.NEAR
+    near = checks["kind"][chosen] == check_evaluation.NEAR
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)
     posts = arrays.posts

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from fencepost.engine.bounding_boxes import Places
 from fencepost.engine.event_sampler import Sample, place_of
 from fencepost.engine.postings.keyword_postings import ranges
-from fencepost.kernels import checking, matching
-from fencepost.kernels.like import ANY_RUN, ONE
-from fencepost.kernels.places import WITH_AREA
-from fencepost.kernels.posts_arrays import NOTHING
-from fencepost.kernels.vocabulary import Vocabulary
+from fencepost.kernels.index.check_boxes import WITH_AREA
+from fencepost.kernels.index.posting_arrays import NOTHING
+from fencepost.kernels.match import check_evaluation, segment_search
+from fencepost.kernels.text.like import ANY_RUN, ONE
+from fencepost.kernels.text.vocabulary import Vocabulary
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ class Estimates:
         self.share = np.ones(len(checks))
         self.intervals = np.zeros((len(checks), 2))
         self.source = np.full(len(checks), -1, np.int64)
-        self._asked = (checks["flags"] & checking.NEGATED) == 0
+        self._asked = (checks["flags"] & check_evaluation.NEGATED) == 0
 
     def asked(self, *kinds: int) -> Ints:
         """The checks of some kinds that must be true."""
@@ -155,7 +155,7 @@ class _Density:
 def of_strings(known: Estimates) -> None:
     """Of checks for one of a few strings."""
     items, start = known.set_items, known.set_start
-    rows = known.asked(checking.MEMBER)
+    rows = known.asked(check_evaluation.MEMBER)
     rows = rows[np.diff(start)[known.checks["item"][rows]] <= _MOST_POSTINGS]
     known.path[rows] = Path.EQUALITY
     for own in known.by_column(rows):
@@ -181,12 +181,15 @@ def _string_shares(
 def of_truths(known: Estimates) -> None:
     """Of checks for one truth value, and for a missing attribute."""
     flags = known.checks["flags"]
-    true, false = flags & checking.ALLOWS_TRUE > 0, flags & checking.ALLOWS_FALSE > 0
-    booleans, nulls = known.asked(checking.BOOLEAN), known.asked(checking.NULL)
+    true, false = (
+        flags & check_evaluation.ALLOWS_TRUE > 0,
+        flags & check_evaluation.ALLOWS_FALSE > 0,
+    )
+    booleans, nulls = known.asked(check_evaluation.BOOLEAN), known.asked(check_evaluation.NULL)
     booleans = booleans[(true != false)[booleans]]
     for rows, shares in ((booleans, known.sample.truths), (nulls, known.sample.absences)):
         known.path[rows], known.share[rows] = Path.EQUALITY, 0.5
-        known.learn(rows, shares, true | (known.checks["kind"] == checking.NULL))
+        known.learn(rows, shares, true | (known.checks["kind"] == check_evaluation.NULL))
 
 
 # --------------------------------------------------------------------------------------- intervals
@@ -199,9 +202,9 @@ def of_intervals(known: Estimates) -> None:
     rows = np.flatnonzero(known.source >= 0)
     known.path[rows] = Path.INTERVAL
     learned = {
-        matching.NUMBERS: known.sample.numbers,
-        matching.BEGINNINGS: known.sample.beginnings,
-        matching.ENDS: known.sample.ends,
+        segment_search.NUMBERS: known.sample.numbers,
+        segment_search.BEGINNINGS: known.sample.beginnings,
+        segment_search.ENDS: known.sample.ends,
     }
     for source in np.unique(known.source[rows]).tolist():
         chosen = rows[known.source[rows] == source]
@@ -212,9 +215,9 @@ def of_intervals(known: Estimates) -> None:
 
 def _find_ranges(known: Estimates) -> None:
     """The intervals of numbers; those of one filter for one number are taken together."""
-    rows = known.asked(checking.RANGE)
+    rows = known.asked(check_evaluation.RANGE)
     checks = known.checks[rows]
-    known.source[rows] = matching.NUMBERS
+    known.source[rows] = segment_search.NUMBERS
     keys = known.owner[rows] << 32 | checks["column"].astype(np.int64)
     distinct, own = np.unique(keys, return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
@@ -226,7 +229,7 @@ def _find_ranges(known: Estimates) -> None:
 def _find_texts(known: Estimates) -> None:
     """The intervals of strings, by their first or last bytes."""
     start, text = known.words.start, known.words.bytes
-    for check in known.asked(checking.ORDER, checking.LIKE).tolist():
+    for check in known.asked(check_evaluation.ORDER, check_evaluation.LIKE).tolist():
         row = known.checks[check]
         item = int(row["item"])
         found = _text_interval(
@@ -238,18 +241,20 @@ def _find_texts(known: Estimates) -> None:
 
 def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, float] | None:
     """Where a string that passes stands by its first or last bytes, if they are bound."""
-    if kind == checking.ORDER:
+    if kind == check_evaluation.ORDER:
         place = place_of(given)
-        less = flags & checking.LESS
+        less = flags & check_evaluation.LESS
         return (
-            (matching.BEGINNINGS, -np.inf, place) if less else (matching.BEGINNINGS, place, np.inf)
+            (segment_search.BEGINNINGS, -np.inf, place)
+            if less
+            else (segment_search.BEGINNINGS, place, np.inf)
         )
     wild = [k for k, byte in enumerate(given) if byte in (ANY_RUN, ONE)]
     first, last = (given, b"") if not wild else (given[: wild[0]], given[wild[-1] + 1 :])
     if len(first) >= len(last):
-        chosen, source = first, matching.BEGINNINGS
+        chosen, source = first, segment_search.BEGINNINGS
     else:
-        chosen, source = last[::-1], matching.ENDS
+        chosen, source = last[::-1], segment_search.ENDS
     if not chosen:
         return None
     return source, place_of(chosen), place_of(chosen, 0xFF)

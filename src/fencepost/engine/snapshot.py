@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from fencepost.engine.segment import SegmentReader
-from fencepost.kernels.handles import followed_by, listed
+from fencepost.kernels.runtime.struct_references import followed_by, listed
 
 Names: TypeAlias = tuple[Callable[[int], str], ...]
 

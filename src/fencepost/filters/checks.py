@@ -165,7 +165,7 @@ class ListCheck:
     tokeniser: Tokeniser = EVERY_WORD  # what makes words of the items, where they are compared
 
 
-# The cheapest first, in the order of the kinds of `fencepost.kernels.checking`.
+# The cheapest first, in the order of the kinds of `fencepost.kernels.match.check_evaluation`.
 Check: TypeAlias = (
     NullCheck
     | BooleanCheck

@@ -19,17 +19,8 @@ from fencepost.cql2.ast import Near
 from fencepost.filters.checks import BOUNDS, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels.distance import (
-    UNSURE,
-    all_within,
-    centroid,
-    farthest,
-    same_place,
-    within_pairs,
-)
-from fencepost.kernels.distance import distance as distance_of
-from fencepost.kernels.geodesic import geodesic
-from fencepost.kernels.geodesic_shapes import (
+from fencepost.kernels.geodesic.geodesics import geodesic
+from fencepost.kernels.geodesic.shape_distance import (
     ERROR,
     all_within_wgs84,
     distance_wgs84,
@@ -37,8 +28,17 @@ from fencepost.kernels.geodesic_shapes import (
     same_place_wgs84,
     within_wgs84_pairs,
 )
-from fencepost.kernels.shapes import LINES, POINTS
-from fencepost.kernels.trees import scratch
+from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.planar_distance import (
+    UNSURE,
+    all_within,
+    centroid,
+    farthest,
+    same_place,
+    within_pairs,
+)
+from fencepost.kernels.geometry.planar_distance import distance as distance_of
+from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 
 
 def near_in(space: Space, function: Near, a: Shapes, b: Shapes, distance: float) -> bool:

@@ -25,8 +25,8 @@ from fencepost.filters.spatial_relations import holds
 from fencepost.filters.value_types import Pair
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels.like import compile_pattern
-from fencepost.kernels.like import like as like_bytes
+from fencepost.kernels.text.like import compile_pattern
+from fencepost.kernels.text.like import like as like_bytes
 
 OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
     Compare.EQ: operator.eq,

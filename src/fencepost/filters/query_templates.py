@@ -46,7 +46,7 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import AREAS, LINES, POINTS
 from fencepost.geometry.readers.single_geometry import Outline, plain_arrays, raw_shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels.growing import laid_out
+from fencepost.kernels.index.memtable_arrays import laid_out
 
 MOST_FORMS = 1024  # kept at a time
 _MOST_LITERALS = 64

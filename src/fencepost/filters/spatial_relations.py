@@ -15,12 +15,12 @@ import numpy as np
 from fencepost.cql2.ast import Spatial
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
-from fencepost.kernels.matrices import relation_of_matrix
-from fencepost.kernels.relate import matrix_pairs
-from fencepost.kernels.relate_areas import MATRIX_OF_FACTS, relate_areas
-from fencepost.kernels.shapes import AREAS
-from fencepost.kernels.spatial import spatial_holds
-from fencepost.kernels.trees import scratch
+from fencepost.kernels.geometry.area_relations import MATRIX_OF_FACTS, relate_areas
+from fencepost.kernels.geometry.de9im import relation_of_matrix
+from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.relation_matrix import matrix_pairs
+from fencepost.kernels.geometry.shape_arrays import AREAS
+from fencepost.kernels.geometry.spatial_functions import spatial_holds
 
 EVERY = 0xFF
 

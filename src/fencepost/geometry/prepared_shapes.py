@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read_geometry
 from fencepost.geometry.space import OUTSIDE, Space
-from fencepost.kernels import shapes as layout_codes
-from fencepost.kernels.layout import copy_shapes, lay_out, lay_out_points
-from fencepost.kernels.shapes import (
+from fencepost.kernels.geometry import shape_arrays as layout_codes
+from fencepost.kernels.geometry.shape_arrays import (
     CHAIN,
     MOST,
     NODE,
@@ -26,6 +25,7 @@ from fencepost.kernels.shapes import (
     ShapeArrays,
     empty_box,
 )
+from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out, lay_out_points
 
 _REASONS = {
     layout_codes.TOO_FEW_POINTS: "too few distinct points (a line needs 2, a ring 3)",
@@ -43,7 +43,7 @@ _FIRST_CONTACT_ROOM = 64
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Many geometries as flat arrays (`fencepost.kernels.shapes` draws the layout).
+    """Many geometries as flat arrays (`fencepost.kernels.geometry.shape_arrays` draws the layout).
 
     Attributes
     ----------

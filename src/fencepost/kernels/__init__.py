@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fencepost.kernels.compiling import cache_folder, kernel
-    from fencepost.kernels.distance import NO, UNSURE, YES
-    from fencepost.kernels.handles import arrays_of, handle
-    from fencepost.kernels.matching import EventArrays
-    from fencepost.kernels.trees import scratch
-    from fencepost.kernels.vectors import WIDTH
+    from fencepost.kernels.geometry.edge_trees import scratch
+    from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES
+    from fencepost.kernels.match.segment_search import EventArrays
+    from fencepost.kernels.runtime.compilation import cache_folder, kernel
+    from fencepost.kernels.runtime.simd import WIDTH
+    from fencepost.kernels.runtime.struct_references import arrays_of, handle
 
 __all__ = [
     "NO",
@@ -31,16 +31,16 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "NO": "distance",
-    "UNSURE": "distance",
-    "WIDTH": "vectors",
-    "YES": "distance",
-    "EventArrays": "matching",
-    "arrays_of": "handles",
-    "cache_folder": "compiling",
-    "handle": "handles",
-    "kernel": "compiling",
-    "scratch": "trees",
+    "NO": "geometry.planar_distance",
+    "UNSURE": "geometry.planar_distance",
+    "WIDTH": "runtime.simd",
+    "YES": "geometry.planar_distance",
+    "EventArrays": "match.segment_search",
+    "arrays_of": "runtime.struct_references",
+    "cache_folder": "runtime.compilation",
+    "handle": "runtime.struct_references",
+    "kernel": "runtime.compilation",
+    "scratch": "geometry.edge_trees",
 }
 
 if not TYPE_CHECKING:  # as in `fencepost.lazy`, which kernels may not import

@@ -25,7 +25,7 @@ from fencepost.filters.checks import Filter, Kind, NearCheck, NullCheck, RelateC
 from fencepost.filters.spatial_relations import mask
 from fencepost.geometry.relation import Relation
 from fencepost.geometry.space import Space
-from fencepost.kernels.shapes import POINTS
+from fencepost.kernels.geometry.shape_arrays import POINTS
 from fencepost.saferegion.client import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
 

@@ -34,9 +34,9 @@ from fencepost.filters.distances import distance_in
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes, is_convex
 from fencepost.geometry.space import Space
-from fencepost.kernels.distance import centroid
-from fencepost.kernels.geodesic import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
-from fencepost.kernels.hulls import Hulls, hulls
+from fencepost.kernels.geodesic.geodesics import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.planar_distance import centroid
 from fencepost.saferegion.client import Shape, is_in
 
 Box = tuple[float, float, float, float]

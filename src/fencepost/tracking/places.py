@@ -35,7 +35,7 @@ from fencepost.cql2.ast import Near, Spatial
 from fencepost.filters.checks import BOUNDS, Measure
 from fencepost.filters.spatial_relations import CONVERSE, mask
 from fencepost.geometry.relation import Relation
-from fencepost.kernels.shapes import AREAS, LINES, POINTS
+from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
 FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4

@@ -19,7 +19,7 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.readers.single_geometry import point_of
 from fencepost.geometry.space import OUTSIDE, Space
-from fencepost.kernels.shapes import POINTS, ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import POINTS, ShapeArrays
 from fencepost.tracking.notification import Key
 from fencepost.tracking.places import Point
 

@@ -17,8 +17,8 @@ from fencepost.events import EventTable
 from fencepost.filters import filters
 from fencepost.geometry import Shapes
 from fencepost.kernels import EventArrays
-from fencepost.kernels.layout import lay_out_plain
-from fencepost.kernels.one_event import tell_apart
+from fencepost.kernels.geometry.shape_layout import lay_out_plain
+from fencepost.kernels.match.single_event import tell_apart
 from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]

@@ -16,12 +16,12 @@ from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows
 from fencepost.geometry import Shapes
 from fencepost.kernels import WIDTH, EventArrays, arrays_of, handle, scratch
-from fencepost.kernels.checking import ITEMS, TEXT
-from fencepost.kernels.contact import rectangle
-from fencepost.kernels.posted import find_posted
-from fencepost.kernels.posts import FEW, NEAR_BY, search
-from fencepost.kernels.posts_arrays import PIECES, image
-from fencepost.kernels.rooms import grow, needs, no_room
+from fencepost.kernels.geometry.box_contact import rectangle
+from fencepost.kernels.index.posting_arrays import PIECES, image
+from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
+from fencepost.kernels.match.match_scratch import grow, needs, no_room
+from fencepost.kernels.match.posting_matches import find_posted
+from fencepost.kernels.match.posting_search import FEW, NEAR_BY, search
 
 BOTH = ITEMS | TEXT
 FORMS = (

@@ -22,7 +22,7 @@ from bench.report import Report, Table
 from bench.timing import figure
 from fencepost.composite.detector import Detector
 from fencepost.composite.model import Composite
-from fencepost.kernels.members import Asked
+from fencepost.kernels.detect.member_grid import Asked
 
 REACH = 100.0
 MEASURED = 2_000

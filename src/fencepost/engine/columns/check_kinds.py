@@ -2,9 +2,9 @@
 
 `KINDS` says of each kind where its column is stored, how a check becomes a row of `CHECK` and how
 a row is a check again, and what tells how many events pass it. Which box it has is known where all
-boxes are derived, in `kernels/places`; what its item refers to, and how it is decided, is in
-`kernels/checking`. So a new kind is a class in `filters/checks`, a rule in `filters/normal_form` that makes
-it, a code and a branch in `kernels/checking`, and an entry here.
+boxes are derived, in `kernels/index/check_boxes`; what its item refers to, and how it is decided, is in
+`kernels/match/check_evaluation`. So a new kind is a class in `filters/checks`, a rule in `filters/normal_form` that makes
+it, a code and a branch in `kernels/match/check_evaluation`, and an entry here.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from fencepost.filters.checks import (
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.value_types import Pair
 from fencepost.geometry.space import Space
-from fencepost.kernels import checking
-from fencepost.kernels.like import compile_pattern
+from fencepost.kernels.match import check_evaluation
+from fencepost.kernels.text.like import compile_pattern
 
 _ARRAYS = tuple(Array)
 _MASKS = {
@@ -111,19 +111,24 @@ def _null(check: NullCheck, into: Into) -> Fields:
 
 
 def _boolean(check: BooleanCheck, into: Into) -> Fields:
-    flags = check.allows_false * checking.ALLOWS_FALSE
-    return Fields(flags=flags | check.allows_true * checking.ALLOWS_TRUE)
+    flags = check.allows_false * check_evaluation.ALLOWS_FALSE
+    return Fields(flags=flags | check.allows_true * check_evaluation.ALLOWS_TRUE)
 
 
 def _boolean_again(row: np.void, column: Column, stored: From) -> Check:
     flags = int(row["flags"])
     return BooleanCheck(
-        column, bool(flags & checking.ALLOWS_FALSE), bool(flags & checking.ALLOWS_TRUE)
+        column,
+        bool(flags & check_evaluation.ALLOWS_FALSE),
+        bool(flags & check_evaluation.ALLOWS_TRUE),
     )
 
 
 def _range(check: RangeCheck, into: Into) -> Fields:
-    flags = check.low_closed * checking.LOW_CLOSED | check.high_closed * checking.HIGH_CLOSED
+    flags = (
+        check.low_closed * check_evaluation.LOW_CLOSED
+        | check.high_closed * check_evaluation.HIGH_CLOSED
+    )
     return Fields(check.low, check.high, 0, flags)
 
 
@@ -131,7 +136,10 @@ def _range_again(row: np.void, column: Column, stored: From) -> Check:
     low, low_rest, high, high_rest = (
         float(row[name]) for name in ("low", "low_rest", "high", "high_rest")
     )
-    closed = (bool(row["flags"] & bit) for bit in (checking.LOW_CLOSED, checking.HIGH_CLOSED))
+    closed = (
+        bool(row["flags"] & bit)
+        for bit in (check_evaluation.LOW_CLOSED, check_evaluation.HIGH_CLOSED)
+    )
     return RangeCheck(column, (low, low_rest), (high, high_rest), *closed)
 
 
@@ -145,8 +153,8 @@ def _member_again(row: np.void, column: Column, stored: From) -> Check:
 
 
 def _order(check: OrderCheck, into: Into) -> Fields:
-    flags = (check.op in (Compare.LT, Compare.LE)) * checking.LESS
-    flags |= (check.op in (Compare.LE, Compare.GE)) * checking.OR_EQUAL
+    flags = (check.op in (Compare.LT, Compare.LE)) * check_evaluation.LESS
+    flags |= (check.op in (Compare.LE, Compare.GE)) * check_evaluation.OR_EQUAL
     return Fields(item=into.add_string(string_key(check.bound)), flags=flags)
 
 
@@ -162,7 +170,7 @@ def _list(check: ListCheck, into: Into) -> Fields:
     item = into.add_set([literal_key(one) for one in check.items.items])
     strings = [one.value for one in check.items.items if isinstance(one, String)]
     into.add_set([word_key(word) for word in into.columns.tokeniser.keywords(strings)])
-    flags = (len(strings) == len(check.items.items)) * checking.TOKENS
+    flags = (len(strings) == len(check.items.items)) * check_evaluation.TOKENS
     return Fields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
 
 
@@ -189,24 +197,24 @@ def _relate_again(row: np.void, column: Column, stored: From) -> Check:
 
 def near_code(measure: Measure, space: Space) -> int:
     """What stands for a distance in a check: which one, and how it is measured."""
-    return measure.value | (checking.ON_WGS84 if space is Space.WGS84 else 0)
+    return measure.value | (check_evaluation.ON_WGS84 if space is Space.WGS84 else 0)
 
 
 def near_of_check(row: np.void) -> tuple[Near, Space]:
     """The bound of a check again, as a function of the language, and how it is measured."""
     function = function_of(_bound_of(row))
     assert function is not None
-    return function, Space.WGS84 if row["function"] & checking.ON_WGS84 else Space.PLANAR
+    return function, Space.WGS84 if row["function"] & check_evaluation.ON_WGS84 else Space.PLANAR
 
 
 def _bound_of(row: np.void) -> Bound:
-    measure = Measure(int(row["function"]) & ~checking.ON_WGS84)
-    return Bound(measure, bool(row["flags"] & checking.STRICT))
+    measure = Measure(int(row["function"]) & ~check_evaluation.ON_WGS84)
+    return Bound(measure, bool(row["flags"] & check_evaluation.STRICT))
 
 
 def _near(check: NearCheck, into: Into) -> Fields:
     """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
-    item, flags = into.add_geometry(check.geometry.value), check.strict * checking.STRICT
+    item, flags = into.add_geometry(check.geometry.value), check.strict * check_evaluation.STRICT
     function = near_code(check.measure, into.columns.space)
     return Fields((check.distance, 0.0), _NO_PAIR, item, flags, function)
 
@@ -219,37 +227,58 @@ def _near_again(row: np.void, column: Column, stored: From) -> Check:
 # ----------------------------------------------------------------------------------------- entries
 
 KINDS = (
-    CheckKind(NullCheck, checking.NULL, Storage.MISSING, _null, None, selectivity.of_truths),
+    CheckKind(
+        NullCheck, check_evaluation.NULL, Storage.MISSING, _null, None, selectivity.of_truths
+    ),
     CheckKind(
         BooleanCheck,
-        checking.BOOLEAN,
+        check_evaluation.BOOLEAN,
         Storage.TRUTH,
         _boolean,
         _boolean_again,
         selectivity.of_truths,
     ),
     CheckKind(
-        RangeCheck, checking.RANGE, Storage.NUMBER, _range, _range_again, selectivity.of_intervals
+        RangeCheck,
+        check_evaluation.RANGE,
+        Storage.NUMBER,
+        _range,
+        _range_again,
+        selectivity.of_intervals,
     ),
     CheckKind(
-        MemberCheck, checking.MEMBER, Storage.STRING, _member, _member_again, selectivity.of_strings
+        MemberCheck,
+        check_evaluation.MEMBER,
+        Storage.STRING,
+        _member,
+        _member_again,
+        selectivity.of_strings,
     ),
-    CheckKind(ListCheck, checking.LIST, Storage.LIST, _list, _list_again),
-    CheckKind(OrderCheck, checking.ORDER, Storage.STRING, _order, None, selectivity.of_intervals),
-    CheckKind(LikeCheck, checking.LIKE, Storage.STRING, _like, None, selectivity.of_intervals),
+    CheckKind(ListCheck, check_evaluation.LIST, Storage.LIST, _list, _list_again),
+    CheckKind(
+        OrderCheck, check_evaluation.ORDER, Storage.STRING, _order, None, selectivity.of_intervals
+    ),
+    CheckKind(
+        LikeCheck, check_evaluation.LIKE, Storage.STRING, _like, None, selectivity.of_intervals
+    ),
     CheckKind(
         RelateCheck,
-        checking.RELATE,
+        check_evaluation.RELATE,
         Storage.GEOMETRY,
         _relate,
         _relate_again,
         selectivity.of_places,
     ),
     CheckKind(
-        NearCheck, checking.NEAR, Storage.GEOMETRY, _near, _near_again, selectivity.of_places
+        NearCheck,
+        check_evaluation.NEAR,
+        Storage.GEOMETRY,
+        _near,
+        _near_again,
+        selectivity.of_places,
     ),
 )
 BY_TYPE = {kind.check: kind for kind in KINDS}
 STORAGES = tuple(kind.storage for kind in KINDS)  # by code
-assert [kind.code for kind in KINDS] == list(range(len(checking.ITEM_OF)))
+assert [kind.code for kind in KINDS] == list(range(len(check_evaluation.ITEM_OF)))
 assert tuple(kind.check for kind in KINDS) == get_args(Check)

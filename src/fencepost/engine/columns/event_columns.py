@@ -32,7 +32,7 @@ from fencepost.filters import value_types as values
 from fencepost.filters.checks import Column, Kind
 from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.matching import EventArrays
+from fencepost.kernels.match.segment_search import EventArrays
 
 _NO_TEXT = np.empty(0, np.uint8)
 _FIRST_TEXT = 256

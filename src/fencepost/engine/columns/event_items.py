@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from fencepost.engine.columns.check_kinds import string_key
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import value_types
-from fencepost.kernels.checking import ITEMS, NO_LIST, TEXT
-from fencepost.kernels.handles import handle
-from fencepost.kernels.tokenise import (
+from fencepost.kernels.match.check_evaluation import ITEMS, NO_LIST, TEXT
+from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.text.utf8_tokenizer import (
     Rules,
     all_characters,
     ascii_characters,
     items_of_lists,
     words_of_texts,
 )
-from fencepost.kernels.vocabulary import build, encode
+from fencepost.kernels.text.vocabulary import build, encode
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]

@@ -14,9 +14,9 @@ from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import Plain
 from fencepost.geometry.readers.single_geometry import joined, plain, point_of
-from fencepost.kernels.checking import ITEMS
-from fencepost.kernels.matching import EventArrays
-from fencepost.kernels.one_event import BETWEEN
+from fencepost.kernels.match.check_evaluation import ITEMS
+from fencepost.kernels.match.segment_search import EventArrays
+from fencepost.kernels.match.single_event import BETWEEN
 
 _NOWHERE = 0.0, 0.0
 _BETWEEN = chr(BETWEEN)

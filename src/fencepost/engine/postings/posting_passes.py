@@ -21,13 +21,14 @@ from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, ranges
 from fencepost.engine.selectivity import Path
-from fencepost.kernels import checking, matching, vocabulary
-from fencepost.kernels.checking import ITEMS, TEXT
-from fencepost.kernels.combined import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
-from fencepost.kernels.distance import squares
-from fencepost.kernels.places import WITH_AREA
-from fencepost.kernels.posts_arrays import BOX, COMBINED, DISC, NOTHING, PostArrays
-from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.geometry.planar_distance import squares
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index.check_boxes import WITH_AREA
+from fencepost.kernels.index.posting_arrays import BOX, COMBINED, DISC, NOTHING, PostArrays
+from fencepost.kernels.match import check_evaluation, segment_search
+from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
+from fencepost.kernels.match.signature_keys import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
+from fencepost.kernels.text import vocabulary
 
 Ints = NDArray[np.int64]
 
@@ -53,19 +54,19 @@ def post_words(given: NumberedFilters, plan: Plan) -> Worded:
     filters = np.flatnonzero(best >= 0)
     chosen = checks[best[filters]]
     # That a list has the words of a set does not tell that it has no others.
-    decided = best[filters[chosen["function"] != checking.EQUAL]]
+    decided = best[filters[chosen["function"] != check_evaluation.EQUAL]]
     spatial = plan.place[filters]
     boxes = np.where((spatial >= 0)[:, None], plan.places.boxes[spatial], EVERYWHERE)
     geometry = np.where(spatial >= 0, checks["column"][spatial].astype(np.int64), -1)
     first_set = chosen["item"].astype(np.int64)
     same = _equal_sets(given.set_items, set_start, first_set, first_set + 1)
-    in_texts = ~same & (chosen["flags"] & checking.TOKENS > 0)
+    in_texts = ~same & (chosen["flags"] & check_evaluation.TOKENS > 0)
     parts = []
     for second, kept in ((0, np.arange(len(filters))), (1, np.flatnonzero(in_texts))):
         own_set = first_set[kept] + second
         sizes = set_start[own_set + 1] - set_start[own_set]
         # Of a check that needs any of its words, each is a row of its own.
-        apart = (chosen["function"][kept] == checking.OVERLAPS) & (sizes > 0)
+        apart = (chosen["function"][kept] == check_evaluation.OVERLAPS) & (sizes > 0)
         times = np.where(apart, sizes, 1)
         accepts = np.where(same[kept], ITEMS | TEXT, TEXT if second else ITEMS)
         shape = int(chosen["column"].max(initial=0)) + 1, int(geometry.max(initial=0)) + 2, _ACCEPTS
@@ -101,7 +102,7 @@ def with_bounds(rows: PostRows, given: NumberedFilters, plan: Plan) -> PostRows:
     It is the number that tells most events apart.
     """
     checks, owner = given.checks, given.owner
-    ranged = np.flatnonzero(plan.source == matching.NUMBERS)
+    ranged = np.flatnonzero(plan.source == segment_search.NUMBERS)
     forms = list(rows.forms)
     bounds = np.full((len(rows.form), 2), np.nan)
     of_filter = np.full((len(plan.path), 2), np.nan)
@@ -129,13 +130,13 @@ def _most_words(given: NumberedFilters) -> Ints:
     checks = given.checks
     function = checks["function"]
     usable = np.flatnonzero(
-        (checks["kind"] == checking.LIST)
-        & ((checks["flags"] & checking.NEGATED) == 0)
-        & (function != checking.CONTAINED_BY)
+        (checks["kind"] == check_evaluation.LIST)
+        & ((checks["flags"] & check_evaluation.NEGATED) == 0)
+        & (function != check_evaluation.CONTAINED_BY)
     )
     sizes = np.diff(given.set_start)[checks["item"][usable]]
     usable, sizes = usable[sizes > 0], sizes[sizes > 0]
-    all_of = function[usable] != checking.OVERLAPS
+    all_of = function[usable] != check_evaluation.OVERLAPS
     best = np.full(given.filters, -1, np.int64)
     order = np.lexsort((np.where(all_of, sizes, -sizes), all_of))
     best[given.owner[usable[order]]] = usable[order]  # the last that is written stays
@@ -150,7 +151,9 @@ def _strings(given: NumberedFilters, filters: Ints, shares: NDArray[np.float64])
     checks, owner = given.checks, given.owner
     worded = np.zeros(int(owner.max(initial=-1)) + 1, bool)
     worded[filters] = True
-    asked = (checks["kind"] == checking.MEMBER) & ((checks["flags"] & checking.NEGATED) == 0)
+    asked = (checks["kind"] == check_evaluation.MEMBER) & (
+        (checks["flags"] & check_evaluation.NEGATED) == 0
+    )
     own = np.flatnonzero(asked & worded[owner] & (shares <= _MAX_SHARE))
     sizes = np.diff(given.set_start)[checks["item"][own]]
     own = own[(sizes > 0) & (sizes <= _MAX_STRINGS)]
@@ -313,7 +316,9 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
 
 def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan) -> Ints:
     """Checks that need one of few strings: of each filter a few with the smallest shares."""
-    asked = (checks["kind"] == checking.MEMBER) & ((checks["flags"] & checking.NEGATED) == 0)
+    asked = (checks["kind"] == check_evaluation.MEMBER) & (
+        (checks["flags"] & check_evaluation.NEGATED) == 0
+    )
     members = np.flatnonzero(asked & (plan.path[owner] != Path.WORDS))
     sizes = np.diff(set_start)[checks["item"][members]]
     members = members[(sizes > 0) & (sizes <= _MOST_POSTINGS)]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels import rtree
-from fencepost.kernels.matrices import CONTAINS, DISJOINT
-from fencepost.kernels.rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
-from fencepost.kernels.region_walk import ENTRY, RegionArrays
-from fencepost.kernels.shapes import ShapeArrays
+from fencepost.kernels.geometry.area_rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
+from fencepost.kernels.geometry.de9im import CONTAINS, DISJOINT
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index import rtree
+from fencepost.kernels.match.region_walk import ENTRY, RegionArrays
 
 _LARGE = 1 / 64  # of the extent's area; a region this large meets too many of the tree's boxes
 _FEW = 64  # so few regions are quicker without rasters

@@ -32,9 +32,9 @@ from fencepost.engine.segment import Segment, SegmentReader
 from fencepost.engine.segment_builder import NEVER_GONE, flat_arrays, nothing
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
-from fencepost.kernels.matching import SegmentArrays
-from fencepost.kernels.posts_arrays import COMBINED
-from fencepost.kernels.rooms import REMOVED
+from fencepost.kernels.index.posting_arrays import COMBINED
+from fencepost.kernels.match.match_scratch import REMOVED
+from fencepost.kernels.match.segment_search import SegmentArrays
 
 PREFIX = "segment-"
 _ARRAYS = "arrays"

@@ -21,9 +21,9 @@ from fencepost.filters.checks import RelateCheck, Term
 from fencepost.filters.spatial_relations import CODE, EVERY, FUNCTIONS, mask, reachable
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
-from fencepost.kernels.relate_areas import RELATION_OF_FACTS, relate_areas
-from fencepost.kernels.shapes import AREAS, LINES, POINTS
-from fencepost.kernels.trees import scratch
+from fencepost.kernels.geometry.area_relations import RELATION_OF_FACTS, relate_areas
+from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -25,7 +25,7 @@ from fencepost.filters.covering.area_covering import COVERS, NO, Ints, area_tabl
 from fencepost.filters.covering.filter_rows import Covering, Filing, FilterRows, Pairs
 from fencepost.filters.covering.term_covering import AREA, RANGE, SINGLY
 from fencepost.geometry.relation import Relation
-from fencepost.kernels import rtree
+from fencepost.kernels.index import rtree
 
 _FIRST_BLOCK, _GROWTH = 64, 4
 _ROWS = 1 << 10  # filters that are looked up at a time

@@ -32,8 +32,8 @@ from fencepost.filters.checks import (
 )
 from fencepost.filters.evaluation import like, literal_key
 from fencepost.filters.spatial_relations import EVERY, mask
-from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
-from fencepost.kernels.shapes import AREAS
+from fencepost.kernels.geometry.shape_arrays import AREAS
+from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
 
 
 class Facts(NamedTuple):

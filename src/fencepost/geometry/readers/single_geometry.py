@@ -82,7 +82,7 @@ def _of_raw(raw: RawShapes) -> Plain | None:
 
 
 def joined(shapes: Sequence[Plain]) -> tuple[Any, ...]:
-    """Geometries as `kernels.layout.lay_out_plain` takes them."""
+    """Geometries as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
     if not shapes:
         return _NOTHING
     if len(shapes) == 1:
@@ -123,7 +123,7 @@ def raw_shapes(outlines: Sequence[Outline]) -> RawShapes:
 
 
 def plain_arrays(outlines: Sequence[Outline]) -> tuple[Any, ...]:
-    """A few outlines as `kernels.layout.lay_out_plain` takes them."""
+    """A few outlines as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
     return joined([_of_outline(one) for one in outlines])
 
 

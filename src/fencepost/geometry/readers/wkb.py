@@ -1,6 +1,6 @@
 """Well-known binary into flat arrays: WKB, ISO WKB and EWKB in either byte order.
 
-A kernel reads the bytes (`fencepost.kernels.wkb` draws them); here is what is said of a row that
+A kernel reads the bytes (`fencepost.kernels.geometry.wkb_decoder` draws them); here is what is said of a row that
 it cannot use. GEOS sees nothing of this: its reader recurses with each nested collection and has no
 limit, so that 90 kB of WKB end the process (GEOS 3.14).
 """
@@ -26,7 +26,7 @@ from fencepost.geometry.readers.raw_shapes import (
     settled,
     shown,
 )
-from fencepost.kernels import wkb
+from fencepost.kernels.geometry import wkb_decoder
 
 _WHOLE = "give it whole and unaltered"
 
@@ -45,13 +45,13 @@ def read_wkb(values: Sequence[bytes | None]) -> RawShapes:
 def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.bool_]) -> RawShapes:
     """Shapes of a column of WKB, of which row k is data[ends[k]:ends[k + 1]]."""
     rows = len(ends) - 1
-    bits = np.empty((2, len(data) // wkb.POINT_BYTES), np.uint64)
-    chain_start = np.empty(len(data) // wkb.SMALLEST_CHAIN + 1, np.int64)
+    bits = np.empty((2, len(data) // wkb_decoder.POINT_BYTES), np.uint64)
+    chain_start = np.empty(len(data) // wkb_decoder.SMALLEST_CHAIN + 1, np.int64)
     chain_part, shape_chain = np.empty_like(chain_start), np.empty(rows + 1, np.int64)
     dimension = np.empty(rows, np.int8)
-    reason = np.where(missing, np.uint8(wkb.MISSING), np.uint8(wkb.USABLE))
+    reason = np.where(missing, np.uint8(wkb_decoder.MISSING), np.uint8(wkb_decoder.USABLE))
     place = np.zeros((rows, 2), np.int64)
-    points, chains = wkb.read_wkb(
+    points, chains = wkb_decoder.read_wkb(
         data, ends, bits[0], bits[1], chain_start, chain_part, shape_chain, dimension, reason, place
     )
     reasons = {
@@ -66,31 +66,31 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
 
 def _reason(code: int, row: bytes, part: int, ring: int) -> str:
     """Why a row cannot be used."""
-    if code == wkb.MISSING:
+    if code == wkb_decoder.MISSING:
         return MISSING
-    if code == wkb.EMPTY:
+    if code == wkb_decoder.EMPTY:
         return EMPTY
-    if code == wkb.EMPTY_POINT:
+    if code == wkb_decoder.EMPTY_POINT:
         return "one of the points is empty; leave it out"
-    if code == wkb.NO_KIND:
+    if code == wkb_decoder.NO_KIND:
         return _of_no_kind(row)
     if code in _NO_WKB:
         return _no_wkb(_NO_WKB[code](row), row)
     where = chain_name(AREAS if _kind(row) in (3, 6) else LINES, part, ring)
-    if code == wkb.EMPTY_CHAIN:
+    if code == wkb_decoder.EMPTY_CHAIN:
         return empty_part(where)
     what = {
-        wkb.TOO_SHORT: "it ends too early",
-        wkb.SHORT_CHAIN: f"{where} has too few points (a line needs 2, a ring 3)",
-        wkb.OPEN_RING: f"{where} is not closed: its last point is not its first",
+        wkb_decoder.TOO_SHORT: "it ends too early",
+        wkb_decoder.SHORT_CHAIN: f"{where} has too few points (a line needs 2, a ring 3)",
+        wkb_decoder.OPEN_RING: f"{where} is not closed: its last point is not its first",
     }[code]
     return f"the WKB cannot be read: {what}; saw {shown(row)}; {_WHOLE}"
 
 
 _NO_WKB: dict[int, Callable[[bytes], str]] = {
-    wkb.NO_HEAD: lambda _: "it is too short",
-    wkb.NO_ORDER: lambda row: f"the byte order is neither 0 nor 1 but {row[0]}",
-    wkb.NOT_ITS_FORM: lambda _: "a multi-geometry holds what is not its single form",
+    wkb_decoder.NO_HEAD: lambda _: "it is too short",
+    wkb_decoder.NO_ORDER: lambda row: f"the byte order is neither 0 nor 1 but {row[0]}",
+    wkb_decoder.NOT_ITS_FORM: lambda _: "a multi-geometry holds what is not its single form",
 }
 
 

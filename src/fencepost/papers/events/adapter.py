@@ -33,8 +33,8 @@ from fencepost.filters.checks import (
 )
 from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.hulls import Hulls, hulls
-from fencepost.kernels.shapes import LINES, POINTS
+from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 from fencepost.papers.events.layout import (
     FARTHER,
     HULL,

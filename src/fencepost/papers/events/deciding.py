@@ -13,11 +13,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.calipers import DISJOINT, hulls_within, is_in_hull, relation_of_hulls
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.distance import NO, UNSURE, YES, closer_than
-from fencepost.kernels.hulls import Hulls, locate_in_hull
-from fencepost.kernels.locate import EXTERIOR
+from fencepost.kernels.geometry.convex_hulls import Hulls, locate_in_hull
+from fencepost.kernels.geometry.hull_distance import (
+    DISJOINT,
+    hulls_within,
+    is_in_hull,
+    relation_of_hulls,
+)
+from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES, closer_than
+from fencepost.kernels.geometry.point_location import EXTERIOR
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.events.layout import (
     EVERYWHERE,
     FARTHER,

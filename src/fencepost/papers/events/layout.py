@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.hulls import Hulls, hull_centroids
+from fencepost.kernels.geometry.convex_hulls import Hulls, hull_centroids
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

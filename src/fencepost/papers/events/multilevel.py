@@ -28,7 +28,7 @@ from math import inf, nextafter
 
 import numpy as np
 
-from fencepost.kernels.rtree import build
+from fencepost.kernels.index.rtree import build
 from fencepost.papers.events.layout import (
     FARTHER,
     NEARER,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.distance import NO, YES
-from fencepost.kernels.hulls import Hulls
-from fencepost.kernels.rtree import SEARCH_STACK, RTreeArrays, search
+from fencepost.kernels.geometry.convex_hulls import Hulls
+from fencepost.kernels.geometry.planar_distance import NO, YES
+from fencepost.kernels.index.rtree import SEARCH_STACK, RTreeArrays, search
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.events.deciding import all_hold, decide
 from fencepost.papers.events.layout import EVERYWHERE, FARTHER, GONE, MISSING, Bytes, Numbers
 

@@ -1,7 +1,7 @@
 """Algorithm 1: the relation of two simple polygons from samples of their boundaries.
 
 Konstantinidis, Carzaniga, Wolf, sections 3.1 to 3.3. Approximate by design: it is the published
-method, kept for comparison; `fencepost.kernels.relate_areas` is exact and faster.
+method, kept for comparison; `fencepost.kernels.geometry.area_relations` is exact and faster.
 
 ==============  =================================================================================
 the paper       here
@@ -44,8 +44,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.matrices import (
+from fencepost.kernels.geometry.de9im import (
     CONTAINS,
     COVERED_BY,
     COVERS,
@@ -55,8 +54,9 @@ from fencepost.kernels.matrices import (
     MEETS,
     OVERLAPS,
 )
-from fencepost.kernels.shapes import AREAS, STACK
-from fencepost.kernels.trees import boxes_apart, chains_of
+from fencepost.kernels.geometry.edge_trees import boxes_apart, chains_of
+from fencepost.kernels.geometry.shape_arrays import AREAS, STACK
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.sampling import (
     BOTH,
     IN,

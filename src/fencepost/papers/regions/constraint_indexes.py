@@ -32,7 +32,7 @@ from fencepost.filters.checks import (
 from fencepost.filters.evaluation import EventValues
 from fencepost.filters.value_types import UNBOUNDED_END, Pair
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.like import ANY_RUN, ONE, compile_pattern
+from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.table_engine import literal_of, truth
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import kernel
-from fencepost.kernels.shapes import Ints
+from fencepost.kernels.geometry.shape_arrays import Ints
+from fencepost.kernels.runtime.compilation import kernel
 
 # Of a filter: its two owners, its number of constraints, and how many of them message STAMP
 # has satisfied.

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, IndexingError, ModelError
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.layout import copy_shapes
-from fencepost.kernels.shapes import AREAS, CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
-from fencepost.kernels.trees import scratch
+from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.shape_arrays import AREAS, CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.geometry.shape_layout import copy_shapes
 from fencepost.papers.regions.algorithm1 import check_density
 from fencepost.papers.regions.crtree_search import (
     ConstraintArrays,

@@ -33,9 +33,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, locate_in_area
-from fencepost.kernels.matrices import (
+from fencepost.kernels.geometry.area_relations import area_relation
+from fencepost.kernels.geometry.de9im import (
     CONTAINS,
     COVERED_BY,
     COVERS,
@@ -46,10 +45,18 @@ from fencepost.kernels.matrices import (
     OVERLAPS,
     relation_of_matrix,
 )
-from fencepost.kernels.relate import matrix_of
-from fencepost.kernels.relate_areas import area_relation
-from fencepost.kernels.shapes import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
-from fencepost.kernels.trees import Scratch, chains_of, children, covers_point, edges, root
+from fencepost.kernels.geometry.edge_trees import (
+    Scratch,
+    chains_of,
+    children,
+    covers_point,
+    edges,
+    root,
+)
+from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
+from fencepost.kernels.geometry.relation_matrix import matrix_of
+from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
 from fencepost.papers.regions.guttman import MOST_LEVELS, ROOT
 from fencepost.papers.regions.sampling import RIM, SampleRoom, misses_box

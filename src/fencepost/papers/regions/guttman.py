@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.shapes import Bytes, Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Bytes, Floats, Ints, Positions
+from fencepost.kernels.runtime.compilation import inlined, kernel
 
 
 @kernel

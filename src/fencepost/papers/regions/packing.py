@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.shapes import Floats, Ints
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints
 from fencepost.papers.regions.guttman import FREE, NONE, ROOT, USED, TreeArrays
 
 

@@ -12,10 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.locate import ALL_CHAINS, INTERIOR, ON_BOUNDARY, locate_in_area
-from fencepost.kernels.shapes import STACK, Floats, Positions
-from fencepost.kernels.trees import children, covers_point, edges, root
+from fencepost.kernels.geometry.edge_trees import children, covers_point, edges, root
+from fencepost.kernels.geometry.point_location import (
+    ALL_CHAINS,
+    INTERIOR,
+    ON_BOUNDARY,
+    locate_in_area,
+)
+from fencepost.kernels.geometry.shape_arrays import STACK, Floats, Positions
+from fencepost.kernels.runtime.compilation import inlined, kernel
 
 MEET, IN, OUT = 1, 2, 4
 UNKNOWN = 0

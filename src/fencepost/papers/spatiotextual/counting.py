@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.spatiotextual.packing import NodeArrays
 from fencepost.papers.spatiotextual.search import SCANNED, ask, is_asked, meets, read_tokens, sort
 from fencepost.papers.spatiotextual.token_tables import EMPTY, ListTables, find

@@ -20,8 +20,8 @@ from typing import Literal
 
 import numpy as np
 
-from fencepost.kernels.compiling import kernel
-from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
+from fencepost.kernels.runtime.compilation import kernel
 from fencepost.papers.spatiotextual.packing import centres
 
 Order = Literal["random", "df", "idf", "locality"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import kernel
-from fencepost.kernels.rtree import curve_place
-from fencepost.kernels.shapes import Bytes, Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Bytes, Floats, Ints, Positions
+from fencepost.kernels.index.rtree import curve_place
+from fencepost.kernels.runtime.compilation import kernel
 
 _LAST_CELL = 2**20 - 1  # of a side of `curve_place`
 _AFTER_ALL = 2**40  # where a box without a finite centre comes

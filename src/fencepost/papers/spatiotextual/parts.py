@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError
-from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.counting import (
     KeywordLists,
     ListTree,

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.spatiotextual.packing import NodeArrays
 from fencepost.papers.spatiotextual.token_tables import EVERY, MOST_ENTRIES, MaskTables, find
 

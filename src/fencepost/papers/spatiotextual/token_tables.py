@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.compiling import inlined, kernel
-from fencepost.kernels.shapes import Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Ints, Positions
+from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.spatiotextual.packing import NodeArrays
 
 EVERY = 0

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fencepost.errors import IndexingError
-from fencepost.kernels.shapes import Floats, Ints, Positions
+from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.papers.spatiotextual.ordering import ORDERS, Order
 from fencepost.papers.spatiotextual.parts import FAMILIES, Found, Kind, Options, Part, Source
 from fencepost.papers.spatiotextual.search import MessageArrays

@@ -1,0 +1,1 @@
+"""Joins of events that composites ask for."""

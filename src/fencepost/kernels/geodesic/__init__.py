@@ -1,0 +1,1 @@
+"""Distances on the WGS84 ellipsoid."""

@@ -1,0 +1,279 @@
+"""How far apart two edges are on the WGS84 ellipsoid, where edges are straight in lon/lat.
+
+Such an edge is no geodesic, and two of them may be nearest anywhere, so the least distance is
+searched for. A *cell* is a piece of each edge, given by its middle and half its extent. Let F be
+half the square of the distance of two points that run from the middles along the pieces, with the
+velocities v and w for a unit of time at most. By the second variation of energy (do Carmo,
+"Riemannian Geometry", chapter 9), as the curvature is between 0 and 1/b**2, for distances less
+than pi b ::
+
+    F'' >= |P v - w|**2 - x tan(x/2) (|v|**2 + |w|**2) + distance (a' . T - a . T)
+
+x : distance / b; P : parallel transport along the geodesic between the two points; T : its
+direction; a, a' : the covariant accelerations, as edges are no geodesics. The terms are known at
+the middles, and so are F and F'; so F is no less than a quadratic form in the places on the two
+pieces, less what the terms can change by within the cell, which is of third order (`_changes`).
+A cell whose bound does not rule it out is halved. The shorter the pieces, the less remains, so
+that one or two cells do for most edges.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fencepost.kernels.geodesic.geodesics import (
+    E2,
+    LONGEST_RADIUS,
+    SEMI_MAJOR,
+    SEMI_MINOR,
+    geodesic,
+)
+from fencepost.kernels.runtime.compilation import inlined, kernel
+
+# No less than the derivatives of the meridian's radius of curvature by the latitude.
+_FIRST_CHANGE = 6.5e4
+_SECOND_CHANGE = 1.4e5
+_ROUNDING = 1e-15
+_FARTHEST = 3.14  # less than pi; what is farther, times b, is bounded by the triangle inequality
+_SHORT = 1e-7  # metres: cells as short as that are not halved
+_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+_FIELDS = 9
+
+
+class Search(NamedTuple):
+    """What is asked of a search for the least distance, in metres."""
+
+    enough: float  # the search ends as soon as a distance is no more than this
+    reach: float  # what is surely farther apart does not matter
+    tolerance: float  # nor what can be nearer by no more than this than another place found
+    most: int  # cells; then the bounds are what they are
+
+
+@kernel
+def between_edges(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
+    """Bounds (low, high) of the lesser of what they bound and the distance of edges ab and cd.
+
+    `high` is the distance of two points of the edges, or as it was. A point is an edge of no
+    length.
+    """
+    if ay == by and cy == dy:
+        # Of two parallels' points those are nearest that differ least in longitude.
+        across = longitudes_between(min(ax, bx), max(ax, bx), min(cx, dx), max(cx, dx))
+        here, _, _, _, _ = geodesic(0.0, ay, across, cy)
+        return min(low, here), min(high, here)
+    cells = np.empty((_DEPTH, _FIELDS))
+    _push(
+        cells,
+        0,
+        0.5 * (ax + bx),
+        0.5 * (ay + by),
+        0.5 * (bx - ax),
+        0.5 * (by - ay),
+        0.5 * (cx + dx),
+        0.5 * (cy + dy),
+        0.5 * (dx - cx),
+        0.5 * (dy - cy),
+        0.0,
+    )
+    top = 1
+    seen = 0
+    while top > 0:
+        top -= 1
+        px, py, pu, pv = cells[top, 0], cells[top, 1], cells[top, 2], cells[top, 3]
+        qx, qy, qu, qv = cells[top, 4], cells[top, 5], cells[top, 6], cells[top, 7]
+        if seen >= search.most:
+            low = min(low, cells[top, 8])
+            continue
+        seen += 1
+        here, least, p_length, q_length, s, t = cell_bounds(px, py, pu, pv, qx, qy, qu, qv)
+        high = min(high, here)
+        if high <= search.enough:
+            return min(low, high), high
+        if not least > min(search.reach, high - search.tolerance):
+            there, _, _, _, _ = geodesic(px + s * pu, py + s * pv, qx + t * qu, qy + t * qv)
+            high = min(high, there)
+            if high <= search.enough:
+                return min(low, high), high
+        if least > min(search.reach, high - search.tolerance) or p_length + q_length <= _SHORT:
+            low = min(low, least)
+            continue
+        if p_length >= q_length:
+            pu *= 0.5
+            pv *= 0.5
+            side = 1.0 if s > 0.0 else -1.0
+            near, far = top + 1, top
+            _push(cells, far, px - side * pu, py - side * pv, pu, pv, qx, qy, qu, qv, least)
+            _push(cells, near, px + side * pu, py + side * pv, pu, pv, qx, qy, qu, qv, least)
+        else:
+            qu *= 0.5
+            qv *= 0.5
+            side = 1.0 if t > 0.0 else -1.0
+            near, far = top + 1, top
+            _push(cells, far, px, py, pu, pv, qx - side * qu, qy - side * qv, qu, qv, least)
+            _push(cells, near, px, py, pu, pv, qx + side * qu, qy + side * qv, qu, qv, least)
+        top += 2
+    return min(low, high), high
+
+
+@inlined
+def longitudes_between(x0, x1, u0, u1):
+    """How many degrees two intervals of longitudes are apart, the shorter way round."""
+    straight = max(u0 - x1, x0 - u1)
+    round_about = 360.0 - (max(x1, u1) - min(x0, u0))
+    return max(min(straight, round_about), 0.0)
+
+
+@inlined
+def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, least):
+    cells[k, 0] = px
+    cells[k, 1] = py
+    cells[k, 2] = pu
+    cells[k, 3] = pv
+    cells[k, 4] = qx
+    cells[k, 5] = qy
+    cells[k, 6] = qu
+    cells[k, 7] = qv
+    cells[k, 8] = least
+
+
+@kernel
+def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
+    """The distance of a cell's middles, a lower bound of all, the pieces' half lengths at most,
+    and where on them, from -1 to 1, the nearest points are about.
+    """
+    here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
+    vx, vy, ax, ay, v_length, v_bend, v_jerk = motion(py, pu, pv)
+    wx, wy, bx, by, w_length, w_bend, w_jerk = motion(qy, qu, qv)
+    length = v_length + w_length
+    least = here - length
+    x = (here + length) / SEMI_MINOR
+    curvature = x * math.tan(0.5 * x) if x < _FARTHEST else 0.0
+    # Along the geodesic, and to its left.
+    form = _Form(
+        here,
+        vx * p_east + vy * p_north,
+        vy * p_east - vx * p_north,
+        wx * q_east + wy * q_north,
+        wy * q_east - wx * q_north,
+        -here * (ax * p_east + ay * p_north) - curvature * v_length * v_length,
+        here * (bx * q_east + by * q_north) - curvature * w_length * w_length,
+    )
+    square, s, t = _least_of(form, 1.0)
+    if x < _FARTHEST:
+        change, rest = _changes(x, v_length, w_length, v_bend + w_bend, v_jerk + w_jerk)
+        square -= length * change + rest
+        if v_length > 0.0 and w_length > 0.0:
+            # Side by side the points keep together, |P v - w| is small, and this bound is better:
+            # whatever that is, its square less its product with the change is no less than
+            # three quarters of its square less the square of the change.
+            other, _, _ = _least_of(form, 0.75)
+            square = max(square, other - change * change - rest)
+        if square > 0.0:
+            least = max(least, math.sqrt(square))
+    return here, max(least, 0.0), v_length, w_length, s, t
+
+
+@inlined
+def motion(lat, u, v):
+    """How a point moves in metres where its velocity is (u, v) in degrees: (east, north) velocity
+    and acceleration. And no less than its speed, acceleration and the change of that within a
+    unit of time.
+    """
+    sine = math.sin(math.radians(lat))
+    cosine = math.cos(math.radians(lat)) if abs(lat) < 90.0 else 0.0
+    u = math.radians(u)
+    v = math.radians(v)
+    squared = 1.0 - E2 * sine * sine
+    normal = SEMI_MAJOR / math.sqrt(squared)
+    meridian = normal * (1.0 - E2) / squared
+    east, north = normal * cosine * u, meridian * v
+    east_bend = -2.0 * meridian * sine * u * v
+    north_bend = sine * cosine * (normal * u * u + 3.0 * E2 * meridian / squared * v * v)
+    u = abs(u)
+    v = abs(v)
+    cosine = min(1.0, cosine + v)
+    sine = min(1.0, abs(sine) + v)
+    speed = LONGEST_RADIUS * math.sqrt(cosine * cosine * u * u + v * v)
+    bend = LONGEST_RADIUS * sine * u * (cosine * u + 2.0 * v) + _FIRST_CHANGE * v * v
+    jerk = LONGEST_RADIUS * u * v * (u + 2.05 * v) + _SECOND_CHANGE * v * v * v + sine * u * bend
+    return east, north, east_bend, north_bend, speed, bend, jerk
+
+
+@inlined
+def _changes(x, v_length, w_length, bend, jerk):
+    """What the terms of F'' can change by within a cell, as twice its integral: a factor of
+    |P v - w|, and the rest.
+
+    P v - w changes as the points accelerate and as P turns, by the curvature of the strip that
+    the geodesic sweeps; distance (a' . T - a . T) as all three factors do.
+    """
+    length = v_length + w_length
+    turn = bend + x * v_length * w_length / (SEMI_MINOR * math.cos(0.5 * x))
+    stretch = 1.0 + (x / math.sin(x) if x > 0.0 else 1.0)
+    change = (2.0 * turn + bend * stretch) / 3.0
+    rest = bend * (turn * stretch + x * math.tan(0.5 * x) * length) + x * SEMI_MINOR * jerk
+    return change, rest / 3.0 + _ROUNDING * length * length
+
+
+class _Form(NamedTuple):
+    """|(here, 0) + t w - s v|**2 + s**2 v_term + t**2 w_term, or with a share of |t w - s v|**2."""
+
+    here: float
+    v_along: float
+    v_left: float
+    w_along: float
+    w_left: float
+    v_term: float
+    w_term: float
+
+
+@kernel
+def _least_of(form, share):
+    """The least value of a form for s and t from -1 to 1, and such s and t."""
+    ss = share * (form.v_along * form.v_along + form.v_left * form.v_left) + form.v_term
+    tt = share * (form.w_along * form.w_along + form.w_left * form.w_left) + form.w_term
+    st = -share * (form.v_along * form.w_along + form.v_left * form.w_left)
+    s_only = -form.here * form.v_along
+    t_only = form.here * form.w_along
+    # On the four sides, then in between.
+    least, s, t = np.inf, 0.0, 0.0
+    for side in (-1.0, 1.0):
+        along = _least_at(tt, t_only + side * st)
+        value = _value(form, share, side, along)
+        if value < least:
+            least, s, t = value, side, along
+        along = _least_at(ss, s_only + side * st)
+        value = _value(form, share, along, side)
+        if value < least:
+            least, s, t = value, along, side
+    area = ss * tt - st * st
+    if ss > 0.0 and area > 0.0:
+        inner_s = (st * t_only - tt * s_only) / area
+        inner_t = (st * s_only - ss * t_only) / area
+        if abs(inner_s) <= 1.0 and abs(inner_t) <= 1.0:
+            value = _value(form, share, inner_s, inner_t)
+            if value < least:
+                least, s, t = value, inner_s, inner_t
+    return least, s, t
+
+
+@inlined
+def _least_at(square, twice):
+    """Where from -1 to 1 `square` t**2 + 2 `twice` t is least."""
+    if square > 0.0:
+        return max(-1.0, min(1.0, -twice / square))
+    return -1.0 if twice > 0.0 else 1.0
+
+
+@inlined
+def _value(form, share, s, t):
+    along = t * form.w_along - s * form.v_along
+    left = t * form.w_left - s * form.v_left
+    terms = s * s * form.v_term + t * t * form.w_term
+    if share != 1.0:
+        terms -= (1.0 - share) * (along * along + left * left)
+    along += form.here
+    return along * along + left * left + terms

@@ -1,0 +1,177 @@
+"""How far apart two shapes are at most on the WGS84 ellipsoid: metres, coordinates lon/lat.
+
+Of edges that are straight in lon/lat two points may be farthest anywhere, as round a pole, so
+the most is searched for, as `geodesic_edges` searches for the least. F is half the square of the
+distance of two points that run from the middles of two pieces, and F' is known there. Since no
+curvature is below 0, the second variation of energy bounds F'' from above for any distance ::
+
+    F'' <= (|v| + |w|)**2 + distance (|a| + |a'|)
+
+with their speeds and accelerations, so F by a parabola. A pair of pieces that may hold more than
+what matters is halved. What the parabola leaves open is of second order: near the farthest points
+a few dozen cells do.
+
+A point within an area is farthest from a place only if it is its antipode, and antipodes are half
+a meridian apart, wherever they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fencepost.kernels.geodesic.edge_distance import motion
+from fencepost.kernels.geodesic.geodesics import geodesic
+from fencepost.kernels.geometry.edge_trees import chains_of, points_of
+from fencepost.kernels.geometry.point_location import EXTERIOR, locate
+from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
+from fencepost.kernels.runtime.compilation import inlined, kernel, separate
+
+HALF_MERIDIAN = 20_003_931.458625448  # metres
+_SHORT = 1e-7  # metres: cells as short as that are not halved
+_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+_FIELDS = 9
+
+
+@separate
+@kernel
+def farthest_bracket(g, a, h, b, search, stack):
+    """Bounds (low, high) of the distance of the farthest points of shapes a of g and b of h.
+
+    `low` is the distance of two of their points. The search ends as soon as it exceeds
+    `search.reach`; what is surely no more than `search.enough` apart does not matter.
+    """
+    low = _between_vertices(g, a, h, b, search.reach)
+    if low > search.reach:
+        return low, HALF_MERIDIAN
+    if _antipode_within(g, a, h, b, stack) or _antipode_within(h, b, g, a, stack):
+        return HALF_MERIDIAN, HALF_MERIDIAN
+    high = low
+    if g.shapes[a]["dimension"] == POINTS and h.shapes[b]["dimension"] == POINTS:
+        return low, high
+    cells = np.empty((_DEPTH, _FIELDS))
+    step = 0 if g.shapes[a]["dimension"] == POINTS else 1
+    other_step = 0 if h.shapes[b]["dimension"] == POINTS else 1
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for p in range(first, stop - step):
+            for k in range(*chains_of(h, b)):
+                other_first, other_stop = points_of(h, k)
+                for q in range(other_first, other_stop - other_step):
+                    _push(
+                        cells, 0,
+                        0.5 * (g.x[p] + g.x[p + step]), 0.5 * (g.y[p] + g.y[p + step]),
+                        0.5 * (g.x[p + step] - g.x[p]), 0.5 * (g.y[p + step] - g.y[p]),
+                        0.5 * (h.x[q] + h.x[q + other_step]), 0.5 * (h.y[q] + h.y[q + other_step]),
+                        0.5 * (h.x[q + other_step] - h.x[q]), 0.5 * (h.y[q + other_step] - h.y[q]),
+                        HALF_MERIDIAN,
+                    )  # fmt: skip
+                    low, high = _between_edges(cells, search, low, high)
+                    if low > search.reach:
+                        return low, HALF_MERIDIAN
+    return low, high
+
+
+@kernel
+def _between_vertices(g, a, h, b, reach):
+    """The farthest of two shapes' vertices, or some that are farther apart than `reach`."""
+    most = 0.0
+    chain, chain_stop = chains_of(g, a)
+    other_chain, other_chain_stop = chains_of(h, b)
+    first, stop = points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]
+    other_first, other_stop = points_of(h, other_chain)[0], points_of(h, other_chain_stop - 1)[1]
+    for p in range(first, stop):
+        for q in range(other_first, other_stop):
+            metres, _, _, _, _ = geodesic(g.x[p], g.y[p], h.x[q], h.y[q])
+            most = max(most, metres)
+            if most > reach:
+                return most
+    return most
+
+
+@kernel
+def _antipode_within(g, a, h, b, stack):
+    """Whether the antipode of a first point of a chain of shape a lies in the area b.
+
+    Where none of their edges are as far apart as can be, that is whether that of any point does.
+    """
+    if h.shapes[b]["dimension"] == AREAS:
+        for c in range(*chains_of(g, a)):
+            first, stop = points_of(g, c)
+            if g.shapes[a]["dimension"] != POINTS:
+                stop = first + 1
+            for p in range(first, stop):
+                x = g.x[p] - 180.0 if g.x[p] > 0.0 else g.x[p] + 180.0
+                if locate(h, b, x, -g.y[p], stack) != EXTERIOR:
+                    return True
+    return False
+
+
+@kernel
+def _between_edges(cells, search, low, high):
+    """Bounds (low, high) of the greater of what they bound and what a first cell holds."""
+    top = 1
+    seen = 0
+    while top > 0:
+        top -= 1
+        px, py, pu, pv = cells[top, 0], cells[top, 1], cells[top, 2], cells[top, 3]
+        qx, qy, qu, qv = cells[top, 4], cells[top, 5], cells[top, 6], cells[top, 7]
+        if seen >= search.most:
+            high = max(high, cells[top, 8])
+            continue
+        seen += 1
+        here, most, p_length, q_length, p_side, q_side = _cell(px, py, pu, pv, qx, qy, qu, qv)
+        low = max(low, here)
+        if low > search.reach:
+            break
+        if most <= max(search.enough, low + search.tolerance) or p_length + q_length <= _SHORT:
+            high = max(high, most)
+            continue
+        # The half where it grows comes first.
+        if p_length >= q_length:
+            pu *= 0.5
+            pv *= 0.5
+            su, sv = p_side * pu, p_side * pv
+            _push(cells, top, px - su, py - sv, pu, pv, qx, qy, qu, qv, most)
+            _push(cells, top + 1, px + su, py + sv, pu, pv, qx, qy, qu, qv, most)
+        else:
+            qu *= 0.5
+            qv *= 0.5
+            su, sv = q_side * qu, q_side * qv
+            _push(cells, top, px, py, pu, pv, qx - su, qy - sv, qu, qv, most)
+            _push(cells, top + 1, px, py, pu, pv, qx + su, qy + sv, qu, qv, most)
+        top += 2
+    return low, max(low, high)
+
+
+@inlined
+def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, most):
+    cells[k, 0] = px
+    cells[k, 1] = py
+    cells[k, 2] = pu
+    cells[k, 3] = pv
+    cells[k, 4] = qx
+    cells[k, 5] = qy
+    cells[k, 6] = qu
+    cells[k, 7] = qv
+    cells[k, 8] = most
+
+
+@kernel
+def _cell(px, py, pu, pv, qx, qy, qu, qv):
+    """The distance of a cell's middles, an upper bound of all, the pieces' half lengths at most,
+    and on which side of their middles, -1 or 1, it is more.
+    """
+    here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
+    vx, vy, _, _, v_length, v_bend, _ = motion(py, pu, pv)
+    wx, wy, _, _, w_length, w_bend, _ = motion(qy, qu, qv)
+    length = v_length + w_length
+    p_along = -vx * p_east - vy * p_north
+    q_along = wx * q_east + wy * q_north
+    bend = (here + length) * (v_bend + w_bend)
+    square = here * here + 2.0 * here * (abs(p_along) + abs(q_along)) + length * length + bend
+    most = min(here + length, math.sqrt(square), HALF_MERIDIAN)
+    p_side = 1.0 if p_along > 0.0 else -1.0
+    q_side = 1.0 if q_along > 0.0 else -1.0
+    return here, max(most, here), v_length, w_length, p_side, q_side

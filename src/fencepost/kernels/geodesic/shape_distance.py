@@ -1,0 +1,324 @@
+"""Whether two shapes are near each other on the WGS84 ellipsoid: metres, coordinates lon/lat.
+
+The twin of `distance`, which is planar. Contact is decided in the plane of lon/lat, exactly. What
+is apart there is as far apart as its points and edges are (`geodesic_edges`); trees of boxes leave
+most of them out. Distances of boxes are bounded on a sphere: moved to a sphere whose radius is the
+least of the ellipsoid's radii of curvature, to the same longitude and latitude, nothing gets
+longer. Longitudes are gone round both ways, so that the antimeridian is no border: 180 and -180
+are the same, and so are all points of latitude 90.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fencepost.kernels.geodesic.edge_distance import Search, between_edges, longitudes_between
+from fencepost.kernels.geodesic.farthest_distance import HALF_MERIDIAN, farthest_bracket
+from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS, geodesic
+from fencepost.kernels.geometry.edge_trees import (
+    chains_of,
+    children,
+    edges,
+    open_pair,
+    ordered,
+    points_of,
+    root,
+)
+from fencepost.kernels.geometry.planar_distance import (
+    NO,
+    UNSURE,
+    YES,
+    centroid,
+    in_contact,
+    some_chain_within,
+)
+from fencepost.kernels.geometry.point_location import EXTERIOR, locate
+from fencepost.kernels.geometry.shape_arrays import POINTS
+from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+
+ERROR = 1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
+_COMPUTED = 5e-7  # exceeds by far what a distance of two points can be off by
+_TOLERANCE = 2e-7
+_MOST_CELLS = 4096
+_FINE_TOLERANCE = 1e-9
+_MOST_FINE_CELLS = 1 << 18
+_FAR_TOLERANCE = 1e-8  # what doubles tell apart of half the Earth
+_SHORTEST_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
+_LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
+
+
+@uncounted
+def within_wgs84_pairs(g, h, first, second, distances, room, out):
+    """out[k] = `within_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
+    for k in range(second.shape[0]):
+        out[k] = within_wgs84(g, first[k], h, second[k], distances[k], room)
+
+
+@inlined
+def within_wgs84(g, a, h, b, d, room):
+    """Whether shapes a of g and b of h are at most d metres apart: `YES`, `NO` or `UNSURE`.
+
+    `UNSURE` only where the distance is within `ERROR` of d, or where edges lie so evenly about
+    that far apart that the search was given up. `NO` for a row that is no geometry, and for a d
+    that is negative or NaN. room : Scratch, for any number of chains.
+    """
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _span(g.shapes[a], h.shapes[b]) <= d:
+        return YES
+    search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
+    low, high = _bracket(g, a, h, b, search, room)
+    if high <= search.enough:
+        return YES
+    return NO if low > search.reach else UNSURE
+
+
+@uncounted
+def all_within_wgs84(g, a, h, b, d, room):
+    """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN:
+        return YES
+    search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
+    low, high = farthest_bracket(g, a, h, b, search, room.stack)
+    if high <= search.enough:
+        return YES
+    return NO if low > search.reach else UNSURE
+
+
+@uncounted
+def farthest_wgs84(g, a, h, b, enough, reach, room):
+    """How far the farthest points of shapes a of g and b of h are apart in metres.
+
+    Only what is between `enough` and `reach` need be known: of less or more, some value that is
+    less or more will do.
+    """
+    search = Search(enough, reach, _FAR_TOLERANCE, _MOST_FINE_CELLS)
+    low, _ = farthest_bracket(g, a, h, b, search, room.stack)
+    return low
+
+
+@uncounted
+def distance_wgs84(g, a, h, b, enough, reach, room):
+    """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
+
+    Only what is between `enough` and `reach` need be known: of less, some value that is at most
+    `enough` will do; of more, infinity. NaN for a row that is no geometry.
+    """
+    if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return np.nan
+    search = Search(enough, reach, _FINE_TOLERANCE, _MOST_FINE_CELLS)
+    _, high = _bracket(g, a, h, b, search, room)
+    return high
+
+
+@separate
+@uncounted
+def same_place_wgs84(g, a, h, b, d):
+    """Whether the centroids of shapes a of g and b of h are less than d metres apart.
+
+    `YES`, `NO` or `UNSURE`; see `within_wgs84`. The centroids are those of the plane of lon/lat.
+    """
+    ax, ay, a_error = centroid(g, a)
+    bx, by, b_error = centroid(h, b)
+    if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
+        return NO
+    metres, _, _, _, _ = geodesic(ax, ay, bx, by)
+    error = _COMPUTED + _LONGEST_DEGREE * (a_error + b_error)
+    if metres + error < d:
+        return YES
+    return NO if metres - error >= d else UNSURE
+
+
+# --------------------------------------------------------------------------------------- brackets
+
+
+@inlined
+def _bracket(g, a, h, b, search, room):
+    """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
+
+    What is farther apart than `search.reach` may be left out, so that both may be infinite.
+    """
+    if g.shapes[a]["dimension"] == POINTS:
+        if h.shapes[b]["dimension"] == POINTS:
+            return _points_to_points(g, a, h, b, search)
+        return _points_to_edges(g, a, h, b, search, room)
+    if h.shapes[b]["dimension"] == POINTS:
+        return _points_to_edges(h, b, g, a, search, room)
+    return _edges_to_edges(g, a, h, b, search, room)
+
+
+@separate
+@uncounted
+def _points_to_points(g, a, h, b, search):
+    low = high = np.inf
+    chain, _ = chains_of(g, a)
+    other_chain, _ = chains_of(h, b)
+    degrees, half_chord = _limits(search.reach)
+    for p in range(*points_of(g, chain)):
+        x, y = g.x[p], g.y[p]
+        for q in range(*points_of(h, other_chain)):
+            u, v = h.x[q], h.y[q]
+            if _apart(x, y, x, y, u, v, u, v, degrees, half_chord):
+                continue
+            metres, _, _, _, _ = geodesic(x, y, u, v)
+            if metres < high:
+                low = high = metres
+                if high <= search.enough:
+                    return low, high
+                degrees, half_chord = _limits(min(search.reach, high))
+    return low, high
+
+
+@separate
+@uncounted
+def _points_to_edges(g, a, h, b, search, room):
+    low = high = np.inf
+    stack = room.stack
+    degrees, half_chord = _limits(search.reach)
+    chain, _ = chains_of(g, a)
+    for p in range(*points_of(g, chain)):
+        x, y = g.x[p], g.y[p]
+        if locate(h, b, x, y, stack) != EXTERIOR:
+            return 0.0, 0.0
+        stack[0] = root(h, b)
+        top = 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            x0, y0, x1, y1 = _box(h.nodes, node)
+            if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
+                continue
+            if h.nodes[node]["children"] > 0:
+                for k in range(*children(h, node)):
+                    stack[top] = k
+                    top += 1
+                continue
+            for q in range(*edges(h, node)):
+                qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+                x0, x1 = ordered(qx, mx)
+                y0, y1 = ordered(qy, my)
+                if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
+                    continue
+                low, high = between_edges(x, y, x, y, qx, qy, mx, my, search, low, high)
+                if high <= search.enough:
+                    return low, high
+                degrees, half_chord = _limits(min(search.reach, high))
+    return low, high
+
+
+@separate
+@uncounted
+def _edges_to_edges(g, a, h, b, search, room):
+    if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
+        return 0.0, 0.0
+    low = high = np.inf
+    degrees, half_chord = _limits(search.reach)
+    pairs = room.pairs
+    pairs[0] = root(g, a)
+    pairs[1] = root(h, b)
+    top = 2
+    while top > 0:
+        top -= 2
+        i = pairs[top]
+        j = pairs[top + 1]
+        x0, y0, x1, y1 = _box(g.nodes, i)
+        u0, v0, u1, v1 = _box(h.nodes, j)
+        if _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
+            continue
+        opened = open_pair(g, i, h, j, pairs, top)
+        if opened > top:
+            top = opened
+            continue
+        low, high = _leaves(g, i, h, j, search, degrees, half_chord, low, high)
+        if high <= search.enough:
+            return low, high
+        degrees, half_chord = _limits(min(search.reach, high))
+    return low, high
+
+
+@inlined
+def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
+    """Narrow the bracket by the edges below two leaves."""
+    u0, v0, u1, v1 = _box(h.nodes, j)
+    for p in range(*edges(g, i)):
+        px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+        px0, px1 = ordered(px, nx)
+        py0, py1 = ordered(py, ny)
+        if _apart(px0, py0, px1, py1, u0, v0, u1, v1, degrees, half_chord):
+            continue
+        for q in range(*edges(h, j)):
+            qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+            qx0, qx1 = ordered(qx, mx)
+            qy0, qy1 = ordered(qy, my)
+            if _apart(px0, py0, px1, py1, qx0, qy0, qx1, qy1, degrees, half_chord):
+                continue
+            if in_contact(px, py, nx, ny, qx, qy, mx, my):
+                return 0.0, 0.0
+            low, high = between_edges(px, py, nx, ny, qx, qy, mx, my, search, low, high)
+            if high <= search.enough:
+                return low, high
+    return low, high
+
+
+# ------------------------------------------------------------------------------------------- boxes
+
+
+@inlined
+def _span(box, other):
+    """No less than the distance of any two points of two boxes: a way straight in lon/lat is no
+    longer than on a plane where every degree is as long as the longest.
+    """
+    dx = max(box["x1"] - other["x0"], other["x1"] - box["x0"])
+    dy = max(box["y1"] - other["y0"], other["y1"] - box["y0"])
+    return _LONGEST_DEGREE * math.sqrt(dx * dx + dy * dy)
+
+
+@inlined
+def _limits(metres):
+    """What `_apart` compares with: a distance in degrees, and the square of half its chord on a
+    unit sphere; with room for rounding.
+    """
+    metres = metres * (1.0 + 1e-9) + 1e-6
+    half = metres / (2.0 * SHORTEST_RADIUS)
+    if half >= 0.5 * math.pi:
+        return np.inf, np.inf
+    return metres / _SHORTEST_DEGREE, math.sin(half) ** 2
+
+
+@kernel
+def _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
+    """Whether two boxes are surely farther apart than a distance is; see `_limits`."""
+    rise = max(v0 - y1, y0 - v1, 0.0)
+    if rise > degrees:
+        return True
+    across = longitudes_between(x0, x1, u0, u1)
+    if across == 0.0:
+        return False
+    # The haversine of the arc, each of its parts as small as in these boxes it can be.
+    rise = _sine_at_least(math.radians(0.5 * rise))
+    across = _sine_at_least(math.radians(0.5 * across))
+    narrow = _cosine_at_least(math.radians(max(-y0, y1)))
+    other_narrow = _cosine_at_least(math.radians(max(-v0, v1)))
+    return rise * rise + narrow * other_narrow * across * across > half_chord
+
+
+@inlined
+def _sine_at_least(x):
+    """No more than the sine of an angle from 0 to pi / 2, by its series."""
+    return x * (1.0 - x * x / 6.0)
+
+
+@inlined
+def _cosine_at_least(x):
+    """No more than its cosine, but not negative."""
+    square = x * x
+    return max(1.0 - square * (1 / 2 - square * (1 / 24 - square / 720.0)), 0.0)
+
+
+@inlined
+def _box(boxes, k):
+    return boxes[k]["x0"], boxes[k]["y0"], boxes[k]["x1"], boxes[k]["y1"]

@@ -1,0 +1,1 @@
+"""Exact relations and distances of shapes in the plane."""

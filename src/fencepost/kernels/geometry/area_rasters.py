@@ -1,0 +1,307 @@
+"""Areas as bits on a grid: which cells an area touches, fills, or certainly reaches into.
+
+For regions so large that no tree can tell them apart. Two areas' bits decide most relations
+without looking at an edge: a cell that one fills and the other reaches into holds points of both
+interiors, a cell that one reaches into and the other does not touch is where the first sticks
+out, and so on (`narrowed`). What bits say is certain: a cell counts as touched when the boundary
+comes within a margin of it, and the margin exceeds every rounding error made here.
+
+The grid is 64 x 64 over an extent, one word a row; the cells at its rim reach on to infinity, so
+an area may stick out of the grid. A coarse grid of 16 x 16 cells is made from it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.geometry.de9im import (
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EQUALS,
+    INSIDE,
+    MEETS,
+)
+from fencepost.kernels.geometry.edge_trees import chains_of, covers_point, points_of
+from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
+from fencepost.kernels.geometry.shape_arrays import STACK
+from fencepost.kernels.runtime.compilation import inlined, kernel
+
+SIDE = 64
+COARSE_WORDS = 4  # 16 x 16 cells, four rows a word
+TOUCHED, FULL, REACHED = range(3)
+
+_STEP = SIDE // 16
+_LAST = SIDE - 1
+_ALL = np.uint64(2**64 - 1)
+_ONE = np.uint64(1)
+_INSET = 1e-6  # a point this far from a cell's sides, in cells, is certainly in it
+_FLAT = 1e-5  # an edge that climbs less, in cells, has no useful slope
+
+_EVERY = 0xFF
+_WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
+_AROUND = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
+
+# What `facts` of two rasters' bits say of areas A and B.
+MEET_INSIDE = 1  # their interiors have a common point
+COMMON_CELL = 2  # some cell is touched by both
+A_STICKS_OUT = 4
+B_STICKS_OUT = 8
+A_NOT_FILLED = 16  # not every cell that A touches is filled by B
+B_NOT_FILLED = 32
+
+
+def _possible(facts: int) -> int:
+    relations = _EVERY
+    if facts & MEET_INSIDE:
+        relations &= ~(1 << DISJOINT | 1 << MEETS)
+    if not facts & COMMON_CELL:
+        relations &= 1 << DISJOINT
+    if facts & A_STICKS_OUT:
+        relations &= ~_WITHIN
+    if facts & B_STICKS_OUT:
+        relations &= ~_AROUND
+    if not facts & A_NOT_FILLED:
+        relations &= 1 << INSIDE
+    if not facts & B_NOT_FILLED:
+        relations &= 1 << CONTAINS
+    return relations
+
+
+# The relations of A to B that facts leave possible.
+POSSIBLE = np.array([_possible(facts) for facts in range(64)], np.uint8)
+
+
+@kernel
+def can_be_gridded(extent):
+    """Whether a grid over x0, y0, x1, y1 has cells of a usable size."""
+    x_scale = SIDE / (extent[2] - extent[0])
+    y_scale = SIDE / (extent[3] - extent[1])
+    return 0.0 < x_scale < np.inf and 0.0 < y_scale < np.inf
+
+
+@kernel
+def rasters(g, rows, tree_of, extents, fine, coarse):
+    """Fill the rasters of many areas, each over the extent of its tree."""
+    stack = np.empty(STACK, np.uint32)
+    for k in range(rows.shape[0]):
+        raster(g, rows[k], extents[tree_of[k]], fine[k], coarse[k], stack)
+
+
+@kernel
+def raster(g, shape, extent, fine, coarse, stack):
+    """Fill the rasters of an area: fine (3, SIDE), coarse (3, COARSE_WORDS), uint64."""
+    x_scale = SIDE / (extent[2] - extent[0])
+    y_scale = SIDE / (extent[3] - extent[1])
+    fine[:] = 0
+    first, stop = chains_of(g, shape)
+    for chain in range(first, stop):
+        low, high = points_of(g, chain)
+        for k in range(low, high - 1):
+            _draw(
+                (g.x[k] - extent[0]) * x_scale,
+                (g.y[k] - extent[1]) * y_scale,
+                (g.x[k + 1] - extent[0]) * x_scale,
+                (g.y[k + 1] - extent[1]) * y_scale,
+                fine,
+            )
+    for row in range(SIDE):
+        boundary = fine[TOUCHED, row]
+        if boundary == 0:
+            continue
+        full = np.uint64(0)
+        state = -1  # of the run of cells without boundary that this cell is in: -1 not known
+        y = extent[1] + (row + 0.5) / y_scale
+        last = _LAST
+        while not (boundary >> np.uint64(last)) & _ONE:
+            last -= 1
+        seen = False
+        for column in range(last + 1):
+            if (boundary >> np.uint64(column)) & _ONE:
+                state = -1
+                seen = True
+                continue
+            if not seen:
+                continue
+            if state < 0:
+                x = extent[0] + (column + 0.5) / x_scale
+                state = 0
+                if covers_point(g.shapes, shape, x, y):
+                    if locate_in_area(g, shape, ALL_CHAINS, x, y, stack) == INTERIOR:
+                        state = 1
+            if state:
+                full |= _ONE << np.uint64(column)
+        fine[TOUCHED, row] |= full
+        fine[FULL, row] = full
+        fine[REACHED, row] |= full
+    _coarsen(fine, coarse)
+
+
+@inlined
+def _cell(value):
+    """The row or column of a place; those at the rim reach on to infinity."""
+    return 0 if not value > 0.0 else _LAST if value >= SIDE else np.int64(value)
+
+
+@inlined
+def _columns(low, high):
+    """Bits low to high."""
+    return (_ALL << np.uint64(low)) & (_ALL >> np.uint64(_LAST - high))
+
+
+@kernel
+def _draw(ax, ay, bx, by, fine):
+    """Mark the cells of one edge, given in cells, as touched, and some as reached."""
+    x0, x1 = (ax, bx) if ax < bx else (bx, ax)
+    y0, y1 = (ay, by) if ay < by else (by, ay)
+    flat = not y1 - y0 >= _FLAT
+    slope = 0.0 if flat else (bx - ax) / (by - ay)
+    reach = max(abs(x0), abs(x1)) + max(abs(y0), abs(y1)) * (1.0 + abs(slope))
+    margin = 1e-9 + 1e-14 * reach
+    if not margin < 1e-7:  # far away, or too large to be computed with: the edge's whole rows
+        for row in range(_cell(y0 - 1.0 - 1e-9 * abs(y0)), _cell(y1 + 1.0 + 1e-9 * abs(y1)) + 1):
+            fine[TOUCHED, row] = _ALL
+        return
+    first_row = _cell(y0 - margin)
+    last_row = _cell(y1 + margin)
+    for row in range(first_row, last_row + 1):
+        low_y = y0 if row == 0 else max(y0, np.float64(row))
+        high_y = y1 if row == _LAST else min(y1, row + 1.0)
+        low_x = x0
+        high_x = x1
+        if not flat and first_row != last_row:
+            one = ax + (low_y - margin - ay) * slope
+            other = ax + (high_y + margin - ay) * slope
+            low_x = max(x0, min(one, other))
+            high_x = min(x1, max(one, other))
+        low_column = _cell(low_x - margin)
+        high_column = _cell(high_x + margin)
+        fine[TOUCHED, row] |= _columns(low_column, high_column)
+        if not (0.0 <= low_y and high_y <= SIDE):
+            continue
+        climbs = not flat and high_y - low_y > _INSET
+        if climbs:
+            middle = 0.5 * (low_y + high_y)
+            _reach(fine, ax + (middle - ay) * slope, middle)
+        # Between its first and its last column of a row the edge runs through every cell.
+        if high_column - low_column > 1 and (
+            climbs or (low_y - row > _INSET and row + 1.0 - high_y > _INSET)
+        ):
+            fine[REACHED, row] |= _columns(low_column + 1, high_column - 1)
+    _reach(fine, ax, ay)
+    _reach(fine, 0.5 * (ax + bx), 0.5 * (ay + by))
+
+
+@inlined
+def _reach(fine, x, y):
+    """Mark the cell of a point of the boundary as reached, if the point is well inside it."""
+    if 0.0 < x < SIDE and 0.0 < y < SIDE:
+        column = np.int64(x)
+        row = np.int64(y)
+        if _INSET < x - column < 1.0 - _INSET and _INSET < y - row < 1.0 - _INSET:
+            fine[REACHED, row] |= _ONE << np.uint64(column)
+
+
+@kernel
+def _coarsen(fine, coarse):
+    for word in range(COARSE_WORDS):
+        touched = np.uint64(0)
+        full = np.uint64(0)
+        reached = np.uint64(0)
+        for r in range(4):
+            first = _STEP * (4 * word + r)
+            any_touched = fine[TOUCHED, first]
+            all_full = fine[FULL, first]
+            any_reached = fine[REACHED, first]
+            for k in range(first + 1, first + _STEP):
+                any_touched |= fine[TOUCHED, k]
+                all_full &= fine[FULL, k]
+                any_reached |= fine[REACHED, k]
+            for c in range(16):
+                shift = np.uint64(_STEP * c)
+                bit = _ONE << np.uint64(16 * r + c)
+                if (any_touched >> shift) & np.uint64(15):
+                    touched |= bit
+                if (all_full >> shift) & np.uint64(15) == np.uint64(15):
+                    full |= bit
+                if (any_reached >> shift) & np.uint64(15):
+                    reached |= bit
+        coarse[TOUCHED, word] = touched
+        coarse[FULL, word] = full
+        coarse[REACHED, word] = reached
+
+
+@inlined
+def facts(a, b, k, first, stop):
+    """The facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
+
+    a : (3, words). b : (n, 3, words).
+    """
+    inside = common = a_out = b_out = a_left = b_left = np.uint64(0)
+    for w in range(first, stop):
+        inside |= (a[FULL, w] & b[k, REACHED, w]) | (a[REACHED, w] & b[k, FULL, w])
+        common |= a[TOUCHED, w] & b[k, TOUCHED, w]
+        a_out |= a[REACHED, w] & ~b[k, TOUCHED, w]
+        b_out |= b[k, REACHED, w] & ~a[TOUCHED, w]
+        a_left |= a[TOUCHED, w] & ~b[k, FULL, w]
+        b_left |= b[k, TOUCHED, w] & ~a[FULL, w]
+    found = 0
+    if inside:
+        found |= MEET_INSIDE
+    if common:
+        found |= COMMON_CELL
+    if a_out:
+        found |= A_STICKS_OUT
+    if b_out:
+        found |= B_STICKS_OUT
+    if a_left:
+        found |= A_NOT_FILLED
+    if b_left:
+        found |= B_NOT_FILLED
+    return found
+
+
+@inlined
+def common_boundary(a, b, k, extent):
+    """A box that holds every common point of the boundaries of an area and of area k.
+
+    a, b : their fine rasters, as for `facts`.
+    """
+    columns = np.uint64(0)
+    first = SIDE
+    last = -1
+    for row in range(SIDE):
+        both = a[TOUCHED, row] & ~a[FULL, row] & b[k, TOUCHED, row] & ~b[k, FULL, row]
+        columns |= both
+        if both:
+            first = min(first, row)
+            last = row
+    left = 0
+    while left < SIDE and not (columns >> np.uint64(left)) & _ONE:
+        left += 1
+    right = _LAST
+    while right >= left and not (columns >> np.uint64(right)) & _ONE:
+        right -= 1
+    width = (extent[2] - extent[0]) / SIDE
+    height = (extent[3] - extent[1]) / SIDE
+    # Half a cell more on each side is beyond all rounding; the rim reaches on to infinity.
+    return (
+        extent[0] + (left - 0.5) * width if left > 0 else -np.inf,
+        extent[1] + (first - 0.5) * height if first > 0 else -np.inf,
+        extent[0] + (right + 1.5) * width if right < _LAST else np.inf,
+        extent[1] + (last + 1.5) * height if last < _LAST else np.inf,
+    )
+
+
+@inlined
+def cell_of_point(extent, x, y):
+    """Row and column of a point that is certainly in one cell; (-1, -1) otherwise."""
+    column = (x - extent[0]) * (SIDE / (extent[2] - extent[0]))
+    row = (y - extent[1]) * (SIDE / (extent[3] - extent[1]))
+    if 0.0 < column < SIDE and 0.0 < row < SIDE:
+        c = np.int64(column)
+        r = np.int64(row)
+        if _INSET < column - c < 1.0 - _INSET and _INSET < row - r < 1.0 - _INSET:
+            return r, c
+    return -1, -1

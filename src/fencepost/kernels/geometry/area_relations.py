@@ -1,0 +1,323 @@
+"""What the boundaries of two areas do to each other.
+
+Seven facts give the whole DE-9IM: whether the boundary of A enters B's interior or exterior,
+the boundary of B A's, whether they share a piece of edge with the interiors on the same or on
+opposite sides, and whether they share a point. For instance, the interiors meet exactly when
+one boundary enters the other's interior or a shared edge has both interiors on one side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.geometry.boundary_contacts import (
+    ALONG_NEXT,
+    INTO,
+    OUT_OF,
+    chain_before,
+    judge,
+    judge_one,
+)
+from fencepost.kernels.geometry.de9im import (
+    BB,
+    BE,
+    BI,
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EB,
+    EE,
+    EI,
+    EQUALS,
+    IB,
+    IE,
+    II,
+    INSIDE,
+    MEETS,
+    OVERLAPS,
+)
+from fencepost.kernels.geometry.edge_trees import (
+    boxes_apart,
+    chain_of,
+    chains_of,
+    covers_point,
+    edges,
+    open_pair,
+    ordered,
+    points_of,
+    root,
+)
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, between, locate_in_area
+from fencepost.kernels.geometry.shape_arrays import TOUCH
+from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+
+BOUNDARY_IN = 1  # A's boundary enters B's interior
+BOUNDARY_OUT = 2  # ... B's exterior
+OTHER_IN = 4  # B's boundary enters A's interior
+OTHER_OUT = 8  # ... A's exterior
+SAME_SIDE = 16  # a shared piece of edge with both interiors on one side
+OTHER_SIDE = 32  # a shared piece of edge between the interiors
+CONTACT = 64  # a shared point
+CROSSING = BOUNDARY_IN | BOUNDARY_OUT | OTHER_IN | OTHER_OUT | CONTACT
+
+
+def _relation_of(facts: int) -> int:
+    interiors = facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE)
+    contact = facts & (CONTACT | SAME_SIDE | OTHER_SIDE)
+    if not interiors:
+        return MEETS if contact else DISJOINT
+    a_sticks_out = facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE)
+    b_sticks_out = facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE)
+    if a_sticks_out and b_sticks_out:
+        return OVERLAPS
+    if a_sticks_out:
+        return COVERS if contact else CONTAINS
+    if b_sticks_out:
+        return COVERED_BY if contact else INSIDE
+    return EQUALS
+
+
+def _matrix_of(facts: int) -> int:
+    m = 3 << EE
+    if facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE):
+        m |= 3 << II
+    if facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE):
+        m |= 3 << IE
+    if facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE):
+        m |= 3 << EI
+    if facts & OTHER_IN:
+        m |= 2 << IB
+    if facts & BOUNDARY_IN:
+        m |= 2 << BI
+    if facts & BOUNDARY_OUT:
+        m |= 2 << BE
+    if facts & OTHER_OUT:
+        m |= 2 << EB
+    if facts & (SAME_SIDE | OTHER_SIDE):
+        m |= 2 << BB
+    elif facts & CONTACT:
+        m |= 1 << BB
+    return m
+
+
+# What the facts about two areas mean, by their number.
+RELATION_OF_FACTS = np.array([_relation_of(facts) for facts in range(128)], np.uint8)
+MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64)
+
+
+@uncounted
+def relate_areas(g, h, first, second, whole, room, out):
+    """out[k] = the facts about areas first[k] of g and second[k] of h.
+
+    A `first` of length one stands for as many as there are in `second`. whole : 0 stops as soon
+    as the relation is decided; 1 finds every fact, which the matrix needs.
+    """
+    one = first.shape[0] == 1
+    for k in range(second.shape[0]):
+        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, room)
+
+
+@inlined
+def _decided(facts):
+    """Whether these facts already mean OVERLAPS, whatever else is found."""
+    return (
+        facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE)
+        and facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE)
+        and facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE)
+    )
+
+
+@separate
+@uncounted
+def area_relation(g, a, h, b, room):
+    """The relation of two areas, for kernels that do not relate areas only."""
+    return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, room)])
+
+
+@inlined
+def area_facts(g, a, h, b, whole, room):
+    """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
+    a_first, a_stop = chains_of(g, a)
+    b_first, b_stop = chains_of(h, b)
+    a_chains = a_stop - a_first
+    b_chains = b_stop - b_first
+    touched = room.touched
+    for c in range(a_chains + b_chains):
+        touched[c] = 0
+    facts = 0
+    if not boxes_apart(g.shapes, a, h.shapes, b):
+        pairs = room.pairs
+        pairs[0] = root(g, a)
+        pairs[1] = root(h, b)
+        top = 2
+        while top > 0:
+            top -= 2
+            i = pairs[top]
+            j = pairs[top + 1]
+            if boxes_apart(g.nodes, i, h.nodes, j):
+                continue
+            opened = open_pair(g, i, h, j, pairs, top)
+            if opened > top:
+                top = opened
+                continue
+            found = _leaves(g, a, i, h, b, j, whole)
+            if found:
+                touched[chain_of(g, i) - a_first] = 1
+                touched[a_chains + chain_of(h, j) - b_first] = 1
+                facts |= found
+                if not whole and _decided(facts):
+                    return facts
+    for c in range(a_chains):
+        if not touched[c] and not (facts & BOUNDARY_IN and facts & BOUNDARY_OUT):
+            k, _ = points_of(g, a_first + c)
+            inside = _is_inside(h, b, g.x[k], g.y[k], room.stack)
+            facts |= BOUNDARY_IN if inside else BOUNDARY_OUT
+    for c in range(b_chains):
+        if not touched[a_chains + c] and not (facts & OTHER_IN and facts & OTHER_OUT):
+            k, _ = points_of(h, b_first + c)
+            inside = _is_inside(g, a, h.x[k], h.y[k], room.stack)
+            facts |= OTHER_IN if inside else OTHER_OUT
+    return facts
+
+
+@inlined
+def _is_inside(g, shape, x, y, stack):
+    """Whether a point that is not on an area's boundary lies inside it."""
+    return (
+        covers_point(g.shapes, shape, x, y)
+        and locate_in_area(g, shape, ALL_CHAINS, x, y, stack) == INTERIOR
+    )
+
+
+@inlined
+def _leaves(g, a, i, h, b, j, whole):
+    """What the edges below two leaves do to each other."""
+    x0 = h.nodes[j]["x0"]
+    y0 = h.nodes[j]["y0"]
+    x1 = h.nodes[j]["x1"]
+    y1 = h.nodes[j]["y1"]
+    facts = 0
+    for p in range(*edges(g, i)):
+        px0, px1 = ordered(g.x[p], g.x[p + 1])
+        if px0 > x1 or px1 < x0:
+            continue
+        py0, py1 = ordered(g.y[p], g.y[p + 1])
+        if py0 > y1 or py1 < y0:
+            continue
+        for q in range(*edges(h, j)):
+            qx0, qx1 = ordered(h.x[q], h.x[q + 1])
+            if qx0 > px1 or qx1 < px0:
+                continue
+            qy0, qy1 = ordered(h.y[q], h.y[q + 1])
+            if qy0 > py1 or qy1 < py0:
+                continue
+            facts |= _edge_pair(g, a, chain_of(g, i), p, h, b, chain_of(h, j), q)
+            if not whole and _decided(facts):
+                return facts
+    return facts
+
+
+@inlined
+def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
+    """What two edges do to each other. Each contact counts at its first vertex."""
+    px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+    p_side = orient(qx, qy, mx, my, px, py)
+    n_side = orient(qx, qy, mx, my, nx, ny)
+    if p_side * n_side > 0:
+        return 0
+    q_side = orient(px, py, nx, ny, qx, qy)
+    m_side = orient(px, py, nx, ny, mx, my)
+    if q_side * m_side > 0:
+        return 0
+    if p_side * n_side < 0 and q_side * m_side < 0:
+        return CROSSING
+    facts = 0
+    if p_side == 0 and between(qx, mx, px) and between(qy, my, py):
+        if px == mx and py == my:
+            facts |= CONTACT
+        else:
+            at_vertex = px == qx and py == qy
+            q_before = chain_before(h, b_chain, q) if at_vertex else q
+            p_before = chain_before(g, a_chain, p)
+            if g.mark[p] & TOUCH or (at_vertex and h.mark[q] & TOUCH):
+                facts |= _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex)
+            else:
+                facts |= _contact(
+                    px, py, g.x[p_before], g.y[p_before], nx, ny,
+                    h.x[q_before], h.y[q_before], mx, my,
+                )  # fmt: skip
+    if q_side == 0 and between(px, nx, qx) and between(py, ny, qy) and not (qx == px and qy == py):
+        if qx == nx and qy == ny:
+            facts |= CONTACT
+        else:
+            q_before = chain_before(h, b_chain, q)
+            if h.mark[q] & TOUCH:
+                facts |= _swap(_contact_of_many(h, b, q, q_before, g, a, p, p, False))
+            else:
+                facts |= _contact(qx, qy, px, py, nx, ny, h.x[q_before], h.y[q_before], mx, my)
+    return facts
+
+
+@inlined
+def _swap(facts):
+    """The facts about (B, A) from those about (A, B)."""
+    return (facts & ~15) | (facts & 3) << 2 | (facts & 12) >> 2
+
+
+@uncounted
+def _contact(
+    px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y, b_next_x, b_next_y
+):
+    """Facts at a place p that each boundary passes once, from `before` to `next`."""
+    if a_next_x == b_next_x and a_next_y == b_next_y:
+        if a_before_x == b_before_x and a_before_y == b_before_y:
+            return CONTACT | SAME_SIDE
+    elif (
+        a_next_x == b_before_x
+        and a_next_y == b_before_y
+        and a_before_x == b_next_x
+        and a_before_y == b_next_y
+    ):
+        return CONTACT | OTHER_SIDE
+    facts = CONTACT
+    way = judge_one(px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_next_x, a_next_y)
+    facts |= _fact(way, way == ALONG_NEXT)
+    way = judge_one(px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_before_x, a_before_y)
+    facts |= _fact(way, way != ALONG_NEXT)
+    way = judge_one(px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_next_x, b_next_y)
+    facts |= _swap(_fact(way, way == ALONG_NEXT))
+    way = judge_one(px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y)
+    facts |= _swap(_fact(way, way != ALONG_NEXT))
+    return facts
+
+
+@uncounted
+def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
+    """Facts at vertex p of A, where A or B may pass several times.
+
+    at_vertex : whether B has its vertex q there, else the place is within its edge q.
+    """
+    px, py = g.x[p], g.y[p]
+    facts = CONTACT
+    for k in (p + 1, p_before):
+        if at_vertex:
+            way = judge(h, b, q, q_before, q + 1, g.x[k], g.y[k])
+        else:
+            way = judge_one(px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k])
+        facts |= _fact(way, (way == ALONG_NEXT) == (k == p + 1))
+    for k in (q + 1, q_before):
+        way = judge(g, a, p, p_before, p + 1, h.x[k], h.y[k])
+        facts |= _swap(_fact(way, (way == ALONG_NEXT) == (k == q + 1)))
+    return facts
+
+
+@inlined
+def _fact(way, same):
+    if way == INTO:
+        return BOUNDARY_IN
+    if way == OUT_OF:
+        return BOUNDARY_OUT
+    return SAME_SIDE if same else OTHER_SIDE

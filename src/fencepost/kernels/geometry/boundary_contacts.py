@@ -1,0 +1,99 @@
+"""What two boundaries do at a place where they touch, exactly and without constructing a point.
+
+At a place p of an area's boundary, *passes* run through it: two rays each, from p back to the
+previous point and on to the next one, with the interior on the left of the way. Most places
+have one pass; where rings touch there are more, and the vertices there form a cycle
+(`touches`). A direction out of p is judged by the first ray met when turning clockwise from
+it: a ray that leads onward has the interior on its counter-clockwise side, a ray that leads
+back has the exterior there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.geometry.edge_trees import chains_of, points_of
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.shape_arrays import TOUCH
+from fencepost.kernels.runtime.compilation import inlined, kernel
+
+INTO, OUT_OF, ALONG_NEXT, ALONG_PREVIOUS = 1, -1, 2, 3
+
+
+@inlined
+def same_direction(px, py, ax, ay, bx, by):
+    """Whether a and b, on one line with p, lie on the same side of it."""
+    return (
+        (ax > px) == (bx > px)
+        and (ax < px) == (bx < px)
+        and (ay > py) == (by > py)
+        and (ay < py) == (by < py)
+    )
+
+
+@kernel
+def judge_one(px, py, previous_x, previous_y, next_x, next_y, x, y):
+    """Where the direction from p to (x, y) leads at a place with one pass."""
+    from_next = orient(px, py, next_x, next_y, x, y)
+    if from_next == 0 and same_direction(px, py, next_x, next_y, x, y):
+        return ALONG_NEXT
+    from_previous = orient(px, py, previous_x, previous_y, x, y)
+    if from_previous == 0 and same_direction(px, py, previous_x, previous_y, x, y):
+        return ALONG_PREVIOUS
+    turn = orient(px, py, next_x, next_y, previous_x, previous_y)
+    if turn > 0:
+        return INTO if from_next > 0 and from_previous < 0 else OUT_OF
+    if turn < 0:
+        return OUT_OF if from_next < 0 and from_previous > 0 else INTO
+    return INTO if from_next > 0 else OUT_OF
+
+
+@inlined
+def chain_before(g, chain, vertex):
+    """The point before a ring's vertex."""
+    first, stop = points_of(g, chain)
+    return vertex - 1 if vertex > first else stop - 2
+
+
+@kernel
+def judge(g, shape, vertex, before, after, x, y):
+    """Where the direction from a place on an area's boundary to (x, y) leads.
+
+    vertex : the area's vertex there. before, after : its neighbours.
+    """
+    px = g.x[vertex]
+    py = g.y[vertex]
+    if not g.mark[vertex] & TOUCH:
+        return judge_one(px, py, g.x[before], g.y[before], g.x[after], g.y[after], x, y)
+    low = np.int64(g.shapes[shape]["touch"])
+    high = np.int64(g.shapes[shape + 1]["touch"])
+    best_x = best_y = 0.0
+    best_onward = False
+    some = False
+    at = vertex
+    while True:
+        slot = low + np.searchsorted(g.touches["vertex"][low:high], at)
+        chain = _chain_of(g, shape, at)
+        for onward in (True, False):
+            k = at + 1 if onward else chain_before(g, chain, at)
+            ray_x = g.x[k]
+            ray_y = g.y[k]
+            if orient(px, py, ray_x, ray_y, x, y) == 0 and same_direction(
+                px, py, ray_x, ray_y, x, y
+            ):
+                return ALONG_NEXT if onward else ALONG_PREVIOUS
+            # Between the best ray so far and the direction, counter-clockwise: nearer to it.
+            if not some or judge_one(px, py, x, y, best_x, best_y, ray_x, ray_y) == INTO:
+                best_x = ray_x
+                best_y = ray_y
+                best_onward = onward
+                some = True
+        at = np.int64(g.touches[slot]["next"])
+        if at == vertex:
+            return INTO if best_onward else OUT_OF
+
+
+@kernel
+def _chain_of(g, shape, vertex):
+    first, stop = chains_of(g, shape)
+    return first + np.searchsorted(g.chains["start"][first:stop], vertex, side="right") - 1

@@ -1,0 +1,46 @@
+"""DE-9IM matrices as integers, and the eight relations they mean.
+
+Two bits an entry, row by row from the lowest: 0 = empty, 1 = points, 2 = curves, 3 = areas.
+Relations are the codes of `fencepost.geometry.relation`.
+"""
+
+from __future__ import annotations
+
+from fencepost.kernels.runtime.compilation import uncounted
+
+DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
+
+# Entries, as shifts: interior, boundary, exterior of A against those of B.
+II, IB, IE, BI, BB, BE, EI, EB, EE = range(0, 18, 2)
+
+
+@uncounted
+def transpose(m):
+    """The matrix of (b, a) from that of (a, b)."""
+    kept = m & ((3 << II) | (3 << BB) | (3 << EE))
+    up = ((m >> BI) & 3) << IB | ((m >> EI) & 3) << IE | ((m >> EB) & 3) << BE
+    down = ((m >> IB) & 3) << BI | ((m >> IE) & 3) << EI | ((m >> BE) & 3) << EB
+    return kept | up | down
+
+
+@uncounted
+def relations_of_matrices(matrices, out):
+    """out[k] = which of the eight relations matrices[k] means."""
+    for k in range(matrices.shape[0]):
+        out[k] = relation_of_matrix(matrices[k])
+
+
+@uncounted
+def relation_of_matrix(m):
+    """Which of the eight relations a matrix means."""
+    if not (m >> II) & 3:
+        return MEETS if (m >> IB) & 3 or (m >> BI) & 3 or (m >> BB) & 3 else DISJOINT
+    a_within = not (m >> IE) & 3 and not (m >> BE) & 3
+    b_within = not (m >> EI) & 3 and not (m >> EB) & 3
+    if a_within and b_within:
+        return EQUALS
+    if a_within:
+        return COVERED_BY if (m >> IB) & 3 or (m >> BB) & 3 else INSIDE
+    if b_within:
+        return COVERS if (m >> BI) & 3 or (m >> BB) & 3 else CONTAINS
+    return OVERLAPS

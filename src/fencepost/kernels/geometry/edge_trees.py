@@ -1,0 +1,132 @@
+"""Walking the trees of boxes over shapes' edges, and the plain comparisons used on the way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fencepost.kernels.geometry.shape_arrays import STACK, Bytes, Positions
+from fencepost.kernels.runtime.compilation import inlined
+
+
+class Scratch(NamedTuple):
+    """Room that a thread reuses for pair after pair."""
+
+    stack: Positions  # STACK
+    pairs: Positions  # 2 * STACK: pairs of nodes
+    touched: Bytes  # one a chain of the larger shape, twice
+
+
+def scratch(most_chains: int) -> Scratch:
+    """Room for relating shapes of at most so many chains each."""
+    return Scratch(
+        stack=np.empty(STACK, np.uint32),
+        pairs=np.empty(2 * STACK, np.uint32),
+        touched=np.zeros(2 * max(most_chains, 1), np.uint8),
+    )
+
+
+@inlined
+def root(g, shape):
+    """The root of a shape's tree."""
+    return np.int64(g.shapes[shape + 1]["node"]) - 1
+
+
+@inlined
+def chains_of(g, shape):
+    """The first chain of a shape and one past the last."""
+    return np.int64(g.shapes[shape]["chain"]), np.int64(g.shapes[shape + 1]["chain"])
+
+
+@inlined
+def chain_of(g, node):
+    """The chain of all edges below a node, or -1 where there are several."""
+    return np.int64(g.nodes[node]["chain"])
+
+
+@inlined
+def points_of(g, chain):
+    """The first point of a chain and one past the last."""
+    return np.int64(g.chains[chain]["start"]), np.int64(g.chains[chain + 1]["start"])
+
+
+@inlined
+def children(g, node):
+    """The first child of a node and one past the last."""
+    first = np.int64(g.nodes[node]["child"])
+    return first, first + np.int64(g.nodes[node]["children"])
+
+
+@inlined
+def edges(g, node):
+    """The first edge below a node and one past the last; an edge is known by its first point."""
+    first = np.int64(g.nodes[node]["first"])
+    return first, first + np.int64(g.nodes[node]["edges"])
+
+
+@inlined
+def open_pair(g, i, h, j, pairs, top):
+    """Push the pairs that replace nodes (i, j), the larger one opened; none if both are leaves."""
+    i_leaf = g.nodes[i]["children"] == 0
+    j_leaf = h.nodes[j]["children"] == 0
+    if i_leaf and j_leaf:
+        return top
+    if j_leaf or (not i_leaf and g.nodes[i]["edges"] >= h.nodes[j]["edges"]):
+        for k in range(*children(g, i)):
+            pairs[top] = k
+            pairs[top + 1] = j
+            top += 2
+    else:
+        for k in range(*children(h, j)):
+            pairs[top] = i
+            pairs[top + 1] = k
+            top += 2
+    return top
+
+
+@inlined
+def boxes_apart(some, i, others, j):
+    """Whether the boxes of two records have no point in common."""
+    return (
+        some[i]["x0"] > others[j]["x1"]
+        or others[j]["x0"] > some[i]["x1"]
+        or some[i]["y0"] > others[j]["y1"]
+        or others[j]["y0"] > some[i]["y1"]
+    )
+
+
+@inlined
+def covers_point(boxes, k, x, y):
+    """Whether a point lies in the closed box of record k."""
+    return (
+        boxes[k]["x0"] <= x and boxes[k]["y0"] <= y and boxes[k]["x1"] >= x and boxes[k]["y1"] >= y
+    )
+
+
+@inlined
+def ordered(a, b):
+    return (a, b) if a < b else (b, a)
+
+
+@inlined
+def segments_apart(px, py, nx, ny, qx, qy, mx, my):
+    px0, px1 = ordered(px, nx)
+    qx0, qx1 = ordered(qx, mx)
+    if px0 > qx1 or qx0 > px1:
+        return True
+    py0, py1 = ordered(py, ny)
+    qy0, qy1 = ordered(qy, my)
+    return py0 > qy1 or qy0 > py1
+
+
+@inlined
+def share_a_piece(px, py, nx, ny, qx, qy, mx, my):
+    """Whether two segments of one line have more than a point in common."""
+    if px != nx:
+        low, high = ordered(px, nx)
+        other_low, other_high = ordered(qx, mx)
+    else:
+        low, high = ordered(py, ny)
+        other_low, other_high = ordered(qy, my)
+    return max(low, other_low) < min(high, other_high)

@@ -1,0 +1,547 @@
+"""How far apart two shapes are in the plane: in doubles, with error bounds that always hold.
+
+Contact is decided exactly (`orient`, `locate`). Shapes that are apart are nearest at a vertex of
+one and an edge or point of the other, so their distance is the least over such pairs. Each pair
+gives a value and a bound on its error; the least of them all without and with their errors
+bracket the distance: ``low <= distance <= high``. The bracket answers a question about a
+threshold, unless the threshold lies within it. Then the answer is `UNSURE`, and exact
+arithmetic, which is not here, must decide.
+
+The bounds hold with or without fused multiply-add. With u = 2**-53, a difference of coordinates
+is off by at most u of itself, a product of two by 3 u, a sum of two products by 4 u of their
+sizes, a length by 4 u; `_RELATIVE` is 16 u, so there is room for the rounding of the bounds
+themselves. What underflow does to a square is far below `_TINY`, and to a length below
+`_TINY_LENGTH`. Overflow makes bounds infinite or undefined, so the answer `UNSURE`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.geometry.edge_trees import (
+    chain_of,
+    chains_of,
+    children,
+    edges,
+    open_pair,
+    ordered,
+    points_of,
+    root,
+    segments_apart,
+)
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.point_location import EXTERIOR, locate
+from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
+from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+
+NO, YES, UNSURE = 0, 1, 2
+
+_ROUNDING = 2.0**-53
+_RELATIVE = 16 * _ROUNDING
+_TINY = 1e-290
+_TINY_LENGTH = 1e-144
+
+
+@uncounted
+def within_pairs(g, h, first, second, distances, room, out):
+    """out[k] = `within` of shapes first[k] of g and second[k] of h, and of distances[k].
+
+    A `first` of length one stands for as many as there are in `second`.
+    """
+    one = first.shape[0] == 1
+    for k in range(second.shape[0]):
+        out[k] = within(g, first[0 if one else k], h, second[k], distances[k], room)
+
+
+@inlined
+def within(g, a, h, b, d, room):
+    """Whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
+
+    `UNSURE` only for shapes that are not in contact and a d above 0. `NO` for a row that is no
+    geometry, and for a d that is negative or NaN. room : Scratch, for any number of chains.
+    """
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _square_of_gap(g.shapes, a, h.shapes, b) > _square_above(d):
+        return NO
+    if _span(g.shapes, a, h.shapes, b) <= d:
+        return YES
+    low, high = _bracket(g, a, h, b, d, d, room)
+    if high <= d:
+        return YES
+    return UNSURE if low <= d and d > 0.0 else NO
+
+
+@uncounted
+def all_within(g, a, h, b, d):
+    """Whether no point of shape a of g is more than d from a point of b of h, as `within`.
+
+    Of two shapes vertices are farthest. `UNSURE` also for a d of 0.
+    """
+    if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return NO
+    if _span(g.shapes, a, h.shapes, b) <= d:
+        return YES
+    chain, chain_stop = chains_of(g, a)
+    other_chain, other_chain_stop = chains_of(h, b)
+    other_first, other_stop = points_of(h, other_chain)[0], points_of(h, other_chain_stop - 1)[1]
+    answer = YES
+    for p in range(points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]):
+        for q in range(other_first, other_stop):
+            value, error = _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])
+            if value - error > d:
+                return NO
+            if not value + error <= d:
+                answer = UNSURE
+    return answer
+
+
+@uncounted
+def farthest(g, a, h, b):
+    """About how far the farthest points of shapes a of g and b of h are apart."""
+    most = 0.0
+    for c in range(*chains_of(g, a)):
+        for p in range(*points_of(g, c)):
+            for k in range(*chains_of(h, b)):
+                for q in range(*points_of(h, k)):
+                    most = max(most, _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])[0])
+    return most
+
+
+@uncounted
+def distance(g, a, h, b, room):
+    """About how far shapes a of g and b of h are apart; 0 exactly where they are in contact.
+
+    NaN for a row that is no geometry.
+    """
+    if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return np.nan
+    low, high = _bracket(g, a, h, b, -1.0, np.inf, room)
+    return 0.5 * low + 0.5 * high
+
+
+# --------------------------------------------------------------------------------------- brackets
+
+
+@inlined
+def _bracket(g, a, h, b, enough, reach, room):
+    """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
+
+    Pairs surely farther apart than `reach` are left out: without others, both are infinite. Stops
+    as soon as high is at most `enough`.
+    """
+    if g.shapes[a]["dimension"] == POINTS:
+        if h.shapes[b]["dimension"] == POINTS:
+            return _points_to_points(g, a, h, b, enough, reach)
+        return _points_to_edges(g, a, h, b, enough, reach, room)
+    if h.shapes[b]["dimension"] == POINTS:
+        return _points_to_edges(h, b, g, a, enough, reach, room)
+    return _edges_to_edges(g, a, h, b, enough, reach, room)
+
+
+@uncounted
+def _points_to_points(g, a, h, b, enough, reach):
+    low = high = np.inf
+    chain, _ = chains_of(g, a)
+    other_chain, _ = chains_of(h, b)
+    other_first, other_stop = points_of(h, other_chain)
+    for p in range(*points_of(g, chain)):
+        x, y = g.x[p], g.y[p]
+        far = _square_above(min(reach, high))
+        # Points are sorted by x: those too far to the left come first, those too far right last.
+        first, stop = other_first, other_stop
+        while first < stop:
+            middle = (first + stop) >> 1
+            if h.x[middle] < x and (x - h.x[middle]) * (x - h.x[middle]) > far:
+                first = middle + 1
+            else:
+                stop = middle
+        for q in range(first, other_stop):
+            dx = h.x[q] - x
+            if dx > 0.0 and dx * dx > far:
+                break
+            if dx == 0.0 and h.y[q] == y:
+                return 0.0, 0.0
+            value, error = _to_point(dx, h.y[q] - y)
+            low, high = _narrowed(low, high, value, error)
+            if high <= enough:
+                return low, high
+    return low, high
+
+
+@separate
+@uncounted
+def _points_to_edges(g, a, h, b, enough, reach, room):
+    low = high = np.inf
+    stack = room.stack
+    chain, _ = chains_of(g, a)
+    for p in range(*points_of(g, chain)):
+        x, y = g.x[p], g.y[p]
+        if locate(h, b, x, y, stack) != EXTERIOR:
+            return 0.0, 0.0
+        far = _square_above(min(reach, high))
+        stack[0] = root(h, b)
+        top = 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if _square_of_point_gap(h.nodes, node, x, y) > far:
+                continue
+            if h.nodes[node]["children"] > 0:
+                for k in range(*children(h, node)):
+                    stack[top] = k
+                    top += 1
+                continue
+            for q in range(*edges(h, node)):
+                value, error = distance_to_segment(x, y, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1])
+                low, high = _narrowed(low, high, value, error)
+            if high <= enough:
+                return low, high
+            far = _square_above(min(reach, high))
+    return low, high
+
+
+@separate
+@uncounted
+def _edges_to_edges(g, a, h, b, enough, reach, room):
+    if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
+        return 0.0, 0.0
+    low = high = np.inf
+    far = _square_above(reach)
+    pairs = room.pairs
+    pairs[0] = root(g, a)
+    pairs[1] = root(h, b)
+    top = 2
+    while top > 0:
+        top -= 2
+        i = pairs[top]
+        j = pairs[top + 1]
+        if _square_of_gap(g.nodes, i, h.nodes, j) > far:
+            continue
+        opened = open_pair(g, i, h, j, pairs, top)
+        if opened > top:
+            top = opened
+            continue
+        low, high = _leaves(g, i, h, j, enough, far, low, high)
+        if high <= enough or high == 0.0:
+            return low, high
+        far = _square_above(min(reach, high))
+    return low, high
+
+
+@uncounted
+def some_chain_within(g, a, h, b, stack):
+    """Whether a first point of a chain of shape a lies in the area b.
+
+    With edges that nowhere touch b's, that is whether a part of a lies in b.
+    """
+    if h.shapes[b]["dimension"] == AREAS:
+        for c in range(*chains_of(g, a)):
+            k, _ = points_of(g, c)
+            if locate(h, b, g.x[k], g.y[k], stack) != EXTERIOR:
+                return True
+    return False
+
+
+@inlined
+def _leaves(g, i, h, j, enough, far, low, high):
+    """Narrow the bracket by the edges below two leaves: each edge with the others' first vertices.
+
+    The last vertex of a chain, which is first of no edge, goes with its last edge.
+    """
+    # A leaf's edges are of one chain.
+    _, g_stop = points_of(g, chain_of(g, i))
+    _, h_stop = points_of(h, chain_of(h, j))
+    for p in range(*edges(g, i)):
+        px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+        if _square_of_edge_gap(h.nodes, j, px, py, nx, ny) > far:
+            continue
+        for q in range(*edges(h, j)):
+            qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+            gap = _square_between_edges(px, py, nx, ny, qx, qy, mx, my)
+            if gap > far:
+                continue
+            if gap == 0.0 and in_contact(px, py, nx, ny, qx, qy, mx, my):
+                return 0.0, 0.0
+            value, error = distance_to_segment(px, py, qx, qy, mx, my)
+            low, high = _narrowed(low, high, value, error)
+            value, error = distance_to_segment(qx, qy, px, py, nx, ny)
+            low, high = _narrowed(low, high, value, error)
+            if p + 2 == g_stop:
+                value, error = distance_to_segment(nx, ny, qx, qy, mx, my)
+                low, high = _narrowed(low, high, value, error)
+            if q + 2 == h_stop:
+                value, error = distance_to_segment(mx, my, px, py, nx, ny)
+                low, high = _narrowed(low, high, value, error)
+        if high <= enough:
+            break
+    return low, high
+
+
+@inlined
+def _narrowed(low, high, value, error):
+    """The bracket of the lesser of two distances; NaN may stand for any."""
+    least = value - error
+    if not least >= low:
+        low = least if least > 0.0 else 0.0
+    most = value + error
+    return low, (most if most < high else high)
+
+
+# ------------------------------------------------------------------------------- single distances
+
+
+@inlined
+def _to_point(dx, dy):
+    """The length of a difference of two points, and a bound on its error."""
+    value = math.sqrt(dx * dx + dy * dy)
+    return value, _RELATIVE * value + _TINY_LENGTH
+
+
+@uncounted
+def distance_to_segment(px, py, ax, ay, bx, by):
+    """The distance of p from the segment from a to b, and a bound on its error.
+
+    Where it is in doubt whether p lies beside the segment or beyond an end of it, the distance
+    from its line will do: it falls short by no more than p can lie beyond that end.
+    """
+    vx = bx - ax
+    vy = by - ay
+    wx = px - ax
+    wy = py - ay
+    along_x = vx * wx
+    along_y = vy * wy
+    along = along_x + along_y
+    square = vx * vx + vy * vy
+    slack = _RELATIVE * (abs(along_x) + abs(along_y) + square) + _TINY
+    if along < -slack or square <= _TINY:
+        value, error = _to_point(wx, wy)
+        return value, error + (_TINY_LENGTH if square <= _TINY else 0.0)
+    if along > square + slack:
+        return _to_point(px - bx, py - by)
+    left = vx * wy
+    right = vy * wx
+    length = math.sqrt(square)
+    value = abs(left - right) / length
+    doubt = _RELATIVE * (abs(left) + abs(right)) + 2.0 * slack + _TINY
+    return value, _RELATIVE * value + doubt / length + _TINY_LENGTH
+
+
+@uncounted
+def in_contact(px, py, nx, ny, qx, qy, mx, my):
+    """Whether two segments whose boxes meet have a point in common."""
+    if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+        return False
+    p_side = orient(qx, qy, mx, my, px, py)
+    n_side = orient(qx, qy, mx, my, nx, ny)
+    if p_side * n_side > 0:
+        return False
+    return orient(px, py, nx, ny, qx, qy) * orient(px, py, nx, ny, mx, my) <= 0
+
+
+# ------------------------------------------------------------------------------------------- boxes
+
+
+@inlined
+def _square_above(distance):
+    """A square that no computed square of a distance up to this one exceeds."""
+    return distance * distance * (1.0 + _RELATIVE) + _TINY
+
+
+def squares(distances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each distance: a computed square up to the first is of points surely within it.
+
+    One above the second is of points surely farther apart. The squares of the distances are finite.
+    """
+    square = distances * distances
+    return square * (1.0 - _RELATIVE) - _TINY, square * (1.0 + _RELATIVE) + _TINY
+
+
+@inlined
+def _span(some, i, others, j):
+    """No less than the distance of any two points of two boxes."""
+    dx = max(some[i]["x1"] - others[j]["x0"], others[j]["x1"] - some[i]["x0"])
+    dy = max(some[i]["y1"] - others[j]["y0"], others[j]["y1"] - some[i]["y0"])
+    value, error = _to_point(dx, dy)
+    return value + error
+
+
+@inlined
+def _square_of_gap(some, i, others, j):
+    """The square of the distance of two boxes."""
+    dx = _gap(some[i]["x0"], some[i]["x1"], others[j]["x0"], others[j]["x1"])
+    dy = _gap(some[i]["y0"], some[i]["y1"], others[j]["y0"], others[j]["y1"])
+    return dx * dx + dy * dy
+
+
+@inlined
+def _square_of_point_gap(boxes, k, x, y):
+    """The square of the distance of a point from a box."""
+    dx = _gap(x, x, boxes[k]["x0"], boxes[k]["x1"])
+    dy = _gap(y, y, boxes[k]["y0"], boxes[k]["y1"])
+    return dx * dx + dy * dy
+
+
+@inlined
+def _square_of_edge_gap(boxes, k, px, py, nx, ny):
+    """The square of the distance of the box of an edge from a box."""
+    x0, x1 = ordered(px, nx)
+    y0, y1 = ordered(py, ny)
+    dx = _gap(x0, x1, boxes[k]["x0"], boxes[k]["x1"])
+    dy = _gap(y0, y1, boxes[k]["y0"], boxes[k]["y1"])
+    return dx * dx + dy * dy
+
+
+@inlined
+def _square_between_edges(px, py, nx, ny, qx, qy, mx, my):
+    """The square of the distance of the boxes of two edges."""
+    px0, px1 = ordered(px, nx)
+    qx0, qx1 = ordered(qx, mx)
+    dx = _gap(px0, px1, qx0, qx1)
+    py0, py1 = ordered(py, ny)
+    qy0, qy1 = ordered(qy, my)
+    dy = _gap(py0, py1, qy0, qy1)
+    return dx * dx + dy * dy
+
+
+@inlined
+def _gap(low, high, other_low, other_high):
+    """How far two closed intervals are apart."""
+    if other_low > high:
+        return other_low - high
+    return low - other_high if low > other_high else 0.0
+
+
+# --------------------------------------------------------------------------------------- centroids
+
+
+@kernel
+def centroids(g, out):
+    """out[s] = x, y and error of shape s of g (see `centroid`). out : (shapes, 3) doubles."""
+    for s in range(out.shape[0]):
+        out[s, 0], out[s, 1], out[s, 2] = centroid(g, s)
+
+
+@uncounted
+def same_place(g, a, h, b, d):
+    """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
+    ax, ay, a_error = centroid(g, a)
+    bx, by, b_error = centroid(h, b)
+    return closer_than(ax, ay, a_error, bx, by, b_error, d)
+
+
+@uncounted
+def closer_than(ax, ay, a_error, bx, by, b_error, d):
+    """Whether two places, known up to their errors, are less than d apart: `YES`, `NO`, `UNSURE`.
+
+    `NO` where d or an error is NaN.
+    """
+    if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
+        return NO
+    if d == np.inf:
+        return YES
+    value, error = _to_point(bx - ax, by - ay)
+    error += (a_error + b_error) * (1.0 + _RELATIVE)
+    if value + error < d:
+        return YES
+    return NO if value - error >= d else UNSURE
+
+
+@separate
+@uncounted
+def centroid(g, a):
+    """(x, y, error): the centroid of shape a of g, and how far from (x, y) the true one can be.
+
+    The mean of its distinct points, or of its lines by length, or of its areas by area. NaN for
+    a row that is no geometry.
+
+    Sums are of coordinates relative to the middle of the shape's box, in units of a power of two
+    near its size, which costs no rounding: whatever the size, each is at most about 1.
+    """
+    dimension = g.shapes[a]["dimension"]
+    if dimension < POINTS:
+        return np.nan, np.nan, np.nan
+    first_chain, stop_chain = chains_of(g, a)
+    first, _ = points_of(g, first_chain)
+    count = np.int64(g.chains[stop_chain]["start"]) - first
+    if count == 1:
+        return g.x[first], g.y[first], 0.0
+    x0, y0, x1, y1 = g.shapes[a]["x0"], g.shapes[a]["y0"], g.shapes[a]["x1"], g.shapes[a]["y1"]
+    middle_x = 0.5 * x0 + 0.5 * x1
+    middle_y = 0.5 * y0 + 0.5 * y1
+    half = max(0.5 * x1 - 0.5 * x0, 0.5 * y1 - 0.5 * y0)
+    if half > _TINY:
+        _, exponent = math.frexp(half)
+        unit = math.ldexp(1.0, -exponent)
+        if dimension == AREAS:
+            weight, size, x, y = _area_sums(g, a, middle_x, middle_y, unit)
+        elif dimension == LINES:
+            weight, size, x, y = _line_sums(g, a, middle_x, middle_y, unit)
+        else:
+            weight, size, x, y = _point_sums(g, a, middle_x, middle_y, unit)
+        # Each term is off by less than 16 roundings of its size, and each addition by one of the
+        # sum; the sums for x and y have terms of up to twice the size.
+        doubt = 2.0 * (count + 16) * _ROUNDING * size + count * _TINY_LENGTH
+        if weight > 2.0 * doubt:
+            error = 2.0 * (3.0 * doubt / (weight - doubt) + _RELATIVE) / unit
+            x = middle_x + x / weight / unit
+            y = middle_y + y / weight / unit
+            return x, y, error + 2.0 * _ROUNDING * (abs(x) + abs(y))
+    # All that is known is that it lies in the box.
+    across = max(x1 - middle_x, middle_x - x0) + max(y1 - middle_y, middle_y - y0)
+    return middle_x, middle_y, 2.0 * across
+
+
+@uncounted
+def _area_sums(g, a, middle_x, middle_y, unit):
+    """Twice the area, the same with all terms positive, and the sums for x and y.
+
+    Holes run the other way round, so they count as negative.
+    """
+    weight = size = x_sum = y_sum = 0.0
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in range(first, stop - 1):
+            x = (g.x[k] - middle_x) * unit
+            y = (g.y[k] - middle_y) * unit
+            # The edge's own differences: its two products are then small where it is short.
+            left = x * ((g.y[k + 1] - g.y[k]) * unit)
+            right = y * ((g.x[k + 1] - g.x[k]) * unit)
+            cross = left - right
+            weight += cross
+            size += abs(left) + abs(right)
+            x_sum += (x + (g.x[k + 1] - middle_x) * unit) * cross
+            y_sum += (y + (g.y[k + 1] - middle_y) * unit) * cross
+    return weight, size, x_sum / 3.0, y_sum / 3.0
+
+
+@uncounted
+def _line_sums(g, a, middle_x, middle_y, unit):
+    """The length, again the length as all terms are positive, and the sums for x and y."""
+    weight = x_sum = y_sum = 0.0
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in range(first, stop - 1):
+            dx = (g.x[k + 1] - g.x[k]) * unit
+            dy = (g.y[k + 1] - g.y[k]) * unit
+            length = math.sqrt(dx * dx + dy * dy)
+            weight += length
+            x_sum += ((g.x[k] - middle_x) * unit + (g.x[k + 1] - middle_x) * unit) * length
+            y_sum += ((g.y[k] - middle_y) * unit + (g.y[k + 1] - middle_y) * unit) * length
+    return weight, weight, 0.5 * x_sum, 0.5 * y_sum
+
+
+@uncounted
+def _point_sums(g, a, middle_x, middle_y, unit):
+    """The number of points, again that number, and the sums for x and y."""
+    x_sum = y_sum = 0.0
+    chain, _ = chains_of(g, a)
+    first, stop = points_of(g, chain)
+    for k in range(first, stop):
+        x_sum += (g.x[k] - middle_x) * unit
+        y_sum += (g.y[k] - middle_y) * unit
+    count = float(stop - first)
+    return count, count, x_sum, y_sum

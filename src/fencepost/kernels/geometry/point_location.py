@@ -1,0 +1,191 @@
+"""Where a point lies in a shape: 1 in its interior, 0 on its boundary, -1 outside. Exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.geometry.de9im import DISJOINT, INSIDE, MEETS
+from fencepost.kernels.geometry.edge_trees import (
+    chain_of,
+    chains_of,
+    children,
+    covers_point,
+    edges,
+    points_of,
+    root,
+)
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.shape_arrays import BOUNDARY, LINES, POINTS
+from fencepost.kernels.runtime.compilation import inlined, uncounted
+
+INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
+ALL_CHAINS = -1
+
+_MOST_IN_A_ROW = 128  # points of a ring up to which no tree pays
+_ONE = np.uint64(1)
+# What the rounding of a product less another can be, of the sum of both: Shewchuk's (3 + 16 e) e.
+_ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
+_TINY = 1e-300  # exceeds what is lost where products are too small for doubles
+
+
+@uncounted
+def locate(g, shape, px, py, stack):
+    """Where (px, py) lies in shape `shape` of g. stack : scratch of `STACK` int64."""
+    if not covers_point(g.shapes, shape, px, py):
+        return EXTERIOR
+    if g.shapes[shape]["dimension"] == POINTS:
+        return locate_in_points(g, shape, px, py)
+    if g.shapes[shape]["dimension"] == LINES:
+        return locate_on_lines(g, shape, px, py, stack)
+    return locate_in_area(g, shape, ALL_CHAINS, px, py, stack)
+
+
+@inlined
+def is_place(shapes, row):
+    """Whether points are all at one place, which is a corner of their box."""
+    return shapes[row]["x0"] == shapes[row]["x1"] and shapes[row]["y0"] == shapes[row]["y1"]
+
+
+@inlined
+def point_in_area(g, shape, x, y, stack):
+    """The relation of a point to an area whose box it is in."""
+    first, stop = chains_of(g, shape)
+    low, high = points_of(g, first)
+    if stop - first > 1 or high - low > _MOST_IN_A_ROW:
+        return point_in_rings(g, shape, x, y, stack)
+    return point_in_ring(g, shape, low, high - 1, x, y, stack)
+
+
+@inlined
+def point_in_ring(g, shape, first, last, x, y, stack):
+    """The same for an area of one ring, which has the points first to last."""
+    inside = unsure = np.int64(0)
+    # As it is written here, it becomes code for vectors; many other ways do not.
+    for k in range(np.uint64(first), np.uint64(last)):
+        x0, y0 = g.x[k] - x, g.y[k] - y
+        x1, y1 = g.x[k + _ONE] - x, g.y[k + _ONE] - y
+        upward = y1 > 0.0
+        crosses = (y0 > 0.0) != upward
+        left, right = x0 * y1, x1 * y0
+        turn = left - right
+        far = abs(turn) > _ROUNDING * (abs(left) + abs(right)) + _TINY
+        inside += crosses & ((turn > 0.0) == upward)
+        unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (not does not do)
+    if unsure:
+        return point_in_rings(g, shape, x, y, stack)
+    return INSIDE if inside & 1 else DISJOINT
+
+
+@inlined
+def point_in_rings(g, shape, x, y, stack):
+    """The same, exactly and whatever the area is like."""
+    where = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
+    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
+
+
+@uncounted
+def locate_in_area(g, shape, chain, px, py, stack):
+    """Where a point lies in an area, or in the ring `chain` of it alone (shell or hole alike).
+
+    Counts the edges that a ray to the right crosses. A run of edges wholly to the right counts by
+    its two ends, so only runs whose box the ray enters from within are opened.
+    """
+    inside = False
+    stack[0] = root(g, shape)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if g.nodes[node]["y0"] > py or g.nodes[node]["y1"] < py or g.nodes[node]["x1"] < px:
+            continue
+        of_chain = chain_of(g, node)
+        if chain >= 0 and of_chain >= 0 and of_chain != chain:
+            continue
+        first, last = edges(g, node)
+        if of_chain >= 0 and g.nodes[node]["x0"] > px:
+            if (g.y[first] > py) != (g.y[last] > py):
+                inside = not inside
+            continue
+        if g.nodes[node]["children"] > 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        for k in range(first, last):
+            y0 = g.y[k]
+            y1 = g.y[k + 1]
+            upward = y1 > py
+            if (y0 > py) != upward:
+                x0 = g.x[k]
+                x1 = g.x[k + 1]
+                if x0 > px and x1 > px:
+                    inside = not inside
+                elif x0 >= px or x1 >= px:
+                    turn = orient(x0, y0, x1, y1, px, py)
+                    if turn == 0:
+                        return ON_BOUNDARY
+                    if (turn > 0) == upward:
+                        inside = not inside
+            elif y0 == py and _on_level_edge(g.x[k], g.x[k + 1], y1, px, py):
+                return ON_BOUNDARY
+    return INTERIOR if inside else EXTERIOR
+
+
+@inlined
+def _on_level_edge(x0, x1, y1, px, py):
+    """Whether the point is the edge's first vertex (x0, py), or on the edge where it is level."""
+    return x0 == px or (y1 == py and (x0 < px) != (x1 < px)) or (y1 == py and x1 == px)
+
+
+@uncounted
+def locate_on_lines(g, shape, px, py, stack):
+    """Where a point lies in a set of lines."""
+    stack[0] = root(g, shape)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if not covers_point(g.nodes, node, px, py):
+            continue
+        if g.nodes[node]["children"] > 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        for k in range(*edges(g, node)):
+            if g.x[k] == px and g.y[k] == py:
+                return ON_BOUNDARY if g.mark[k] & BOUNDARY else INTERIOR
+            if g.x[k + 1] == px and g.y[k + 1] == py:
+                return ON_BOUNDARY if g.mark[k + 1] & BOUNDARY else INTERIOR
+            if on_segment(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], px, py):
+                return INTERIOR
+    return EXTERIOR
+
+
+@uncounted
+def on_segment(ax, ay, bx, by, px, py):
+    """Whether p lies on the closed segment from a to b."""
+    if not between(ax, bx, px) or not between(ay, by, py):
+        return False
+    return orient(ax, ay, bx, by, px, py) == 0
+
+
+@inlined
+def between(a, b, value):
+    return (a <= value <= b) if a <= b else (b <= value <= a)
+
+
+@uncounted
+def locate_in_points(g, shape, px, py):
+    """Whether a point is one of a set of points (they have no boundary)."""
+    chain, _ = chains_of(g, shape)
+    low, stop = points_of(g, chain)
+    high = stop
+    while low < high:
+        middle = (low + high) >> 1
+        if g.x[middle] < px or (g.x[middle] == px and g.y[middle] < py):
+            low = middle + 1
+        else:
+            high = middle
+    found = low < stop and g.x[low] == px and g.y[low] == py
+    return INTERIOR if found else EXTERIOR

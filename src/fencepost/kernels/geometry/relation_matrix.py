@@ -1,0 +1,406 @@
+"""The DE-9IM of two shapes that are not both areas, exactly, from their points alone.
+
+Every contact of two boundaries is either a proper crossing of two edges or lies at an input
+vertex, so no point is ever constructed: orientations of input points decide everything
+(`orient`), and the rays at each contact tell how the boundaries part from there (`rays`).
+A chain without any contact lies wholly on one side, found by locating one of its points.
+
+Lines may cross and retrace themselves, so a line is covered by another shape edge by edge: the
+edges of the other that lie along it are followed from one end to the other.
+"""
+
+from __future__ import annotations
+
+from fencepost.kernels.geometry.boundary_contacts import (
+    INTO,
+    OUT_OF,
+    chain_before,
+    judge,
+    judge_one,
+)
+from fencepost.kernels.geometry.de9im import BB, BE, BI, EB, EE, EI, IB, IE, II, transpose
+from fencepost.kernels.geometry.edge_trees import (
+    boxes_apart,
+    chain_of,
+    chains_of,
+    children,
+    edges,
+    open_pair,
+    ordered,
+    points_of,
+    root,
+    segments_apart,
+    share_a_piece,
+)
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.point_location import (
+    EXTERIOR,
+    INTERIOR,
+    between,
+    locate,
+    locate_in_points,
+)
+from fencepost.kernels.geometry.shape_arrays import AREAS, BOUNDARY, LINES, POINTS
+from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+
+
+@uncounted
+def matrix_pairs(g, h, first, second, whole, room, out):
+    """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
+
+    A `first` of length one stands for as many as there are in `second`. whole : 0 leaves out
+    what the eight relations do not need (whether a line covers an area's boundary).
+    """
+    one = first.shape[0] == 1
+    for k in range(second.shape[0]):
+        out[k] = matrix_of(g, first[0 if one else k], h, second[k], whole, room)
+
+
+@separate
+@uncounted
+def matrix_of(g, a, h, b, whole, room):
+    """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
+    if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
+        return 0
+    if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
+        return _matrix_upwards(g, a, h, b, whole, room)
+    return transpose(_matrix_upwards(h, b, g, a, whole, room))
+
+
+@uncounted
+def _matrix_upwards(g, a, h, b, whole, room):
+    """The matrix where a's dimension is at most b's, and a is no area."""
+    b_dimension = h.shapes[b]["dimension"]
+    if g.shapes[a]["dimension"] == POINTS:
+        return _points_matrix(g, a, h, b, b_dimension, room)
+    if b_dimension == AREAS:
+        return line_area_matrix(g, a, h, b, whole, room)
+    return line_matrix(g, a, h, b, room)
+
+
+@uncounted
+def _points_matrix(g, a, h, b, b_dimension, room):
+    """The matrix of a set of points and a shape."""
+    m = 3 << EE
+    if b_dimension == AREAS:
+        m |= 3 << EI | 2 << EB
+    elif b_dimension == LINES:
+        m |= 2 << EI
+        if line_ends(h, b, g, a, room.stack) & 4:
+            m |= 1 << EB
+    elif _some_outside(h, b, g, a):
+        m |= 1 << EI
+    everything = 1 << II | 1 << IB | 1 << IE
+    chain, _ = chains_of(g, a)
+    for k in range(*points_of(g, chain)):
+        where = locate(h, b, g.x[k], g.y[k], room.stack)
+        m |= 1 << (II if where == INTERIOR else IE if where == EXTERIOR else IB)
+        if m & everything == everything:
+            break
+    return m
+
+
+@uncounted
+def _some_outside(g, a, h, b):
+    """Whether some point of set a is not in set b."""
+    chain, _ = chains_of(g, a)
+    for k in range(*points_of(g, chain)):
+        if locate_in_points(h, b, g.x[k], g.y[k]) == EXTERIOR:
+            return True
+    return False
+
+
+# What a line does to an area.
+INNER_IN = 1  # the line without its ends enters the interior
+INNER_OUT = 2  # ... the exterior
+INNER_ALONG = 4  # ... runs along the boundary
+INNER_ON = 8  # ... has a point on the boundary
+END_IN = 16  # an end of the line lies in the interior
+END_ON = 32  # ... on the boundary
+END_OUT = 64  # ... in the exterior
+
+
+@separate
+@uncounted
+def line_area_matrix(g, a, h, b, whole, room):
+    """The matrix of lines and an area; unless `whole`, EB is taken to be there."""
+    facts = _line_area_facts(g, a, h, b, room)
+    m = 3 << EE | 3 << EI
+    if not (whole and facts & INNER_ALONG and _all_covered(h, b, g, a, room.stack)):
+        m |= 2 << EB
+    if facts & INNER_IN:
+        m |= 2 << II
+    if facts & INNER_OUT:
+        m |= 2 << IE
+    if facts & INNER_ALONG:
+        m |= 2 << IB
+    elif facts & INNER_ON:
+        m |= 1 << IB
+    if facts & END_IN:
+        m |= 1 << BI
+    if facts & END_ON:
+        m |= 1 << BB
+    if facts & END_OUT:
+        m |= 1 << BE
+    return m
+
+
+@uncounted
+def _line_area_facts(g, a, h, b, room):
+    """What the lines of shape a do to the area b."""
+    a_first, a_stop = chains_of(g, a)
+    a_chains = a_stop - a_first
+    touched = room.touched
+    touched[:a_chains] = 0
+    facts = 0
+    if not boxes_apart(g.shapes, a, h.shapes, b):
+        pairs = room.pairs
+        pairs[0] = root(g, a)
+        pairs[1] = root(h, b)
+        top = 2
+        while top > 0:
+            top -= 2
+            i = pairs[top]
+            j = pairs[top + 1]
+            if boxes_apart(g.nodes, i, h.nodes, j):
+                continue
+            opened = open_pair(g, i, h, j, pairs, top)
+            if opened > top:
+                top = opened
+                continue
+            found = _line_area_leaves(g, i, h, b, j)
+            if found:
+                touched[chain_of(g, i) - a_first] = 1
+                facts |= found
+    for c in range(a_chains):
+        first, stop = points_of(g, a_first + c)
+        if not touched[c]:
+            where = locate(h, b, g.x[first], g.y[first], room.stack)
+            facts |= INNER_IN if where == INTERIOR else INNER_OUT
+        for k in (first, stop - 1):
+            if g.mark[k] & BOUNDARY:
+                where = locate(h, b, g.x[k], g.y[k], room.stack)
+                facts |= END_IN if where == INTERIOR else END_OUT if where == EXTERIOR else END_ON
+    return facts
+
+
+@inlined
+def _line_area_leaves(g, i, h, b, j):
+    facts = 0
+    chain = chain_of(g, i)
+    _, stop = points_of(g, chain)
+    for p in range(*edges(g, i)):
+        px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+        for q in range(*edges(h, j)):
+            qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+            if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+                continue
+            p_side = orient(qx, qy, mx, my, px, py)
+            n_side = orient(qx, qy, mx, my, nx, ny)
+            q_side = orient(px, py, nx, ny, qx, qy)
+            m_side = orient(px, py, nx, ny, mx, my)
+            if p_side * n_side > 0 or q_side * m_side > 0:
+                continue
+            if p_side * n_side < 0 and q_side * m_side < 0:
+                facts |= INNER_IN | INNER_OUT | INNER_ON
+                continue
+            if p_side == 0 and between(qx, mx, px) and between(qy, my, py):
+                facts |= _line_vertex_on_edge(g, chain, p, h, b, chain_of(h, j), q)
+            if p + 2 == stop and n_side == 0 and between(qx, mx, nx) and between(qy, my, ny):
+                facts |= _line_vertex_on_edge(g, chain, p + 1, h, b, chain_of(h, j), q)
+            if (
+                q_side == 0
+                and between(px, nx, qx)
+                and between(py, ny, qy)
+                and not (qx == px and qy == py)
+                and not (qx == nx and qy == ny)
+            ):
+                before = chain_before(h, chain_of(h, j), q)
+                facts |= INNER_ON
+                facts |= _line_fact(judge(h, b, q, before, q + 1, px, py))
+                facts |= _line_fact(judge(h, b, q, before, q + 1, nx, ny))
+    return facts
+
+
+@uncounted
+def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
+    """Facts where vertex p of a line lies on edge q of an area, its end excepted."""
+    px, py = g.x[p], g.y[p]
+    facts = END_ON if g.mark[p] & BOUNDARY else INNER_ON
+    if px == h.x[q + 1] and py == h.y[q + 1]:
+        return facts
+    at_vertex = px == h.x[q] and py == h.y[q]
+    before = chain_before(h, b_chain, q)
+    first, stop = points_of(g, chain)
+    for k in (p - 1, p + 1):
+        if first <= k < stop:
+            if at_vertex:
+                way = judge(h, b, q, before, q + 1, g.x[k], g.y[k])
+            else:
+                way = judge_one(px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k])
+            facts |= _line_fact(way)
+    return facts
+
+
+@inlined
+def _line_fact(way):
+    if way == INTO:
+        return INNER_IN
+    return INNER_OUT if way == OUT_OF else INNER_ALONG
+
+
+@separate
+@uncounted
+def line_matrix(g, a, h, b, room):
+    m = 3 << EE
+    if not boxes_apart(g.shapes, a, h.shapes, b):
+        m |= _line_contacts(g, a, h, b, room)
+    shared = (m >> II) & 3 == 2
+    if not (shared and _all_covered(g, a, h, b, room.stack)):
+        m |= 2 << IE
+    if not (shared and _all_covered(h, b, g, a, room.stack)):
+        m |= 2 << EI
+    if line_ends(g, a, h, b, room.stack) & 4:
+        m |= 1 << BE
+    if line_ends(h, b, g, a, room.stack) & 4:
+        m |= 1 << EB
+    return m
+
+
+@uncounted
+def _line_contacts(g, a, h, b, room):
+    """The entries II, IB, BI and BB of two sets of lines."""
+    m = 0
+    pairs = room.pairs
+    pairs[0] = root(g, a)
+    pairs[1] = root(h, b)
+    top = 2
+    while top > 0:
+        top -= 2
+        i = pairs[top]
+        j = pairs[top + 1]
+        if boxes_apart(g.nodes, i, h.nodes, j):
+            continue
+        opened = open_pair(g, i, h, j, pairs, top)
+        if opened > top:
+            top = opened
+            continue
+        for p in range(*edges(g, i)):
+            for q in range(*edges(h, j)):
+                m |= _line_edges(g, p, h, q)
+    # Both a shared point and a shared piece: the piece has the higher dimension.
+    return m & ~1 if m & 2 else m
+
+
+@inlined
+def _line_edges(g, p, h, q):
+    px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
+    if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+        return 0
+    p_side = orient(qx, qy, mx, my, px, py)
+    n_side = orient(qx, qy, mx, my, nx, ny)
+    q_side = orient(px, py, nx, ny, qx, qy)
+    m_side = orient(px, py, nx, ny, mx, my)
+    if p_side * n_side > 0 or q_side * m_side > 0:
+        return 0
+    if p_side * n_side < 0 and q_side * m_side < 0:
+        return 1 << II
+    m = 0
+    if p_side == 0 and n_side == 0 and share_a_piece(px, py, nx, ny, qx, qy, mx, my):
+        m |= 2 << II
+    for k in (p, p + 1):
+        x, y = g.x[k], g.y[k]
+        side = p_side if k == p else n_side
+        if side == 0 and between(qx, mx, x) and between(qy, my, y):
+            other = q if x == qx and y == qy else q + 1 if x == mx and y == my else -1
+            m |= _point_entry(g.mark[k] & BOUNDARY, other >= 0 and h.mark[other] & BOUNDARY)
+    for k in (q, q + 1):
+        x, y = h.x[k], h.y[k]
+        side = q_side if k == q else m_side
+        inner = not (x == px and y == py) and not (x == nx and y == ny)
+        if side == 0 and inner and between(px, nx, x) and between(py, ny, y):
+            m |= _point_entry(0, h.mark[k] & BOUNDARY)
+    return m
+
+
+@inlined
+def _point_entry(a_end, b_end):
+    if a_end:
+        return 1 << BB if b_end else 1 << BI
+    return 1 << IB if b_end else 1 << II
+
+
+@uncounted
+def _all_covered(g, a, h, b, stack):
+    """Whether every edge of shape a lies on edges of shape b."""
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in range(first, stop - 1):
+            if not _covered(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], h, b, stack):
+                return False
+    return True
+
+
+@uncounted
+def _covered(ax, ay, bx, by, h, shape, stack):
+    """Whether the segment from a to b lies on edges of a shape.
+
+    Positions along it are compared by x, or by y where it is upright: exact, because all edges
+    considered lie on its line.
+    """
+    upright = ax == bx
+    low, high = ordered(ay, by) if upright else ordered(ax, bx)
+    reached = low
+    while True:
+        farthest = reached
+        stack[0] = root(h, shape)
+        top = 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            x0, y0 = h.nodes[node]["x0"], h.nodes[node]["y0"]
+            x1, y1 = h.nodes[node]["x1"], h.nodes[node]["y1"]
+            if segments_apart(ax, ay, bx, by, x0, y0, x1, y1):
+                continue
+            if h.nodes[node]["children"] != 0:
+                for k in range(*children(h, node)):
+                    stack[top] = k
+                    top += 1
+                continue
+            for k in range(*edges(h, node)):
+                if upright:
+                    start, end = ordered(h.y[k], h.y[k + 1])
+                else:
+                    start, end = ordered(h.x[k], h.x[k + 1])
+                if (
+                    start <= reached
+                    and end > farthest
+                    and orient(ax, ay, bx, by, h.x[k], h.y[k]) == 0
+                    and orient(ax, ay, bx, by, h.x[k + 1], h.y[k + 1]) == 0
+                ):
+                    farthest = end
+        if farthest >= high:
+            return True
+        if farthest == reached:
+            return False
+        reached = farthest
+
+
+@uncounted
+def line_ends(g, a, h, b, stack):
+    """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
+    found = 0
+    for c in range(*chains_of(g, a)):
+        first, stop = points_of(g, c)
+        for k in (first, stop - 1):
+            if g.mark[k] & BOUNDARY:
+                found |= _place_bit(locate(h, b, g.x[k], g.y[k], stack))
+    return found
+
+
+@inlined
+def _place_bit(where):
+    if where == INTERIOR:
+        return 1
+    return 4 if where == EXTERIOR else 2

@@ -1,0 +1,303 @@
+"""How geometries lie in memory, and the kernels that lay them out.
+
+A *shape* is one geometry: a set of points, lines or areas. Its *chains* are its rings or
+linestrings (all points of a multi-point are one chain). Nothing is nested; everything is a
+range in a flat array::
+
+    shapes   [ 0 . . 2 . 3 ]            shape s owns the chains from shapes[s].chain on
+    chains   [ 0 . . . 5 . . . . 9 ]    chain c owns the points from chains[c].start on
+    x, y     [ . . . . . . . . . . ]    a ring repeats its first point at its end
+
+Rings run with the interior on their left: shells counter-clockwise, holes clockwise. No point
+follows itself. Where a shape touches itself, every chain that passes the place has a vertex
+there (`find_contacts` finds the places, the caller inserts the vertices: an input point that
+lies on an edge splits it exactly). Points of a point shape are distinct and in lexicographic
+order.
+
+Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all
+of a chain of up to twice as many; an inner node has up to `FANOUT` children. A shape's nodes are
+contiguous, leaves first, root last.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.runtime.compilation import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+Positions = NDArray[np.uint32]
+
+RUN = 8
+FANOUT = 8
+STACK = 4096  # more than any traversal of two trees can hold
+
+POINTS, LINES, AREAS = 0, 1, 2
+
+# Bits of `mark`.
+BOUNDARY = 1  # an end of an odd number of the shape's linestrings
+TOUCH = 2  # another vertex of the same area lies at the same place
+
+# What `clean` and `find_touches` can find wrong; 0 is nothing.
+TOO_FEW_POINTS = 1
+SPIKE = 2
+SELF_CONTACT = 3
+RINGS_CROSS = 4
+SHARED_EDGE = 5
+HOLE_OUTSIDE = 6
+NESTED_HOLES = 7
+NESTED_PARTS = 8
+
+
+# Positions are unsigned 32-bit: half the memory, and indexing by one needs no check for
+# negative values (a quarter off the time of `relate_areas`). `MOST` bounds one batch.
+MOST = 2**32 - 2
+
+_BOX = [("x0", "f8"), ("y0", "f8"), ("x1", "f8"), ("y1", "f8")]
+BOX = np.dtype(_BOX, align=True)
+SHAPE = np.dtype(
+    [
+        *_BOX,
+        ("chain", "u4"),  # the shape's first chain; its last is before the next shape's first
+        ("node", "u4"),  # likewise
+        ("touch", "u4"),  # likewise
+        ("dimension", "i4"),  # POINTS, LINES, AREAS; -1 for a row that is no geometry
+    ],
+    align=True,
+)
+CHAIN = np.dtype(
+    [
+        ("start", "u4"),  # the chain's first point
+        ("part", "u4"),  # which part of its shape; a part's first ring is its shell
+    ],
+    align=True,
+)
+NODE = np.dtype(
+    [
+        *_BOX,
+        ("first", "u4"),  # the first point below
+        ("edges", "u4"),  # that point and so many after it are below
+        ("child", "u4"),  # the first child
+        ("children", "u4"),  # 0 for a leaf
+        ("chain", "i4"),  # the chain of all edges below, or -1 where there are several
+    ],
+    align=True,
+)
+TOUCHING = np.dtype(
+    [
+        ("vertex", "u4"),  # ascending: vertices that share their place with another of their shape
+        ("next", "u4"),  # the next vertex at that place, in a cycle
+    ],
+    align=True,
+)
+
+
+class ShapeArrays(NamedTuple):
+    """Many shapes; what every geometry kernel takes. `shapes` and `chains` end with a sentinel."""
+
+    x: Floats
+    y: Floats
+    mark: Bytes  # BOUNDARY, TOUCH; one a point
+    chains: NDArray[np.void]  # CHAIN
+    shapes: NDArray[np.void]  # SHAPE
+    nodes: NDArray[np.void]  # NODE
+    touches: NDArray[np.void]  # TOUCHING
+
+
+@kernel
+def clean(
+    x, y, chain_start, chain_part, shape_chain, dimension, out_x, out_y, out_start, defect, place
+):
+    """Drop repeated points, close and orient rings. Point sets come sorted.
+
+    out_x, out_y : room for every point and a closing point for each chain; out_start : (C + 1).
+    defect, place : (S,) codes and (S, 2) places, written for shapes that cannot be used.
+    """
+    write = np.int64(0)
+    out_start[0] = 0
+    for s in range(dimension.shape[0]):
+        for c in range(shape_chain[s], shape_chain[s + 1]):
+            first = write
+            for k in range(chain_start[c], chain_start[c + 1]):
+                write = _append(out_x, out_y, first, write, x[k], y[k])
+            if dimension[s] == LINES and write - first < 2:
+                _report(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
+            if dimension[s] == AREAS:
+                while write - first > 1 and _same(out_x, out_y, first, write - 1):
+                    write -= 1
+                hole = c > shape_chain[s] and chain_part[c] == chain_part[c - 1]
+                turn = _close(out_x, out_y, first, write, hole)
+                write += 1
+                if write - first < 4:
+                    _report(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
+                elif turn == 0:
+                    corner = _corner(out_x, out_y, first, write - 1)
+                    _report(defect, place, s, SPIKE, out_x[corner], out_y[corner])
+            out_start[c + 1] = write
+    return write
+
+
+@kernel
+def _append(out_x, out_y, first, write, x, y):
+    if write > first and out_x[write - 1] == x and out_y[write - 1] == y:
+        return write
+    out_x[write] = x
+    out_y[write] = y
+    return write + 1
+
+
+@kernel
+def _same(x, y, i, j):
+    return x[i] == x[j] and y[i] == y[j]
+
+
+@kernel
+def _report(defect, place, s, code, x, y):
+    if defect[s] == 0:
+        defect[s] = code
+        place[s, 0] = x
+        place[s, 1] = y
+
+
+@kernel
+def _corner(x, y, first, stop):
+    """The lexicographically least point: a simple ring turns there, and turns the way it runs."""
+    corner = first
+    for k in range(first + 1, stop):
+        if x[k] < x[corner] or (x[k] == x[corner] and y[k] < y[corner]):
+            corner = k
+    return corner
+
+
+@kernel
+def _close(x, y, first, stop, clockwise):
+    """Close the ring first:stop, reversed if it runs the wrong way; its turn, 0 if it has none."""
+    corner = _corner(x, y, first, stop)
+    before = corner - 1 if corner > first else stop - 1
+    after = corner + 1 if corner + 1 < stop else first
+    turn = orient(x[before], y[before], x[corner], y[corner], x[after], y[after])
+    if (turn < 0) != clockwise and turn != 0:
+        low, high = first, stop - 1
+        while low < high:
+            x[low], x[high] = x[high], x[low]
+            y[low], y[high] = y[high], y[low]
+            low += 1
+            high -= 1
+    x[stop] = x[first]
+    y[stop] = y[first]
+    return turn
+
+
+@kernel
+def count_nodes(chains, shapes):
+    """Fill the shapes' `node`, where each tree begins; the number of all nodes."""
+    total = 0
+    shapes[0]["node"] = 0
+    for s in range(shapes.shape[0] - 1):
+        level = 0
+        if shapes[s]["dimension"] > POINTS:
+            for c in range(shapes[s]["chain"], shapes[s + 1]["chain"]):
+                edge_count = chains[c + 1]["start"] - chains[c]["start"] - 1
+                run = _run_of(edge_count)
+                level += (edge_count + run - 1) // run
+        total += level
+        while level > 1:
+            level = (level + FANOUT - 1) // FANOUT
+            total += level
+        shapes[s + 1]["node"] = total
+    return total
+
+
+@kernel
+def _run_of(edge_count):
+    """How many edges of a chain a leaf covers: a short chain is one leaf."""
+    return RUN if edge_count > 2 * RUN else edge_count
+
+
+@kernel
+def build_trees(g):
+    """Fill the nodes and boxes of g, whose points, chains and `node` are set."""
+    for s in range(g.shapes.shape[0] - 1):
+        first = g.shapes[s]["chain"]
+        stop = g.shapes[s + 1]["chain"]
+        if g.shapes[s]["dimension"] < POINTS:
+            empty_box(g.shapes, s)
+            continue
+        box_of_points(g.x, g.y, g.chains[first]["start"], g.chains[stop]["start"], g.shapes, s)
+        if g.shapes[s]["dimension"] == POINTS:
+            continue
+        node = g.shapes[s]["node"]
+        level_start = node
+        for c in range(first, stop):
+            last = g.chains[c + 1]["start"] - 1
+            run = _run_of(last - g.chains[c]["start"])
+            for k in range(g.chains[c]["start"], last, run):
+                end = min(k + run, last)
+                box_of_points(g.x, g.y, k, end + 1, g.nodes, node)
+                g.nodes[node]["first"] = k
+                g.nodes[node]["edges"] = end - k
+                g.nodes[node]["chain"] = c
+                g.nodes[node]["child"] = 0
+                g.nodes[node]["children"] = 0
+                node += 1
+        while node - level_start > 1:
+            level_stop = node
+            for child in range(level_start, level_stop, FANOUT):
+                _join(g.nodes, node, child, min(child + FANOUT, level_stop))
+                node += 1
+            level_start = level_stop
+
+
+@kernel
+def empty_box(boxes, k):
+    """A box that meets nothing."""
+    boxes[k]["x0"] = np.inf
+    boxes[k]["y0"] = np.inf
+    boxes[k]["x1"] = -np.inf
+    boxes[k]["y1"] = -np.inf
+
+
+@kernel
+def box_of_points(x, y, first, stop, boxes, k):
+    """Set the box of record k to that of the points first:stop."""
+    x0 = x1 = x[first]
+    y0 = y1 = y[first]
+    for p in range(first + 1, stop):
+        x0 = min(x0, x[p])
+        x1 = max(x1, x[p])
+        y0 = min(y0, y[p])
+        y1 = max(y1, y[p])
+    boxes[k]["x0"] = x0
+    boxes[k]["y0"] = y0
+    boxes[k]["x1"] = x1
+    boxes[k]["y1"] = y1
+
+
+@kernel
+def _join(nodes, parent, first, stop):
+    """Make a node the parent of nodes first:stop."""
+    nodes[parent]["child"] = first
+    nodes[parent]["children"] = stop - first
+    nodes[parent]["first"] = nodes[first]["first"]
+    last = nodes[stop - 1]["first"] + nodes[stop - 1]["edges"]
+    nodes[parent]["edges"] = last - nodes[first]["first"]
+    chain = nodes[first]["chain"]
+    x0, y0, x1, y1 = np.inf, np.inf, -np.inf, -np.inf
+    for k in range(first, stop):
+        if nodes[k]["chain"] != chain:
+            chain = -1
+        x0 = min(x0, nodes[k]["x0"])
+        y0 = min(y0, nodes[k]["y0"])
+        x1 = max(x1, nodes[k]["x1"])
+        y1 = max(y1, nodes[k]["y1"])
+    nodes[parent]["chain"] = chain
+    nodes[parent]["x0"] = x0
+    nodes[parent]["y0"] = y0
+    nodes[parent]["x1"] = x1
+    nodes[parent]["y1"] = y1

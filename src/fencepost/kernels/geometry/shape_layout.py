@@ -1,0 +1,178 @@
+"""From ragged coordinates to checked `ShapeArrays`, and from one set of arrays to another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.geometry.edge_trees import Scratch, chains_of
+from fencepost.kernels.geometry.shape_arrays import (
+    CHAIN,
+    NODE,
+    SHAPE,
+    STACK,
+    TOUCHING,
+    ShapeArrays,
+    build_trees,
+    clean,
+    count_nodes,
+    empty_box,
+)
+from fencepost.kernels.geometry.validity import check_areas, mark_line_ends
+from fencepost.kernels.runtime.compilation import kernel, separate
+
+_CONTACTS = 1  # an ordinary geometry has none with itself; of others it is enough to know
+
+
+@kernel
+def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room):
+    """Lay shapes out, and judge them.
+
+    Returns the arrays (with no touches yet), a defect code and its place for each shape, the
+    contacts of shapes with themselves (see `check_areas`) and how many there are. A shape with a
+    defect gets dimension -1. Where there are more contacts than `contact_room`, call again.
+    """
+    count_of_shapes = dimension.shape[0]
+    count_of_chains = chain_part.shape[0]
+    out_x = np.empty(x.shape[0] + count_of_chains)
+    out_y = np.empty(x.shape[0] + count_of_chains)
+    out_start = np.empty(count_of_chains + 1, np.int64)
+    defect = np.zeros(count_of_shapes, np.int64)
+    place = np.zeros((count_of_shapes, 2))
+    points = clean(
+        x, y, chain_start, chain_part, shape_chain, dimension,
+        out_x, out_y, out_start, defect, place,
+    )  # fmt: skip
+    chains = np.zeros(count_of_chains + 1, CHAIN)
+    for c in range(count_of_chains):
+        chains[c]["start"] = out_start[c]
+        chains[c]["part"] = chain_part[c]
+    chains[count_of_chains]["start"] = points
+    shapes = np.zeros(count_of_shapes + 1, SHAPE)
+    most_chains = 1
+    for s in range(count_of_shapes):
+        shapes[s]["chain"] = shape_chain[s]
+        shapes[s]["dimension"] = -1 if defect[s] else dimension[s]
+        most_chains = max(most_chains, shape_chain[s + 1] - shape_chain[s])
+    shapes[count_of_shapes]["chain"] = count_of_chains
+    shapes[count_of_shapes]["dimension"] = -1
+    nodes = np.empty(count_nodes(chains, shapes), NODE)
+    g = ShapeArrays(
+        x=out_x[:points],
+        y=out_y[:points],
+        mark=np.zeros(points, np.uint8),
+        chains=chains,
+        shapes=shapes,
+        nodes=nodes,
+        touches=np.empty(0, TOUCHING),
+    )
+    build_trees(g)
+    room = Scratch(
+        stack=np.empty(STACK, np.uint32),
+        pairs=np.empty(2 * STACK, np.uint32),
+        touched=np.zeros(2 * most_chains, np.uint8),
+    )
+    contacts = np.empty((contact_room, 2), np.int64)
+    count = check_areas(g, defect, place, contacts, room)
+    count = mark_line_ends(g, contacts, count, room.stack)
+    for s in range(count_of_shapes):
+        if defect[s]:
+            shapes[s]["dimension"] = -1
+            empty_box(shapes, s)
+    return g, defect, place, contacts, count
+
+
+@kernel
+def lay_out_points(x, y):
+    """What `lay_out` makes of shapes that are a single point each; they have no defects."""
+    count = x.shape[0]
+    chains = np.zeros(count + 1, CHAIN)
+    shapes = np.zeros(count + 1, SHAPE)
+    for s in range(count + 1):
+        chains[s]["start"] = s
+        shapes[s]["chain"] = s
+    for s in range(count):
+        shapes[s]["x0"] = shapes[s]["x1"] = x[s]
+        shapes[s]["y0"] = shapes[s]["y1"] = y[s]
+    shapes[count]["dimension"] = -1
+    return ShapeArrays(
+        x=x,
+        y=y,
+        mark=np.zeros(count, np.uint8),
+        chains=chains,
+        shapes=shapes,
+        nodes=np.empty(0, NODE),
+        touches=np.empty(0, TOUCHING),
+    )
+
+
+@separate
+@kernel
+def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
+    """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
+
+    It is not where one of them has a defect, or touches itself. most_x, most_y : how far from 0
+    coordinates may be, which is finite.
+    """
+    x = np.empty(xy.shape[0])
+    y = np.empty(xy.shape[0])
+    inside = True
+    for k in range(xy.shape[0]):
+        x[k] = xy[k, 0] + 0.0  # which makes -0.0 a 0.0
+        y[k] = xy[k, 1] + 0.0
+        inside &= abs(x[k]) <= most_x and abs(y[k]) <= most_y
+    shapes, defect, _, _, contacts = lay_out(
+        x, y, chain_start, chain_part, shape_chain, dimension, _CONTACTS
+    )
+    return shapes, inside and contacts == 0 and not defect.any()
+
+
+@kernel
+def copy_shapes(g, rows, out, at):
+    """Append shapes `rows` of g to `out`; at : (5,) shapes, chains, points, nodes, touches so far.
+
+    `out` has room for them and for the sentinels, which are written. Whoever reads the shapes that
+    were there meanwhile is not disturbed: what a sentinel says of them is never other than it was.
+    """
+    shape, chain, point, node, touch = at[0], at[1], at[2], at[3], at[4]
+    for s in rows:
+        first, stop = chains_of(g, s)
+        low = g.chains[first]["start"]
+        high = g.chains[stop]["start"]
+        out.shapes[shape]["x0"] = g.shapes[s]["x0"]
+        out.shapes[shape]["y0"] = g.shapes[s]["y0"]
+        out.shapes[shape]["x1"] = g.shapes[s]["x1"]
+        out.shapes[shape]["y1"] = g.shapes[s]["y1"]
+        out.shapes[shape]["dimension"] = g.shapes[s]["dimension"]
+        out.shapes[shape]["chain"] = chain
+        out.shapes[shape]["node"] = node
+        out.shapes[shape]["touch"] = touch
+        for k in range(g.shapes[s]["touch"], g.shapes[s + 1]["touch"]):
+            out.touches[touch]["vertex"] = g.touches[k]["vertex"] - low + point
+            out.touches[touch]["next"] = g.touches[k]["next"] - low + point
+            touch += 1
+        first_node = g.shapes[s]["node"]
+        start_node = node
+        for k in range(first_node, g.shapes[s + 1]["node"]):
+            out.nodes[node] = g.nodes[k]
+            out.nodes[node]["first"] = g.nodes[k]["first"] - low + point
+            if g.nodes[k]["children"] > 0:
+                out.nodes[node]["child"] = g.nodes[k]["child"] - first_node + start_node
+            if g.nodes[k]["chain"] >= 0:
+                out.nodes[node]["chain"] = g.nodes[k]["chain"] - first + chain
+            node += 1
+        for c in range(first, stop):
+            out.chains[chain]["part"] = g.chains[c]["part"]
+            out.chains[chain]["start"] = g.chains[c]["start"] - low + point
+            chain += 1
+        for k in range(low, high):
+            out.x[point + k - low] = g.x[k]
+            out.y[point + k - low] = g.y[k]
+            out.mark[point + k - low] = g.mark[k]
+        point += high - low
+        shape += 1
+    out.shapes[shape]["chain"] = chain
+    out.shapes[shape]["node"] = node
+    out.shapes[shape]["touch"] = touch
+    out.shapes[shape]["dimension"] = -1
+    out.chains[chain]["start"] = point
+    at[0], at[1], at[2], at[3], at[4] = shape, chain, point, node, touch

@@ -1,0 +1,390 @@
+"""Whether areas obey the OGC's rules, exactly, and where a shape touches itself.
+
+`find_contacts` joins a shape's tree with itself. Within one ring nothing may touch but
+neighbours at their common vertex; two rings may touch at points where neither crosses the
+other. What remains is how the rings nest (`nesting`), and that no chain of touching rings cuts
+the interior in two, which the caller checks on the few shapes whose rings touch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fencepost.kernels.geometry.boundary_contacts import (
+    INTO,
+    OUT_OF,
+    chain_before,
+    judge_one,
+    same_direction,
+)
+from fencepost.kernels.geometry.edge_trees import (
+    boxes_apart,
+    chain_of,
+    chains_of,
+    children,
+    covers_point,
+    edges,
+    open_pair,
+    points_of,
+    root,
+    segments_apart,
+    share_a_piece,
+)
+from fencepost.kernels.geometry.orientation import orient
+from fencepost.kernels.geometry.point_location import (
+    EXTERIOR,
+    INTERIOR,
+    between,
+    locate_in_area,
+    on_segment,
+)
+from fencepost.kernels.geometry.shape_arrays import (
+    AREAS,
+    BOUNDARY,
+    BOX,
+    HOLE_OUTSIDE,
+    LINES,
+    NESTED_HOLES,
+    NESTED_PARTS,
+    RINGS_CROSS,
+    SELF_CONTACT,
+    SHARED_EDGE,
+    SPIKE,
+    box_of_points,
+)
+from fencepost.kernels.runtime.compilation import inlined, kernel, separate
+
+
+@separate
+@kernel
+def check_areas(g, defect, place, contacts, room):
+    """Judge every area of g without a defect so far; how many contacts there are.
+
+    contacts : (n, 2) of (vertex, vertex or edge) where two rings of one area touch: the second
+    is a vertex at the same place, or, where the place is within an edge, -1 - that edge.
+    Those past n are counted, not written: give more room and call again.
+    """
+    count = np.int64(0)
+    for s in range(g.shapes.shape[0] - 1):
+        if g.shapes[s]["dimension"] != AREAS or defect[s]:
+            continue
+        before = count
+        code, x, y, count = find_contacts(g, s, contacts, count, room)
+        first, stop = chains_of(g, s)
+        if code == 0 and stop - first > 1:
+            code, x, y = nesting(g, s, room.stack)
+        if code:
+            defect[s] = code
+            place[s, 0] = x
+            place[s, 1] = y
+            count = before
+    return count
+
+
+@separate
+@kernel
+def find_contacts(g, s, contacts, count, room):
+    """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
+    pairs = room.pairs
+    pairs[0] = pairs[1] = root(g, s)
+    top = 2
+    while top > 0:
+        top -= 2
+        i = pairs[top]
+        j = pairs[top + 1]
+        if boxes_apart(g.nodes, i, g.nodes, j):
+            continue
+        if i == j and g.nodes[i]["children"] != 0:
+            first, stop = children(g, i)
+            for k in range(first, stop):
+                for m in range(k, stop):
+                    pairs[top] = k
+                    pairs[top + 1] = m
+                    top += 2
+            continue
+        opened = open_pair(g, i, g, j, pairs, top)
+        if opened > top:
+            top = opened
+            continue
+        for p in range(*edges(g, i)):
+            start, stop = edges(g, j)
+            for q in range(p + 1 if i == j else start, stop):
+                if segments_apart(
+                    g.x[p], g.y[p], g.x[p + 1], g.y[p + 1], g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+                ):
+                    continue
+                if chain_of(g, i) == chain_of(g, j):
+                    code = _edges_of_ring(g, chain_of(g, i), p, q)
+                else:
+                    code, count = _edges_of_rings(
+                        g, chain_of(g, i), p, chain_of(g, j), q, contacts, count
+                    )
+                if code:
+                    x, y = _meeting_place(g, p, q)
+                    return code, x, y, count
+    return 0, 0.0, 0.0, count
+
+
+@inlined
+def _edges_of_ring(g, chain, p, q):
+    """The defect of two edges of one ring; 0 if there is none."""
+    if p > q:
+        p, q = q, p
+    first, stop = points_of(g, chain)
+    if q == p + 1:
+        return _spike(g, p, q, q + 1)
+    if p == first and q + 2 == stop:
+        return _spike(g, q, p, p + 1)
+    a, b, c, d = _sides(g, p, q)
+    return SELF_CONTACT if a * b <= 0 and c * d <= 0 else 0
+
+
+@inlined
+def _spike(g, before, at, after):
+    folded = orient(
+        g.x[before], g.y[before], g.x[at], g.y[at], g.x[after], g.y[after]
+    ) == 0 and same_direction(g.x[at], g.y[at], g.x[before], g.y[before], g.x[after], g.y[after])
+    return SPIKE if folded else 0
+
+
+@inlined
+def _sides(g, p, q):
+    """The sides of edge q on which the ends of edge p lie, and the other way round."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    return (
+        orient(cx, cy, dx, dy, ax, ay),
+        orient(cx, cy, dx, dy, bx, by),
+        orient(ax, ay, bx, by, cx, cy),
+        orient(ax, ay, bx, by, dx, dy),
+    )
+
+
+@kernel
+def _meeting_place(g, p, q):
+    """Where two edges meet: a vertex of theirs, or about where they cross."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    if on_segment(cx, cy, dx, dy, bx, by):
+        return bx, by
+    if on_segment(cx, cy, dx, dy, ax, ay):
+        return ax, ay
+    if on_segment(ax, ay, bx, by, cx, cy):
+        return cx, cy
+    if on_segment(ax, ay, bx, by, dx, dy):
+        return dx, dy
+    # Scaled by a power of two, so that no product overflows or vanishes.
+    largest = max(abs(ax), abs(ay), abs(bx), abs(by), abs(cx), abs(cy), abs(dx), abs(dy))
+    _, exponent = math.frexp(largest)
+    scale = math.ldexp(1.0, -max(exponent, -1000) - 1)
+    ux, uy = cx * scale, cy * scale
+    vx, vy = dx * scale - ux, dy * scale - uy
+    from_a = vx * (ay * scale - uy) - vy * (ax * scale - ux)
+    from_b = vx * (by * scale - uy) - vy * (bx * scale - ux)
+    part = from_a / (from_a - from_b) if from_a != from_b else 0.5
+    return (1.0 - part) * ax + part * bx, (1.0 - part) * ay + part * by
+
+
+@inlined
+def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
+    """The defect of edges of two rings, and the count of contacts."""
+    ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
+    cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+    a, b, c, d = _sides(g, p, q)
+    if a * b > 0 or c * d > 0:
+        return 0, count
+    if a * b < 0 and c * d < 0:
+        return RINGS_CROSS, count
+    if a == 0 and b == 0 and share_a_piece(ax, ay, bx, by, cx, cy, dx, dy):
+        return SHARED_EDGE, count
+    # Each contact counts where it is the first vertex of an edge.
+    if a == 0 and between(cx, dx, ax) and between(cy, dy, ay) and not (ax == dx and ay == dy):
+        within = not (ax == cx and ay == cy)
+        code = _contact_defect(g, p_chain, p, q_chain, q, within)
+        if code:
+            return code, count
+        count = _note(contacts, count, p, -1 - q if within else q)
+    if (
+        c == 0
+        and between(ax, bx, cx)
+        and between(ay, by, cy)
+        and not (cx == ax and cy == ay)
+        and not (cx == bx and cy == by)
+    ):
+        code = _contact_defect(g, q_chain, q, p_chain, p, True)
+        if code:
+            return code, count
+        count = _note(contacts, count, q, -1 - p)
+    return 0, count
+
+
+@inlined
+def _note(contacts, count, vertex, other):
+    if count < contacts.shape[0]:
+        contacts[count, 0] = vertex
+        contacts[count, 1] = other
+    return count + 1
+
+
+@kernel
+def _contact_defect(g, p_chain, p, q_chain, q, within):
+    """The defect of the rings through vertex p and through vertex (or edge) q at that place."""
+    px, py = g.x[p], g.y[p]
+    before = q if within else chain_before(g, q_chain, q)
+    p_before = chain_before(g, p_chain, p)
+    onward = judge_one(
+        px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p + 1], g.y[p + 1]
+    )
+    back = judge_one(
+        px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p_before], g.y[p_before]
+    )
+    if onward not in (INTO, OUT_OF) or back not in (INTO, OUT_OF):
+        return SHARED_EDGE
+    return RINGS_CROSS if onward != back else 0
+
+
+@kernel
+def nesting(g, s, stack):
+    """The first defect in how the rings of an area nest, given that no two of them cross."""
+    first, stop = chains_of(g, s)
+    boxes = np.empty(stop - first, BOX)
+    for c in range(first, stop):
+        start, end = points_of(g, c)
+        box_of_points(g.x, g.y, start, end, boxes, c - first)
+    shell = first
+    for c in range(first, stop):
+        if _is_shell(g, first, c):
+            shell = c
+            continue
+        at, _ = points_of(g, c)
+        if not _ring_within(g, s, c, shell, stack):
+            return HOLE_OUTSIDE, g.x[at], g.y[at]
+    # Pairs of rings with the same role: neither may lie in the other, unless a hole of the outer
+    # part holds the inner one.
+    for c in range(first, stop):
+        for d in range(first, stop):
+            if c == d or not _box_within(boxes, c - first, d - first):
+                continue
+            c_shell = _is_shell(g, first, c)
+            d_shell = _is_shell(g, first, d)
+            same_part = g.chains[c]["part"] == g.chains[d]["part"]
+            at, _ = points_of(g, c)
+            if not c_shell and not d_shell and same_part and _ring_within(g, s, c, d, stack):
+                return NESTED_HOLES, g.x[at], g.y[at]
+            if c_shell and d_shell and _ring_within(g, s, c, d, stack):
+                sheltered = False
+                for hole in range(d + 1, stop):
+                    if g.chains[hole]["part"] != g.chains[d]["part"]:
+                        break
+                    if _box_within(boxes, c - first, hole - first) and _ring_within(
+                        g, s, c, hole, stack
+                    ):
+                        sheltered = True
+                        break
+                if not sheltered:
+                    return NESTED_PARTS, g.x[at], g.y[at]
+    return 0, 0.0, 0.0
+
+
+@inlined
+def _is_shell(g, first, c):
+    return c == first or g.chains[c]["part"] != g.chains[c - 1]["part"]
+
+
+@inlined
+def _box_within(boxes, c, d):
+    return (
+        boxes[c]["x0"] >= boxes[d]["x0"]
+        and boxes[c]["y0"] >= boxes[d]["y0"]
+        and boxes[c]["x1"] <= boxes[d]["x1"]
+        and boxes[c]["y1"] <= boxes[d]["y1"]
+    )
+
+
+@kernel
+def _ring_within(g, s, c, d, stack):
+    """Whether ring c lies inside ring d, which it may touch at points but not cross."""
+    p, c_stop = points_of(g, c)
+    for k in range(p, c_stop - 1):
+        where = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
+        if where == INTERIOR:
+            return True
+        if where == EXTERIOR:
+            return False
+    # Every vertex touches: the first edge, which cannot run along ring d, decides.
+    d_first, d_stop = points_of(g, d)
+    for q in range(d_first, d_stop - 1):
+        cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
+        at_end = g.x[p] == dx and g.y[p] == dy
+        if at_end or not on_segment(cx, cy, dx, dy, g.x[p], g.y[p]):
+            continue
+        at_vertex = g.x[p] == cx and g.y[p] == cy
+        before = chain_before(g, d, q) if at_vertex else q
+        way = judge_one(g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1])
+        # The inside of a hole's ring is on its right.
+        return way == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
+    return False
+
+
+@kernel
+def _runs_clockwise(g, s, c):
+    first, _ = chains_of(g, s)
+    return not _is_shell(g, first, c)
+
+
+@separate
+@kernel
+def mark_line_ends(g, contacts, count, stack):
+    """Mark the boundary of every set of lines in g by the mod-2 rule; the count of contacts.
+
+    A contact (vertex, -1 - edge) is an end that lies within an edge of its shape: the caller
+    inserts it there and calls again.
+    """
+    for s in range(g.shapes.shape[0] - 1):
+        if g.shapes[s]["dimension"] != LINES:
+            continue
+        for c in range(*chains_of(g, s)):
+            first, stop = points_of(g, c)
+            for k in (first, stop - 1):
+                ends, count = _visit_place(g, s, k, False, contacts, count, stack)
+                if ends & 1:
+                    ends, count = _visit_place(g, s, k, True, contacts, count, stack)
+    return count
+
+
+@kernel
+def _visit_place(g, s, end, marking, contacts, count, stack):
+    """How many linestrings of the shape end at the place of `end`.
+
+    marking : also mark its vertices there and note the edges that pass it.
+    """
+    x = g.x[end]
+    y = g.y[end]
+    ends = 0
+    stack[0] = root(g, s)
+    top = 1
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if not covers_point(g.nodes, node, x, y):
+            continue
+        if g.nodes[node]["children"] != 0:
+            for k in range(*children(g, node)):
+                stack[top] = k
+                top += 1
+            continue
+        first, stop = points_of(g, chain_of(g, node))
+        for k in range(*edges(g, node)):
+            at_first = g.x[k] == x and g.y[k] == y
+            at_last = g.x[k + 1] == x and g.y[k + 1] == y
+            ends += (at_first and k == first) + (at_last and k + 2 == stop)
+            if marking:
+                if at_first:
+                    g.mark[k] |= BOUNDARY
+                elif at_last:
+                    g.mark[k + 1] |= BOUNDARY
+                elif on_segment(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], x, y):
+                    count = _note(contacts, count, end, -1 - k)
+    return ends, count

@@ -1,0 +1,230 @@
+"""Columns of well-known binary as coordinates, with a reason for each row that cannot be used.
+
+A row is in bytes, of which `order` says how numbers are written (1: little-endian, 0: big-endian)::
+
+    point            order kind  x y
+    line             order kind  count  x y  x y ...
+    polygon          order kind  rings  count  x y  x y ...  count  x y ...
+    of several       order kind  parts  and each part as above, with its own order and kind
+
+A kind may say that z, m or both follow each x and y, in the way of ISO (thousands) or of EWKB
+(flags), and that an SRID follows it, as in EWKB. All of these are passed over. Bytes after the end
+of a geometry are ignored. A point of two NaN is empty.
+
+Nothing recurses, and nothing is read beyond a row. Whether coordinates are finite is not looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fencepost.kernels.runtime.compilation import inlined, uncounted
+
+POINT_BYTES = 16
+SMALLEST_CHAIN = 21  # bytes that a chain takes, at least: a point
+
+# Why a row cannot be used.
+USABLE, MISSING, NO_HEAD, NO_ORDER, NO_KIND, TOO_SHORT, NOT_ITS_FORM, EMPTY, EMPTY_POINT = range(9)
+EMPTY_CHAIN, SHORT_CHAIN, OPEN_RING = range(9, 12)  # `place` says which part and ring
+
+_POINT, _LINE, _POLYGON, _MULTIPOINT, _LAST_KIND = 1, 2, 3, 4, 6
+_FEWEST = (0, 1, 2, 3)  # points of a chain of each kind that is not empty
+_HEAD_BYTES, _COUNT_BYTES = 5, 4
+_HAS_Z, _HAS_M, _HAS_SRID = 0x80000000, 0x40000000, 0x20000000
+_SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
+_STEPS = tuple(np.uint64(k) for k in range(8))
+
+
+@uncounted
+def read_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, reason, place):
+    """Write the shapes of a column; how many points and chains there are.
+
+    data : uint8. ends : (rows + 1) int64, row k is data[ends[k]:ends[k + 1]]. x, y : uint64, the
+    bits of coordinates. chain_start, chain_part, shape_chain, dimension : as in `lay_out`, with
+    room for what so many bytes can hold. reason : uint8, filled; rows that are `MISSING` already
+    are not read. place : (rows, 2) int64, the part and the ring that a reason is about.
+    """
+    points, chains = np.int64(0), np.int64(0)
+    for row in range(ends.shape[0] - 1):
+        shape_chain[row] = chains
+        dimension[row] = -1
+        if reason[row] == MISSING:
+            continue
+        code, kind, now_points, now_chains = _read_row(
+            data,
+            ends[row],
+            ends[row + 1],
+            x,
+            y,
+            chain_start,
+            chain_part,
+            points,
+            chains,
+            place[row],
+        )
+        reason[row] = code
+        if code == USABLE:
+            dimension[row] = (kind - 1) % 3
+            points, chains = now_points, now_chains
+    chain_start[chains] = points
+    shape_chain[ends.shape[0] - 1] = chains
+    return points, chains
+
+
+@uncounted
+def _read_row(data, at, stop, x, y, chain_start, chain_part, points, chains, place):
+    """Write one shape behind `points` and `chains`: whether it is usable, its kind, both ends."""
+    fault, kind, little, stride, at = _head(data, at, stop)
+    if fault != USABLE:
+        return fault, kind, points, chains
+    several = kind >= _MULTIPOINT
+    single = kind - _POLYGON if several else kind
+    first_point, first_chain = points, chains
+    parts, empty = np.int64(1), np.int64(USABLE)
+    if several:
+        parts = _count(data, at, stop, little)
+        at += _COUNT_BYTES
+        if parts < 0:
+            return TOO_SHORT, kind, points, chains
+    for part in range(parts):
+        if several:
+            fault, own, little, stride, at = _head(data, at, stop)
+            if fault == NO_HEAD:
+                return TOO_SHORT, kind, points, chains
+            if fault != USABLE or own != single:
+                return NOT_ITS_FORM, kind, points, chains
+        rings = np.int64(1)
+        if single == _POLYGON:
+            rings = _count(data, at, stop, little)
+            at += _COUNT_BYTES
+            if rings < 0:
+                return TOO_SHORT, kind, points, chains
+            if rings == 0:
+                empty = _note_empty(EMPTY_CHAIN, empty, place, part, 0)
+        for ring in range(rings):
+            count = np.int64(1)
+            if single != _POINT:
+                count = _count(data, at, stop, little)
+                at += _COUNT_BYTES
+            if count < 0 or (stop - at) // stride < count:
+                return TOO_SHORT, kind, points, chains
+            if count == 0:
+                empty = _note_empty(EMPTY_CHAIN, empty, place, part, ring)
+                continue
+            if count < _FEWEST[single]:
+                place[0], place[1] = part, ring
+                return SHORT_CHAIN, kind, points, chains
+            begin = points
+            at = _read_points(data, at, count, little, stride, x, y, points)
+            points += count
+            if single == _POLYGON and (x[begin] != x[points - 1] or y[begin] != y[points - 1]):
+                place[0], place[1] = part, ring
+                return OPEN_RING, kind, points, chains
+            if single == _POINT and _is_nan(x[begin]) and _is_nan(y[begin]):
+                points = begin
+                empty = _note_empty(EMPTY_POINT, empty, place, part, ring)
+                continue
+            if single != _POINT or points - first_point == 1:  # all points are one chain
+                chain_start[chains] = begin
+                chain_part[chains] = part
+                chains += 1
+    if chains == first_chain:
+        return EMPTY, kind, points, chains
+    return empty, kind, points, chains
+
+
+@inlined
+def _note_empty(code, before, place, part, ring):
+    """The fault of a row of which this is empty; the first one stays."""
+    if before == USABLE:
+        place[0], place[1] = part, ring
+        return np.int64(code)
+    return before
+
+
+@inlined
+def _head(data, at, stop):
+    """What is wrong with a head; its kind, whether little-endian, bytes a point, where it ends."""
+    if stop - at < _HEAD_BYTES:
+        return NO_HEAD, np.int64(0), True, np.int64(1), at
+    if data[at] > 1:
+        return NO_ORDER, np.int64(0), True, np.int64(1), at
+    little = data[at] == 1
+    code = _four_bytes(data, at + 1, little)
+    thousands, kind = (code & 0xFFFF) // 1000, (code & 0xFFFF) % 1000
+    stride = np.int64(POINT_BYTES)
+    if code & _HAS_Z or thousands == 1 or thousands == 3:
+        stride += 8
+    if code & _HAS_M or thousands == 2 or thousands == 3:
+        stride += 8
+    at += _HEAD_BYTES
+    if code & _HAS_SRID:
+        at += 4
+    fault = USABLE if _POINT <= kind <= _LAST_KIND else NO_KIND
+    return fault, kind, little, stride, at
+
+
+@inlined
+def _count(data, at, stop, little):
+    """A number of what follows; -1 if there is none."""
+    return _four_bytes(data, at, little) if stop - at >= _COUNT_BYTES else np.int64(-1)
+
+
+@inlined
+def _read_points(data, at, count, little, stride, x, y, first):
+    """Write so many points, all of which are there; where they end."""
+    if little:
+        for k in range(first, first + count):
+            x[k] = _word(data, at)
+            y[k] = _word(data, at + 8)
+            at += stride
+    else:
+        for k in range(first, first + count):
+            x[k] = _swapped(_word(data, at))
+            y[k] = _swapped(_word(data, at + 8))
+            at += stride
+    return at
+
+
+@inlined
+def _four_bytes(data, at, little):
+    number = (
+        np.int64(data[at])
+        | np.int64(data[at + 1]) << 8
+        | np.int64(data[at + 2]) << 16
+        | np.int64(data[at + 3]) << 24
+    )
+    if little:
+        return number
+    return (number & 0xFF) << 24 | (number & 0xFF00) << 8 | (number >> 8 & 0xFF00) | number >> 24
+
+
+@inlined
+def _word(data, at):
+    """Eight bytes as a number; written so that the compiler makes one load of it."""
+    k = np.uint64(at)
+    return (
+        np.uint64(data[k])
+        | np.uint64(data[k + _STEPS[1]]) << _SHIFTS[1]
+        | np.uint64(data[k + _STEPS[2]]) << _SHIFTS[2]
+        | np.uint64(data[k + _STEPS[3]]) << _SHIFTS[3]
+        | np.uint64(data[k + _STEPS[4]]) << _SHIFTS[4]
+        | np.uint64(data[k + _STEPS[5]]) << _SHIFTS[5]
+        | np.uint64(data[k + _STEPS[6]]) << _SHIFTS[6]
+        | np.uint64(data[k + _STEPS[7]]) << _SHIFTS[7]
+    )
+
+
+@inlined
+def _swapped(word):
+    """A number with its bytes the other way round."""
+    half, byte = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00FF00FF00FF00FF)
+    word = word << _SHIFTS[4] | word >> _SHIFTS[4]
+    word = (word & half) << _SHIFTS[2] | (word >> _SHIFTS[2]) & half
+    return (word & byte) << _SHIFTS[1] | (word >> _SHIFTS[1]) & byte
+
+
+@inlined
+def _is_nan(bits):
+    """Whether a double of these bits is NaN."""
+    return (bits & np.uint64(0x7FFFFFFFFFFFFFFF)) > np.uint64(0x7FF0000000000000)

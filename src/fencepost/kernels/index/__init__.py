@@ -1,0 +1,1 @@
+"""Arrays that are searched: R-trees, postings, the memtable."""

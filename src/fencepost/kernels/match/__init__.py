@@ -1,0 +1,1 @@
+"""Events against segments of subscriptions."""

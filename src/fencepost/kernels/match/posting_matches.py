@@ -1,0 +1,190 @@
+"""Posted filters, by words and by strings, for several events in one go: looked for, then decided.
+
+What is found must have its other words among the event's, and a box, or a disc, that the event
+meets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.geometry.box_contact import fills_its_box, meets_box
+from fencepost.kernels.geometry.shape_arrays import Positions
+from fencepost.kernels.index.posting_arrays import BOX, COMBINED, DISC
+from fencepost.kernels.match.posting_search import (
+    AT_ONCE,
+    CERTAIN,
+    ENTRY,
+    forget,
+    look,
+    looks_alone,
+    mark,
+)
+from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.prefetch import prefetch
+
+AHEAD = 64  # events that are looked at in one go
+_SOON = 16  # entries
+_ONE = np.uint64(1)
+
+
+class Ahead(NamedTuple):
+    """Room for what is found for some events before the rest is looked for."""
+
+    matches: Positions  # subscriptions, of event after event
+    candidates: Positions  # filters
+    stops: NDArray[np.int64]  # (AHEAD + 1, 2): where those of each event end; the first are 0
+
+
+@separate
+@uncounted
+def find_posted(segment, events_handle, item_id, with_string, combined, begin, room, own, ahead):
+    """Find what some events match, and filters that they may match; the event after the last.
+
+    segment, events_handle : handles of SegmentArrays and EventArrays. item_id, with_string,
+    combined : the numbers of the events' words, see `look`. begin : the first event.
+    own : PostScratch. ahead : Ahead, filled; it has as much room as what is near.
+    """
+    posts = segment.arrays.posts
+    events = events_handle.arrays
+    first_word = segment.arrays.vocabulary.start.shape[0] - 1
+    near = -1
+    stop = begin
+    while near < 0:  # for a single event there is room
+        stop = min(combined.shape[1], begin + own.limits[AT_ONCE])
+        near = look(
+            posts, events, item_id, with_string, combined, first_word, begin, stop, room.stack, own
+        )
+        own.limits[AT_ONCE] = (
+            min(2 * own.limits[AT_ONCE], AHEAD) if near >= 0 else 1 + own.limits[AT_ONCE] // 8
+        )
+    _sort_by_event(own, near, stop - begin, ahead.stops, looks_alone(posts, own))
+    owner = segment.arrays.filter_subscription
+    _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead)
+    return stop
+
+
+@separate
+@uncounted
+def _sort_by_event(own, near, events, stops, sorted):
+    """Bring what is near in the order of the events; where each one's end is left in `stops`."""
+    for k in range(events + 1):
+        stops[k, 0] = 0
+    if sorted:
+        for k in range(near):
+            stops[own.near[k]["event"], 0] = k + 1
+        for k in range(events):
+            stops[k + 1, 0] = max(stops[k, 0], stops[k + 1, 0])
+        return
+    for k in range(near):
+        stops[own.near[k]["event"] + 1, 0] += 1
+    for k in range(events):
+        stops[k + 1, 0] += stops[k, 0]
+    for k in range(near):
+        event = own.near[k]["event"]
+        own.by_event[stops[event, 0]] = own.near[k]
+        stops[event, 0] += 1  # at last where its own end
+
+
+@separate
+@uncounted
+def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead):
+    """Write to `ahead` the subscriptions that match, and filters that may."""
+    shapes = events.shapes
+    found = total = np.int64(0)
+    j = np.int64(0)
+    entries = own.near if looks_alone(posts, own) else own.by_event
+    for k in range(min(_SOON, near)):
+        _fetch(posts, entries, k)
+    for e in range(begin, stop):
+        last = ahead.stops[e - begin, 0]  # of what is near, before it says where matches end
+        ahead.stops[e - begin, 0] = found
+        ahead.stops[e - begin, 1] = total
+        marked = np.int64(-1)
+        placed = np.int64(-1)  # the group whose place is read
+        x0 = y0 = x1 = y1 = 0.0
+        row = np.int64(-1)
+        while j < last:
+            if j + _SOON < near:
+                _fetch(posts, entries, j + _SOON)
+            entry = np.int64(entries[j]["entry"] & ENTRY)
+            certain = entries[j]["entry"] & CERTAIN
+            g = np.int64(entries[j]["group"])
+            j += 1
+            combined = posts.groups[g]["list_column"] == COMBINED
+            if not combined and posts.rest_start[entry] < posts.rest_start[entry + 1]:
+                column = np.int64(posts.groups[g]["list_column"])
+                if column != marked:
+                    if marked >= 0:
+                        forget(events, item_id, with_string, e, marked, -1, own)
+                    marked = column
+                    mark(events, item_id, with_string, e, marked, -1, own)
+                if not _has_all(posts, entry, own.bits):
+                    continue
+            decides = posts.groups[g]["decides"]
+            decided = decides == BOX if combined else posts.groups[g]["direct"] > 0
+            if not decided and not (combined and decides == DISC):
+                ahead.candidates[total] = posts.owner[entry]
+                total += 1
+                continue
+            subscription = owner[posts.owner[entry]] if combined else posts.owner[entry]
+            if posts.groups[g]["geometry_column"] < 0:
+                ahead.matches[found] = subscription
+                found += 1
+                continue
+            if g != placed:
+                placed = g
+                row = events.geometry[posts.groups[g]["geometry_column"], e]
+                x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
+                x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
+            point = x0 == x1 and y0 == y1
+            # Without branches where it is a matter of luck which way they go.
+            if not decided:
+                ahead.matches[found] = subscription
+                ahead.candidates[total] = posts.owner[entry]
+                if point:
+                    x, y = posts.exact[entry, 0] - x0, posts.exact[entry, 1] - y0
+                    square = x * x + y * y
+                    sure = square <= posts.exact[entry, 2]
+                    found += sure
+                    total += (not sure) & (square <= posts.exact[entry, 3])
+                else:
+                    total += 1
+            elif point or fills_its_box(shapes, row):
+                ahead.matches[found] = subscription
+                found += certain > 0 or (
+                    (posts.exact[entry, 0] <= x1)
+                    & (posts.exact[entry, 1] <= y1)
+                    & (posts.exact[entry, 2] >= x0)
+                    & (posts.exact[entry, 3] >= y0)
+                )
+            elif meets_box(shapes, row, posts.exact[entry], room):
+                ahead.matches[found] = subscription
+                found += 1
+        if marked >= 0:
+            forget(events, item_id, with_string, e, marked, -1, own)
+    ahead.stops[stop - begin, 0] = found
+    ahead.stops[stop - begin, 1] = total
+
+
+@inlined
+def _fetch(posts, near, j):
+    """Ask for what is needed of an entry."""
+    entry = np.int64(near[j]["entry"] & ENTRY)
+    prefetch(posts.rest, np.int64(posts.rest_start[entry]))
+    group = posts.groups[near[j]["group"]]
+    if group["direct"] or group["decides"]:
+        prefetch(posts.exact[entry], 0)
+
+
+@inlined
+def _has_all(posts, entry, bits):
+    """Whether the event has the other words of an entry."""
+    for k in range(posts.rest_start[entry], posts.rest_start[entry + 1]):
+        token = posts.rest[k]
+        if not (bits[token >> 6] >> np.uint64(token & 63)) & _ONE:
+            return False
+    return True

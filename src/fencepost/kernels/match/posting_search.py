@@ -1,0 +1,588 @@
+"""Events' words and places against posted filters, laid out as `posts_arrays` says.
+
+An event looks into the lists of its words or, where few boxes are near, through the blocks near it.
+Nearly all of that is waiting for memory. So several events look at the same time: the words, lists
+and blocks that they will look at stand in one queue, and what an item needs to be read is asked for
+when it is put there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.geometry.shape_arrays import Positions
+from fencepost.kernels.index.posting_arrays import (
+    ANY_HIGH,
+    ANY_LOW,
+    BOX,
+    COMBINED,
+    DENSITY_BITS,
+    PLAIN,
+    cells_of,
+    height,
+    image,
+    is_beside,
+    level_range,
+    number_image,
+)
+from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.prefetch import prefetch
+from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, meeting, overlapping
+
+FILTER_WORDS = 2**10  # of 64 bits
+AT_ONCE, NEAR_BY = 0, 1
+FEW = (
+    2**16
+)  # the second limit: of so few entries hardly any is waited for, and an event looks alone
+CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
+ENTRY = np.uint32(2**31 - 1)
+
+_BLOCKS_A_WORD = 1  # so many blocks of entries near cost as much as the lists of one word
+_PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
+_FILTER_MASK = 64 * FILTER_WORDS - 1
+_BLOCK_BITS = 28
+_BLOCK_MASK = 2**_BLOCK_BITS - 1
+_ONE = np.uint64(1)
+_NO_ROOM = -1
+_NOT, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
+_OF_NONE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
+
+QUEUED = np.dtype(
+    [
+        ("item", "u4"),  # a word, then a list
+        ("block", "u4"),  # of the list's tree; where the item stands for all of it, the source
+        ("event", "u2"),  # counted from the first that looks
+        ("level", "u2"),  # of the block
+    ]
+)
+NEAR = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
+ASKED = np.dtype(
+    [
+        ("a", "u2"),  # the images of an event's box
+        ("b", "u2"),
+        ("c", "u2"),
+        ("d", "u2"),
+        ("low", "u2"),  # those of its number: the same, or `ANY_LOW` and `ANY_HIGH` for none
+        ("high", "u2"),
+        ("way", "u1"),
+        ("needs_words", "u1"),  # of the first group of a source: the event looks for its words
+    ]
+)
+
+
+class PostScratch(NamedTuple):
+    """Room that a thread reuses for event after event."""
+
+    bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
+    filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
+    asked: NDArray[np.void]  # ASKED, of each event and group
+    queue: NDArray[np.void]  # QUEUED
+    found: Positions  # blocks
+    near: NDArray[np.void]  # NEAR, in any order
+    by_event: NDArray[np.void]  # the same, event after event
+    limits: NDArray[np.int64]  # AT_ONCE: how many events look at the same time; NEAR_BY
+
+
+@separate
+@uncounted
+def look(posts, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
+    """Write to `near` the entries posted under words of events begin:stop whose images meet theirs.
+
+    posts : PostArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
+    with_string : see `words_with_strings`. combined : of each signature and event, see
+    `words_of_events`; numbered from `first_word` on. own : PostScratch, whose bits are all 0.
+    Returns how many there are, or -1 where there is no room for them, or for the queue.
+    """
+    groups = posts.groups.shape[0]
+    none = np.int64(posts.token_lists.shape[0] - 2)
+    some_need_none = posts.token_lists[none] < posts.token_lists[none + 1]
+    alone = looks_alone(posts, own)
+    near = tail = 0
+    for e in range(begin, stop):
+        event = e - begin
+        for g in range(groups):
+            own.asked[event * groups + g]["needs_words"] = 0
+        for g in range(groups):
+            way = _NOT
+            if _images(posts, events, e, g, own.asked, event * groups + g):
+                way = _BY_WORDS
+                words = _few_near(posts, events, item_id, with_string, e, g, own, event)
+                if words > 0:
+                    found = _by_place(
+                        posts, events, item_id, with_string, e, g, stack, own, event, words, near
+                    )
+                    if found >= 0:
+                        way, near = _BY_PLACE, found
+            own.asked[event * groups + g]["way"] = way
+            if way == _BY_WORDS:
+                first = event * groups + np.int64(posts.groups[g]["source"])
+                own.asked[first]["needs_words"] = 1
+        for g in range(groups):
+            if own.asked[event * groups + g]["needs_words"]:
+                tail = _queue_words(
+                    posts, events, item_id, with_string, combined, first_word, e, g, own.queue,
+                    tail, event,
+                )  # fmt: skip
+                if tail < 0:
+                    return _NO_ROOM
+        if some_need_none:
+            if tail == own.queue.shape[0]:
+                return _NO_ROOM
+            tail = _put(own.queue, tail, none, _OF_NONE, event, 0)
+        if alone or e + 1 == stop:
+            near = _walk(posts, own, tail, near)
+            if near < 0:
+                return _NO_ROOM
+            tail = 0
+    return near
+
+
+@inlined
+def looks_alone(posts, own):
+    """Whether one event looks after the other."""
+    return posts.owner.shape[0] <= own.limits[NEAR_BY]
+
+
+@inlined
+def _images(posts, events, e, g, asked, at):
+    """Write the images of event e's box and number; whether it can match filters of group g."""
+    x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
+    if posts.groups[g]["geometry_column"] >= 0:
+        if is_beside(posts, g, events, e):
+            return False
+        place = events.geometry[posts.groups[g]["geometry_column"], e]
+        x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
+        x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
+    column = posts.groups[g]["list_column"]
+    if 0 <= column < COMBINED:
+        if not posts.groups[g]["accepts"] & events.list_kind[column, e]:
+            return False
+    a, b = image(posts.knots, g, 0, x0), image(posts.knots, g, 1, y0)
+    asked[at]["a"] = a
+    asked[at]["b"] = b
+    asked[at]["c"] = a if x1 == x0 else image(posts.knots, g, 0, x1)
+    asked[at]["d"] = b if y1 == y0 else image(posts.knots, g, 1, y1)
+    if posts.groups[g]["number_column"] >= 0:
+        number = events.number[posts.groups[g]["number_column"], e]
+        asked[at]["low"], asked[at]["high"] = ANY_LOW, ANY_HIGH
+        if not np.isnan(number):
+            asked[at]["low"] = asked[at]["high"] = number_image(posts.knots, g, number)
+    return True
+
+
+@inlined
+def _word(events, item_id, with_string, e, column, strings, k):
+    """Word k of a list or text of event e, or -1; with a string, the one after the last is none."""
+    at = events.list_start[column, e] + k
+    if strings < 0:
+        return item_id[at] if at < events.list_stop[column, e] else np.int64(-1)
+    if at < events.list_stop[column, e]:
+        return with_string[strings, at]
+    return with_string[strings, with_string.shape[1] - events.geometry.shape[1] + e]
+
+
+@inlined
+def _words_in(events, e, column):
+    """How many `_word` has."""
+    return events.list_stop[column, e] - events.list_start[column, e] + 1
+
+
+@inlined
+def mark(events, item_id, with_string, e, column, strings, own):
+    """Set the bits of the words in a list or text of event e."""
+    for k in range(_words_in(events, e, column)):
+        token = _word(events, item_id, with_string, e, column, strings, k)
+        if token >= 0:
+            bit = _ONE << np.uint64(token & 63)
+            own.bits[token >> 6] |= bit
+            own.filter[(token & _FILTER_MASK) >> 6] |= bit
+
+
+@inlined
+def forget(events, item_id, with_string, e, column, strings, own):
+    """Let those bits be 0 again."""
+    for k in range(_words_in(events, e, column)):
+        token = _word(events, item_id, with_string, e, column, strings, k)
+        if token >= 0:
+            own.bits[token >> 6] = 0
+            own.filter[(token & _FILTER_MASK) >> 6] = 0
+
+
+@inlined
+def _few_near(posts, events, item_id, with_string, e, g, own, event):
+    """How many words event e has, if few entries are near it; else 0.
+
+    Few are those that are likely looked through sooner than the lists of the words.
+    """
+    column = np.int64(posts.groups[g]["list_column"])
+    if column < 0 or column == COMBINED:
+        return 0
+    box = own.asked[event * posts.groups.shape[0] + g]
+    a, b = np.int64(box["a"]), np.int64(box["b"])
+    c, d = np.int64(box["c"]), np.int64(box["d"])
+    x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
+    expected = posts.density[g, (x << DENSITY_BITS) + y]
+    expected *= 1.0 + (c - a) / (1.0 + posts.groups[g]["width"])
+    expected *= 1.0 + (d - b) / (1.0 + posts.groups[g]["height"])
+    if expected >= _BLOCKS_A_WORD * _words_in(events, e, column):
+        return 0
+    strings = np.int64(posts.groups[g]["strings"])
+    words = 0
+    for k in range(_words_in(events, e, column)):
+        words += _word(events, item_id, with_string, e, column, strings, k) >= 0
+    return words if expected < _BLOCKS_A_WORD * words else 0
+
+
+@uncounted
+def _by_place(posts, events, item_id, with_string, e, g, stack, own, event, words, near):
+    """Append the entries of group g near event e whose first word it has; how many there are.
+
+    It is -1 where there are too many blocks near, or no room.
+    """
+    first = np.int64(posts.groups[g]["block"])
+    box = own.asked[event * posts.groups.shape[0] + g]
+    patience = _PATIENCE * _BLOCKS_A_WORD * words
+    met = search(
+        posts.spatial_boxes, first, np.int64(posts.groups[g]["blocks"]), posts.spatial_nodes,
+        np.int64(posts.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
+        np.int64(box["c"]), np.int64(box["d"]), stack, own.found, patience,
+    )  # fmt: skip
+    if met > patience or near + WIDTH * met > own.near.shape[0]:
+        return -1
+    for k in range(met):
+        prefetch(posts.spatial_tokens, WIDTH * (first + own.found[k]))
+    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
+    mark(events, item_id, with_string, e, column, strings, own)
+    for k in range(met):
+        start = WIDTH * (first + own.found[k])
+        for at in range(start, start + WIDTH):
+            token = posts.spatial_tokens[at]
+            bit = np.uint64(token & 63)
+            if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
+                continue
+            if (own.bits[token >> 6] >> bit) & _ONE:
+                near = _found(posts, own, posts.spatial_entries[at], g, event, near)
+    forget(events, item_id, with_string, e, column, strings, own)
+    return near
+
+
+@inlined
+def _put(queue, tail, item, block, event, level):
+    queue[tail]["item"] = item
+    queue[tail]["block"] = block
+    queue[tail]["event"] = event
+    queue[tail]["level"] = level
+    return tail + 1
+
+
+@inlined
+def _queue_words(
+    posts, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
+):
+    """Append the words of event e that are those of group g's source; the new end."""
+    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
+    if column == COMBINED:
+        if tail + combined.shape[0] > queue.shape[0]:
+            return _NO_ROOM
+        for s in range(combined.shape[0]):
+            if combined[s, e] >= 0:
+                prefetch(posts.token_lists, first_word + combined[s, e])
+                tail = _put(queue, tail, first_word + combined[s, e], g, event, 0)
+    elif column >= 0:
+        words = _words_in(events, e, column)
+        if tail + words > queue.shape[0]:
+            return _NO_ROOM
+        for k in range(words):
+            token = _word(events, item_id, with_string, e, column, strings, k)
+            if token >= 0:
+                prefetch(posts.token_lists, token)
+                tail = _put(queue, tail, token, g, event, 0)
+    return tail
+
+
+@inlined
+def _walk(posts, own, words, near):
+    """Go from the words in the queue to their lists, and down the trees of those.
+
+    Each stage appends to the queue what the next one reads. Returns how many entries are near.
+    """
+    lists = _queue_lists(posts, own.queue, words)
+    if lists < 0:
+        return _NO_ROOM
+    blocks = _queue_roots(posts, own, words, lists)
+    if blocks < 0:
+        return _NO_ROOM
+    return _walk_blocks(posts, own, lists, blocks, near)
+
+
+@inlined
+def _queue_lists(posts, queue, words):
+    """Append the lists of the first `words` in the queue; the new end."""
+    tail = words
+    for head in range(words):
+        word = np.int64(queue[head]["item"])
+        first, stop = posts.token_lists[word], posts.token_lists[word + 1]
+        if tail + np.int64(stop - first) > queue.shape[0]:
+            return _NO_ROOM
+        for k in range(first, stop):
+            prefetch(posts.lists, k)
+            tail = _put(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
+    return tail
+
+
+@inlined
+def _queue_roots(posts, own, first, stop):
+    """Append the roots of lists first:stop of the queue that their events look into; the new end.
+
+    A list without a tree has each of its blocks for a root.
+    """
+    queue = own.queue
+    groups = posts.groups.shape[0]
+    tail = stop
+    for head in range(first, stop):
+        if tail + WIDTH > queue.shape[0]:
+            return _NO_ROOM
+        n = np.int64(queue[head]["item"])
+        source = np.int64(queue[head]["block"])
+        event = np.int64(queue[head]["event"])
+        g = np.int64(posts.lists[n]["group"])
+        box = own.asked[event * groups + g]
+        if box["way"] == _NOT:
+            continue
+        if source != _OF_NONE and (
+            box["way"] == _BY_PLACE or source != np.int64(posts.groups[g]["source"])
+        ):
+            continue
+        low, high = cells_of(
+            np.int64(box["a"]), np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"])
+        )
+        if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+            continue
+        count = np.int64(posts.lists[n]["count"])
+        if count <= PLAIN:
+            entries = np.int64(posts.lists[n]["first"])
+            for k in range((count + WIDTH - 1) // WIDTH):
+                _prefetch_entries(posts, g, entries + WIDTH * k)
+                tail = _put(queue, tail, n, k, event, 0)
+        else:
+            level = height(count)
+            start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
+            _prefetch_block(posts.nodes, start)
+            tail = _put(queue, tail, n, 0, event, level)
+    return tail
+
+
+@inlined
+def _walk_blocks(posts, own, head, tail, near):
+    """Go down from the blocks head:tail of the queue; how many entries are near."""
+    queue = own.queue
+    while head < tail:
+        if tail + WIDTH > queue.shape[0] or near + WIDTH > own.near.shape[0]:
+            return _NO_ROOM
+        n = np.int64(queue[head]["item"])
+        block = np.int64(queue[head]["block"])
+        event = np.int64(queue[head]["event"])
+        level = np.int64(queue[head]["level"])
+        head += 1
+        first = np.int64(posts.lists[n]["first"])
+        count = np.int64(posts.lists[n]["count"])
+        box = own.asked[event * posts.groups.shape[0] + np.int64(posts.lists[n]["group"])]
+        a, b = np.int64(box["a"]), np.int64(box["b"])
+        c, d = np.int64(box["c"]), np.int64(box["d"])
+        if level == 0:
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            near = _keep(posts, own, n, block, bits, event, near)
+            continue
+        start, on_level = level_range(np.int64(posts.lists[n]["node"]), count, level)
+        width = min(WIDTH, on_level - WIDTH * block)
+        at = 4 * (start + WIDTH * block)
+        bits = meeting(posts.nodes, at, width, a, b, c, d)
+        if bits and c > a and d > b:
+            whole = inside(posts.nodes, at, width, a, b, c, d)
+            near = _keep_whole(posts, own, n, block, level, whole, event, near)
+            if near < 0:
+                return _NO_ROOM
+            bits &= ~whole
+        if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(posts, own):
+            while bits:
+                below = WIDTH * block + lowest(bits)
+                bits &= bits - 1
+                width = min(WIDTH, count - WIDTH * below)
+                met = meeting(posts.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
+                near = _keep(posts, own, n, below, met, event, near)
+        else:
+            tail = _queue_below(posts, queue, n, block, level, bits, event, tail)
+    return near
+
+
+@inlined
+def _keep_whole(posts, own, n, block, level, whole, event, near):
+    """Append all entries below the boxes of a block of list n whose bits are set; `_NO_ROOM` where
+    they do not fit.
+    """
+    count = np.int64(posts.lists[n]["count"])
+    while whole:
+        low = (WIDTH * block + lowest(whole)) << (4 * level)
+        whole &= whole - 1
+        high = min(low + (1 << (4 * level)), count)
+        if near + high - low > own.near.shape[0]:
+            return _NO_ROOM
+        for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
+            near = _keep(posts, own, n, part, _every(high - WIDTH * part), event, near)
+    return near
+
+
+@inlined
+def _queue_below(posts, queue, n, block, level, bits, event, tail):
+    """Append what is below the boxes of a block of list n whose bits are set; the new end."""
+    first = np.int64(posts.lists[n]["first"])
+    g = np.int64(posts.lists[n]["group"])
+    start, _ = level_range(
+        np.int64(posts.lists[n]["node"]), np.int64(posts.lists[n]["count"]), max(level - 1, 1)
+    )
+    while bits:
+        below = WIDTH * block + lowest(bits)
+        bits &= bits - 1
+        if level == 1:
+            _prefetch_entries(posts, g, first + WIDTH * below)
+        else:
+            _prefetch_block(posts.nodes, start + WIDTH * below)
+        tail = _put(queue, tail, n, below, event, level - 1)
+    return tail
+
+
+@inlined
+def _every(count):
+    """A bit for each of so many boxes of a block."""
+    return (1 << min(WIDTH, count)) - 1
+
+
+@inlined
+def _keep(posts, own, n, block, bits, event, near):
+    """Append those entries of a block of list n whose bits are set, and which may have the event's
+    number; marked where certain, if that decides.
+    """
+    first = np.int64(posts.lists[n]["first"])
+    count = np.int64(posts.lists[n]["count"])
+    g = np.int64(posts.lists[n]["group"])
+    box = own.asked[event * posts.groups.shape[0] + g]
+    width = min(WIDTH, count - WIDTH * block)
+    if bits and posts.groups[g]["number_column"] >= 0:
+        at = 2 * (first + WIDTH * block)
+        bits &= admitting(posts.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
+    if not bits:
+        return near
+    certain = 0
+    if posts.groups[g]["direct"] or posts.groups[g]["decides"] == BOX:
+        certain = overlapping(
+            posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
+            np.int64(box["c"]), np.int64(box["d"]),
+        )  # fmt: skip
+    while bits:
+        k = lowest(bits)
+        bits &= bits - 1
+        entry = np.uint32(first + WIDTH * block + k)
+        mark_of = CERTAIN if (certain >> k) & 1 else np.uint32(0)
+        near = _found(posts, own, entry | mark_of, g, event, near)
+    return near
+
+
+@inlined
+def _found(posts, own, entry, g, event, near):
+    if not looks_alone(posts, own):
+        prefetch(posts.rest_start, np.int64(entry & ENTRY))
+        prefetch(posts.owner, np.int64(entry & ENTRY))
+    own.near[near]["entry"] = entry
+    own.near[near]["group"] = g
+    own.near[near]["event"] = event
+    return near + 1
+
+
+@inlined
+def _prefetch_entries(posts, g, k):
+    """Ask for the block of entries of group g that begins at entry k."""
+    _prefetch_block(posts.boxes, k)
+    if posts.groups[g]["number_column"] >= 0:
+        prefetch(posts.bounds, 2 * k)
+        prefetch(posts.bounds, 2 * k + 31)
+
+
+@inlined
+def _prefetch_block(boxes, k):
+    """Ask for the block of boxes that begins at box k: as long as two lines of the cache."""
+    prefetch(boxes, 4 * k)
+    prefetch(boxes, 4 * k + 32)
+    prefetch(boxes, 4 * k + 63)
+
+
+# ---------------------------------------------------------------------------------------- search
+
+
+@separate
+@uncounted
+def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
+    """Write to `out` which of `count` boxes from `first` on meet the box a, b, c, d of images.
+
+    Returns how many there are, or some number above `patience` as soon as there are more. out :
+    uint32, room for `count`; they are numbered from 0. nodes, node : their tree, where there are
+    more than `PLAIN`.
+    """
+    found = 0
+    if count <= PLAIN:
+        for block in range((count + WIDTH - 1) // WIDTH):
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            found = _take(bits, WIDTH * block, out, found)
+        return found
+    wide = c > a and d > b
+    stack[0] = height(count) << _BLOCK_BITS
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        level = np.int64(stack[waiting]) >> _BLOCK_BITS
+        block = np.int64(stack[waiting]) & _BLOCK_MASK
+        if level == 0:
+            width = min(WIDTH, count - WIDTH * block)
+            bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            found = _take(bits, WIDTH * block, out, found)
+            if found > patience:
+                return found
+            continue
+        start, on_level = level_range(node, count, level)
+        width = min(WIDTH, on_level - WIDTH * block)
+        at = 4 * (start + WIDTH * block)
+        bits = meeting(nodes, at, width, a, b, c, d)
+        whole = inside(nodes, at, width, a, b, c, d) if wide and bits else 0
+        bits &= ~whole
+        while whole:
+            k = WIDTH * block + lowest(whole)
+            whole &= whole - 1
+            low = k << (4 * level)
+            high = min((k + 1) << (4 * level), count)
+            if found + high - low > patience:
+                return found + high - low
+            for j in range(low, high):
+                out[found] = j
+                found += 1
+        below = (level - 1) << _BLOCK_BITS | WIDTH * block
+        while bits:
+            k = lowest(bits)
+            bits &= bits - 1
+            if level == 1:
+                prefetch(boxes, 4 * (first + WIDTH * (WIDTH * block + k)))
+            stack[waiting] = below + k
+            waiting += 1
+    return found
+
+
+@inlined
+def _take(bits, base, out, found):
+    while bits:
+        out[found] = base + lowest(bits)
+        found += 1
+        bits &= bits - 1
+    return found

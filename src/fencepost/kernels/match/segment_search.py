@@ -1,0 +1,650 @@
+"""Events against a segment of subscriptions: candidates from the access paths, then their checks.
+
+A segment's filters each stand under one access path: a word (the filter needs it in a list or
+text), several strings at once and a box (`combined`), a region (it needs a relation to an area,
+which the walk decides), a box in a tree (it needs contact with, or nearness to, some other
+geometry), a value in the postings (it needs one of some strings, a truth, or that an attribute is
+missing), an interval (it needs a number in it, or a string that begins or ends so), or none
+(`scan`). Where a filter asks for nothing but a relation to an area, or for words and contact with a
+rectangle, or for strings and a rectangle or the distance to a point, what is found are matches
+already. The other candidates' checks are evaluated in order, cheapest first; the first one that is
+not true ends it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.kernels.geometry.shape_arrays import ShapeArrays
+from fencepost.kernels.index.posting_arrays import PostArrays, is_beside
+from fencepost.kernels.index.rtree import RTreeArrays, search
+from fencepost.kernels.match.check_evaluation import NO, YES, check_all
+from fencepost.kernels.match.check_prefetch import fetch_checks, fetch_first, fetch_later
+from fencepost.kernels.match.match_scratch import (
+    CANDIDATES,
+    EVENTS,
+    FIRST_EXPIRY,
+    MATCHES,
+    ONCE,
+    REMOVED,
+    UNSURE,
+    Room,
+    grow,
+    has_room,
+    most_candidates,
+    needs,
+)
+from fencepost.kernels.match.posting_matches import find_posted
+from fencepost.kernels.match.region_points import find_points
+from fencepost.kernels.match.region_walk import RegionArrays, walk
+from fencepost.kernels.match.result_pairs import sort_distinct
+from fencepost.kernels.match.signature_keys import CombinedArrays, words_of_events
+from fencepost.kernels.match.word_string_keys import ROOM, words_with_strings
+from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
+from fencepost.kernels.runtime.struct_references import put
+from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
+
+_A_KEY = ROOM  # numbers of room for what is looked up of an item or event, with others
+_A_NEAR_ITEM = 4  # and for an item alone
+
+# What the postings are of, and the intervals.
+STRINGS, TRUTHS, ABSENCES = range(3)
+NUMBERS, BEGINNINGS, ENDS = range(3)
+PLACE_BYTES = 6  # so many bytes of a string are a whole number that a double holds
+_NO_ROOM = -1
+_MANY = 16  # results in the order of rows are named, and sorted by name, in less time
+_SPACE, _COLUMN = np.uint64(62), np.uint64(32)
+
+
+class SegmentArrays(NamedTuple):
+    """Subscriptions, ready to be matched."""
+
+    checks: NDArray[np.void]  # CHECK
+    filter_check: NDArray[np.uint32]  # filter f owns checks filter_check[f]:filter_check[f + 1]
+    filter_subscription: NDArray[np.uint32]
+    gone: NDArray[np.uint32]  # one a subscription: from which version on it is removed
+    born: NDArray[np.uint32]  # from which on it is there, ascending; of none if of all versions
+    expires: NDArray[np.int64]  # nanoseconds since 1970
+    set_start: NDArray[np.uint32]  # set s is set_items[set_start[s]:set_start[s + 1]]
+    set_items: NDArray[np.uint32]  # vocabulary ids, ascending
+    post_key: NDArray[np.uint64]  # ascending, see `post_key`
+    post_start: NDArray[np.uint32]
+    post_filter: NDArray[np.uint32]
+    tree_column: NDArray[np.uint32]  # the geometry column of each tree
+    interval_source: NDArray[np.uint8]  # of each tree of intervals: NUMBERS, BEGINNINGS or ENDS
+    interval_column: NDArray[np.uint32]
+    scan: NDArray[np.uint32]  # filters under no other path
+    scan_column: NDArray[np.int32]  # the geometry column that must meet a box, or -1
+    scan_box: NDArray[np.float64]  # (blocks, 4, WIDTH): the boxes, NaN where none is asked for
+    scan_free: NDArray[np.uint16]  # of each block, bits: those that ask for none
+    path: NDArray[np.uint8]  # of each filter
+    share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
+    state: NDArray[np.int64]  # how many were removed, and others: see `rooms`
+    region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
+    region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
+    combined: CombinedArrays
+    posts: PostArrays
+    regions: RegionArrays
+    trees: RTreeArrays
+    intervals: RTreeArrays  # of boxes without height
+    vocabulary: Vocabulary
+    shapes: ShapeArrays
+
+
+class EventArrays(NamedTuple):
+    """Events as columns of the kinds that checks compare; one row a column, one item an event."""
+
+    number: NDArray[np.float64]  # NaN where there is none
+    number_rest: NDArray[np.float64]
+    truth: NDArray[np.int8]  # 0, 1, or -1 for unknown
+    missing: NDArray[np.uint8]
+    string_start: NDArray[np.int64]  # in `text`; -1 where there is none
+    string_stop: NDArray[np.int64]
+    geometry: NDArray[np.int64]  # a row of `shapes`, or -1
+    list_kind: NDArray[np.uint8]
+    list_start: NDArray[np.int64]  # among the items
+    list_stop: NDArray[np.int64]
+    item_start: NDArray[
+        np.int64
+    ]  # item k is text[item_start[k]:item_start[k + 1]]; distinct a list
+    text: NDArray[np.uint8]
+    shapes: ShapeArrays
+
+
+@kernel
+def match_events(segments, events_handle, room_handle, now, version):
+    """Match events with the subscriptions of some segments.
+
+    segments : list of handles of SegmentArrays. events_handle : of EventArrays.
+    room_handle : of the calling thread's Room. now : subscriptions that expire by then are gone.
+    version : uint32; and those that are removed by this one.
+
+    Returns
+    -------
+    results : uint32, for each segment the subscriptions of event after event, each once.
+    stops : (segments, events) int64, where those of each event end.
+    uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
+    """
+    stops = np.empty((len(segments), events_handle.arrays.geometry.shape[1]), np.int64)
+    found, unsure = find_all(segments, events_handle, room_handle, now, version, stops)
+    room = room_handle.arrays
+    return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
+
+
+@separate
+@kernel
+def find_all(segments, events_handle, room_handle, now, version, stops):
+    """The same, left in the room's `results` and `uncertain`; how many there are of both."""
+    found = np.int64(0)
+    unsure = np.int64(0)
+    for s in range(len(segments)):
+        needed = needs(segments[s], events_handle)
+        if not has_room(room_handle, needed):
+            grow(room_handle, needed)
+        words = _words_of(segments[s], events_handle, room_handle, len(segments) > 1)
+        found, unsure = _match_segment(
+            segments[s], s, events_handle, words, room_handle, now, version, found, unsure, stops[s]
+        )
+    counts = room_handle.arrays.counts
+    counts[EVENTS] += stops.shape[1]
+    counts[MATCHES] += found
+    counts[UNSURE] += unsure
+    return found, unsure
+
+
+@separate
+@kernel
+def _match_segment(segment, s, events, words, room_handle, now, version, found, unsure, stops):
+    """Append what the events find in segment s; how many results and uncertain ones there are.
+
+    segment, events : handles, as in what is called here: as arguments of a call the arrays of a
+    segment are 700 machine words, which takes longer than most checks.
+    """
+    e = np.int64(0)
+    while True:
+        e, found, unsure = _find_from(
+            segment, s, events, words, room_handle, now, version, found, unsure, stops, e
+        )
+        if e == stops.shape[0]:
+            return found, unsure
+        _give_room(room_handle, most_candidates(segment), found, unsure)
+
+
+class EventWords(NamedTuple):
+    """What a segment's vocabularies know of events."""
+
+    string_id: NDArray[np.int64]  # (columns, events): -1 unknown, -2 no string
+    item_id: NDArray[np.int64]
+    combined: NDArray[np.int64]  # (signatures, events), see `words_of_events`
+    with_string: NDArray[np.int64]  # see `words_with_strings`
+
+
+@kernel
+def _give_room(room_handle, most, found, unsure):
+    """Let there be room for so many results more, or if there is, for uncertain ones."""
+    own = room_handle.owned
+    results, uncertain = own.results, own.uncertain
+    if results.shape[0] - found < most:
+        results = np.empty(2 * results.shape[0] + most, np.uint32)
+        results[:found] = own.results[:found]
+    else:
+        uncertain = np.empty((2 * uncertain.shape[0] + 16, 3), np.uint32)
+        uncertain[:unsure] = own.uncertain[:unsure]
+    put(
+        room_handle,
+        Room(
+            pairs=own.pairs,
+            posts=own.posts,
+            ahead=own.ahead,
+            points=own.points,
+            numbers=own.numbers,
+            candidates=own.candidates,
+            seen=own.seen,
+            results=results,
+            uncertain=uncertain,
+            counts=own.counts,
+        ),
+    )
+
+
+@separate
+@uncounted
+def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
+    """Append what the events from `first` on find, as long as there is room.
+
+    Returns the first event that there is none for, and how many results and uncertain ones those
+    before it have.
+    """
+    room = room_handle.arrays
+    results, candidates = room.results, room.candidates
+    state = segment.arrays.state
+    once = state[ONCE] > 0
+    some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
+    gone, expires = segment.arrays.gone, segment.arrays.expires
+    seen = room.seen[: (gone.shape[0] + 63) >> 6]
+    most = most_candidates(segment)
+    with_regions = segment.arrays.region_column.shape[0] > 0
+    with_posts = segment.arrays.posts.owner.shape[0] > 0
+    with_others = _has_others(segment)
+    points_from = points_to = first  # points of these events have been looked for in the regions,
+    posts_from = posts_to = first  # and the words of these in the posts
+    for e in range(first, stops.shape[0]):
+        start, sure = found, unsure
+        if results.shape[0] - found < most:  # every filter may match
+            return e, start, sure
+        total = np.int64(0)
+        if with_regions:
+            if e >= points_to:
+                points_from, points_to = e, _find_points(segment, events, e, room)
+            found, total = _take_regions(
+                segment, events, e, room, points_from, points_to, results, candidates, found
+            )
+        if with_posts:
+            if e >= posts_to:
+                posts_from, posts_to = e, _find_posted(segment, events, words, e, room)
+            found, total = _take_posted(
+                segment, room, e - posts_from, posts_to - posts_from, results, candidates, found,
+                total,
+            )  # fmt: skip
+        if some_gone:
+            found = _drop_gone(gone, expires, now, version, results, start, found)
+        if with_others:
+            fetched = total
+            total = _candidates(
+                segment, events, words.string_id, e, version, room.pairs, candidates, total
+            )
+            fetch_checks(segment, candidates[fetched:total])
+        found, unsure = _check_candidates(
+            segment, s, events, words, e, room, candidates[:total], some_gone, now, version,
+            results, found, unsure,
+        )  # fmt: skip
+        if unsure < 0:
+            return e, start, sure
+        if not once or found - start >= _MANY:
+            found = sort_distinct(results, start, found, seen)
+        room.counts[CANDIDATES] += total
+        stops[e] = found
+    return stops.shape[0], found, unsure
+
+
+# What finds something ahead of its turn leaves it in the room; what takes it appends to `results`
+# the subscriptions that match, and to `candidates` the filters that are still to be checked.
+
+
+@inlined
+def _find_points(segment, events, e, room):
+    """Look for points of events from e on in the regions; up to which event that was done."""
+    stop = find_points(segment, events, e, room.pairs.stack, room.points)
+    if stop > e:
+        fetch_first(segment, room.points.found[0], room.points.stops[0, stop - e])
+    return stop
+
+
+@inlined
+def _take_regions(segment, events, e, room, begin, end, results, candidates, found):
+    """Append what event e finds among the regions: points begin:end were looked for already."""
+    total = np.int64(0)
+    if e < end:
+        k = e - begin
+        for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
+            results[found] = room.points.found[1, j]
+            found += 1
+        last = room.points.stops[0, end - begin]
+        for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
+            candidates[total] = room.points.found[0, j]
+            total += 1
+            fetch_later(segment, room.points.found[0], j, last)
+    else:
+        found = _walked(segment, events, e, True, room.pairs, results, found)
+        total = _walked(segment, events, e, False, room.pairs, candidates, total)
+        fetch_checks(segment, candidates[:total])
+    return found, total
+
+
+@inlined
+def _find_posted(segment, events, words, e, room):
+    """Look for what is posted under words of events from e on; up to which event that was done."""
+    stop = find_posted(
+        segment, events, words.item_id, words.with_string, words.combined, e, room.pairs,
+        room.posts, room.ahead,
+    )  # fmt: skip
+    fetch_first(segment, room.ahead.candidates, room.ahead.stops[stop - e, 1])
+    return stop
+
+
+@inlined
+def _take_posted(segment, room, k, count, results, candidates, found, total):
+    """Append what the k-th of `count` events found in the posts."""
+    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
+    for j in range(ends[k, 0], ends[k + 1, 0]):
+        results[found] = matches[j]
+        found += 1
+    last = ends[count, 1]
+    for j in range(ends[k, 1], ends[k + 1, 1]):
+        candidates[total] = filters[j]
+        total += 1
+        fetch_later(segment, filters, j, last)
+    return found, total
+
+
+@inlined
+def _check_candidates(
+    segment, s, events, words, e, room, candidates, some_gone, now, version, results, found, unsure
+):
+    """Append the candidates whose checks are true, and to `uncertain` those too close to call.
+
+    Returns how many there are of both; `_NO_ROOM` for the latter where there is none.
+    """
+    gone, expires = segment.arrays.gone, segment.arrays.expires
+    owner = segment.arrays.filter_subscription
+    uncertain = room.uncertain
+    for k in range(candidates.shape[0]):
+        f = candidates[k]
+        subscription = owner[f]
+        if some_gone and _is_gone(gone, expires, subscription, now, version):
+            continue
+        answer = check_all(segment, events, words.string_id, words.item_id, e, f, room.pairs)
+        if answer == NO:
+            continue
+        if answer == YES:
+            results[found] = subscription
+            found += 1
+            continue
+        if unsure == uncertain.shape[0]:
+            unsure = np.int64(_NO_ROOM)
+            break
+        uncertain[unsure, 0] = s
+        uncertain[unsure, 1] = e
+        uncertain[unsure, 2] = f
+        unsure += 1
+    return found, unsure
+
+
+@kernel
+def _words_of(segment, events, room_handle, one_of_many):
+    """What a segment's vocabularies know of some events.
+
+    Of many segments, an event finds nothing at all in some.
+    """
+    columns, count = events.arrays.string_start.shape
+    items = _item_count(events)
+    signatures = segment.arrays.combined.start.shape[0] - 1
+    strings = segment.arrays.posts.string_columns.shape[0]
+    placed = one_of_many and _all_posted_by_place(segment)
+    sizes = (
+        columns * count, items, signatures * count, strings * (items + count),
+        columns * count + _A_NEAR_ITEM * items if placed else 0,
+        _A_KEY * (items + count) if strings > 0 else _A_KEY * count if signatures > 0 else 0,
+    )  # fmt: skip
+    numbers = room_handle.arrays.numbers
+    if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
+        numbers = np.empty(sum(sizes), np.int64)
+    string_id, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
+    item_id, numbers = numbers[: sizes[1]], numbers[sizes[1] :]
+    combined, numbers = numbers[: sizes[2]].reshape(signatures, count), numbers[sizes[2] :]
+    with_string, numbers = numbers[: sizes[3]].reshape(strings, items + count), numbers[sizes[3] :]
+    vocabulary = segment.arrays.vocabulary
+    text = events.arrays.text
+    start, stop = events.arrays.string_start, events.arrays.string_stop
+    if placed:
+        start, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
+        near, numbers = numbers[: _A_NEAR_ITEM * items], numbers[_A_NEAR_ITEM * items :]
+        _look_up_near(segment, events, start, near.reshape(_A_NEAR_ITEM, items), item_id)
+    else:
+        item_start = events.arrays.item_start
+        look_up_all(vocabulary, text, item_start[:items], item_start[1 : items + 1], item_id)
+    look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
+    if signatures > 0:
+        words_of_events(segment.arrays.combined, string_id, combined, numbers)
+    if strings > 0:
+        words_with_strings(
+            segment.arrays.posts, events.arrays, string_id, item_id, with_string, numbers
+        )
+    return EventWords(
+        string_id=string_id, item_id=item_id, combined=combined, with_string=with_string
+    )
+
+
+@uncounted
+def _item_count(events):
+    """How many items the lists of the events have; there may be room for more."""
+    count = np.int64(0)
+    for c in range(events.arrays.list_stop.shape[0]):
+        for e in range(events.arrays.list_stop.shape[1]):
+            count = max(count, events.arrays.list_stop[c, e])
+    return count
+
+
+@uncounted
+def _all_posted_by_place(segment):
+    """Whether events can find nothing but what is posted, near them."""
+    groups = segment.arrays.posts.groups
+    for g in range(groups.shape[0]):
+        if groups[g]["geometry_column"] < 0:
+            return False
+    return (
+        groups.shape[0] > 0
+        and segment.arrays.region_column.shape[0] == 0
+        and not _has_others(segment)
+    )
+
+
+@uncounted
+def _look_up_near(segment, events, string_start, near, item_id):
+    """Write the numbers of the items of events that may find anything here, and only of those.
+
+    string_start : where strings start; below 0 those of the other events. near : room.
+    """
+    posts = segment.arrays.posts
+    given = events.arrays
+    count = 0
+    for e in range(string_start.shape[1]):
+        distant = True
+        for g in range(posts.groups.shape[0]):
+            distant = distant and is_beside(posts, g, given, e)
+        for c in range(string_start.shape[0]):
+            string_start[c, e] = -1 if distant else given.string_start[c, e]
+        if distant:
+            continue
+        for c in range(given.list_start.shape[0]):
+            for k in range(given.list_start[c, e], given.list_stop[c, e]):
+                near[0, count] = k
+                near[1, count] = given.item_start[k]
+                near[2, count] = given.item_start[k + 1]
+                count += 1
+    found = near[3, :count]
+    look_up_all(segment.arrays.vocabulary, given.text, near[1, :count], near[2, :count], found)
+    for k in range(count):
+        item_id[near[0, k]] = found[k]
+
+
+@uncounted
+def has_regions_only(segment):
+    """Whether events find nothing in a segment but by their relations to regions."""
+    return segment.arrays.posts.owner.shape[0] == 0 and not _has_others(segment)
+
+
+@uncounted
+def drop_gone(segment, now, version, results, start, stop):
+    """Drop what is removed by a version or expires by `now`; where what stays ends."""
+    state = segment.arrays.state
+    if state[REMOVED] == 0 and state[FIRST_EXPIRY] > now:
+        return stop
+    return _drop_gone(
+        segment.arrays.gone, segment.arrays.expires, now, version, results, start, stop
+    )
+
+
+@uncounted
+def _has_others(segment):
+    """Whether filters stand elsewhere than in the posts, and among the regions."""
+    return (
+        segment.arrays.tree_column.shape[0]
+        + segment.arrays.interval_column.shape[0]
+        + segment.arrays.post_key.shape[0]
+        + segment.arrays.scan.shape[0]
+        > 0
+    )
+
+
+@separate
+@uncounted
+def _walked(segment, events, e, direct, room, out, found):
+    """Append what event e finds among the regions: the subscriptions that ask for nothing else
+    but a relation that it has, or the filters that ask for more.
+    """
+    for t in range(segment.arrays.region_column.shape[0]):
+        row = events.arrays.geometry[segment.arrays.region_column[t], e]
+        if row >= 0 and (segment.arrays.region_direct[t] > 0) == direct:
+            found = walk(
+                segment.arrays.regions,
+                t,
+                events.arrays.shapes,
+                row,
+                segment.arrays.shapes,
+                room,
+                out,
+                found,
+            )
+    return found
+
+
+@inlined
+def _is_gone(gone, expires, subscription, now, version):
+    return gone[subscription] <= version or expires[subscription] <= now
+
+
+@uncounted
+def _drop_gone(gone, expires, now, version, results, start, stop):
+    write = start
+    for k in range(start, stop):
+        results[write] = results[k]
+        write += not _is_gone(gone, expires, results[k], now, version)
+    return write
+
+
+@uncounted
+def look_up(segment_handle, text, start, stop, out):
+    """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
+    look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
+
+
+@separate
+@uncounted
+def _candidates(segment, events, string_id, e, version, room, out, count):
+    """Append the filters that event e may satisfy, but for those of posts and regions."""
+    for t in range(segment.arrays.tree_column.shape[0]):
+        row = events.arrays.geometry[segment.arrays.tree_column[t], e]
+        if row >= 0:
+            box = events.arrays.shapes.shapes[row]
+            count += search(
+                segment.arrays.trees,
+                t,
+                box["x0"],
+                box["y0"],
+                box["x1"],
+                box["y1"],
+                room.stack,
+                out[count:],
+            )
+    for t in range(segment.arrays.interval_column.shape[0]):
+        column = segment.arrays.interval_column[t]
+        if segment.arrays.interval_source[t] == NUMBERS:
+            value = events.arrays.number[column, e]
+            if np.isnan(value):
+                continue
+        else:
+            first = events.arrays.string_start[column, e]
+            if first < 0:
+                continue
+            value = place_of_string(
+                events.arrays.text,
+                first,
+                events.arrays.string_stop[column, e],
+                segment.arrays.interval_source[t],
+            )
+        count += search(
+            segment.arrays.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:]
+        )
+    if segment.arrays.post_key.shape[0] > 0:
+        for column in range(string_id.shape[0]):
+            if string_id[column, e] >= 0:
+                count = _posted(
+                    segment, post_key(STRINGS, column, string_id[column, e]), out, count
+                )
+        for column in range(events.arrays.truth.shape[0]):
+            if events.arrays.truth[column, e] >= 0:
+                count = _posted(
+                    segment, post_key(TRUTHS, column, events.arrays.truth[column, e]), out, count
+                )
+        for column in range(events.arrays.missing.shape[0]):
+            if events.arrays.missing[column, e]:
+                count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
+    return _scanned(segment, events, e, version, out, count)
+
+
+@uncounted
+def _scanned(segment, events, e, version, out, count):
+    """Append the filters under no other path, but for those whose boxes event e does not meet."""
+    geometry, shapes = events.arrays.geometry, events.arrays.shapes.shapes
+    owner, born = segment.arrays.filter_subscription, segment.arrays.born
+    growing = born.shape[0] > 0
+    for block in range(segment.arrays.scan_free.shape[0]):
+        first = WIDTH * block
+        if growing and born[owner[segment.arrays.scan[first]]] > version:
+            break
+        bits = int(segment.arrays.scan_free[block])
+        for column in range(geometry.shape[0]):
+            row = geometry[column, e]
+            if row < 0:
+                continue
+            met = block_meeting(
+                segment.arrays.scan_box, block, shapes[row]["x0"], shapes[row]["y0"],
+                shapes[row]["x1"], shapes[row]["y1"],
+            )  # fmt: skip
+            while met:
+                k = lowest(met)
+                met &= met - 1
+                if segment.arrays.scan_column[first + k] == column:
+                    bits |= 1 << k
+        while bits:
+            f = segment.arrays.scan[first + lowest(bits)]
+            bits &= bits - 1
+            if growing and born[owner[f]] > version:
+                break
+            out[count] = f
+            count += 1
+    return count
+
+
+@inlined
+def post_key(space, column, value):
+    """What stands for a value of a column among the postings."""
+    return np.uint64(space) << _SPACE | np.uint64(column) << _COLUMN | np.uint64(value)
+
+
+@uncounted
+def _posted(segment, key, out, count):
+    """Append the filters that a value is posted for."""
+    slot = np.searchsorted(segment.arrays.post_key, key)
+    if slot < segment.arrays.post_key.shape[0] and segment.arrays.post_key[slot] == key:
+        for k in range(segment.arrays.post_start[slot], segment.arrays.post_start[slot + 1]):
+            out[count] = segment.arrays.post_filter[k]
+            count += 1
+    return count
+
+
+@uncounted
+def place_of_string(text, start, stop, source):
+    """Where a string stands among all by its first few bytes, or its last ones read backwards."""
+    place = np.int64(0)
+    for k in range(PLACE_BYTES):
+        byte = np.int64(0)
+        if start + k < stop:
+            byte = np.int64(text[stop - 1 - k] if source == ENDS else text[start + k])
+        place = place << 8 | byte
+    return np.float64(place)

@@ -1,0 +1,1 @@
+"""Compilation, and arrays as compiled code takes them."""

@@ -1,0 +1,1 @@
+"""Words and strings in UTF-8."""

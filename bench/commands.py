@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from fencepost.files.commands import AsJson
+from fencepost.cli.file_commands import AsJson
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.atomic import replace_file, replacing
+from fencepost.atomic_replace import replace_file, replacing
 
 
 @pytest.mark.parametrize("durable", [False, True])

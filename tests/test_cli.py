@@ -14,7 +14,7 @@ import pytest
 from rich.table import Table
 from typer.testing import CliRunner
 
-from fencepost import cli
+from fencepost.cli import entry_point
 from fencepost.errors import FencepostError
 
 runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
@@ -70,13 +70,13 @@ class TestHelp:
         "command", ["index", "match", "explain", "stats", "demo", "warmup", "bench"]
     )
     def test_help_names_each_command(self, command: str) -> None:
-        result = runner.invoke(cli.app, ["--help"])
+        result = runner.invoke(entry_point.app, ["--help"])
         assert result.exit_code == 0
         assert f"fencepost {command}" in result.output
         assert "Exit codes" in result.output
 
     def test_commands_are_grouped(self) -> None:
-        result = runner.invoke(cli.app, ["--help"])
+        result = runner.invoke(entry_point.app, ["--help"])
         assert result.output.index(" Matching ") < result.output.index(
             " Trying, preparing, timing "
         )
@@ -86,14 +86,14 @@ class TestHelp:
         [["index"], ["match"], ["explain"], ["stats"], ["demo"], ["warmup"], ["bench", "relate"]],
     )
     def test_each_command_shows_an_example(self, command: list[str]) -> None:
-        result = runner.invoke(cli.app, [*command, "--help"])
+        result = runner.invoke(entry_point.app, [*command, "--help"])
         assert result.exit_code == 0
         assert "Examples" in result.output
         assert "fencepost " + " ".join(command) in result.output
 
     def test_help_does_not_load_the_compiler(self) -> None:
         program = (
-            "import sys; from typer.testing import CliRunner; from fencepost.cli import app\n"
+            "import sys; from typer.testing import CliRunner; from fencepost.cli.entry_point import app\n"
             "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
             "print([name for name in ('numba', 'pyarrow', 'shapely') if name in sys.modules])"
         )
@@ -103,7 +103,7 @@ class TestHelp:
         assert done.stdout.strip() == "[]"
 
     def test_version(self) -> None:
-        result = runner.invoke(cli.app, ["--version"])
+        result = runner.invoke(entry_point.app, ["--version"])
         assert result.exit_code == 0
         assert result.output.split()[0] == "fencepost"
         assert result.output.split()[1][0].isdigit()
@@ -111,20 +111,20 @@ class TestHelp:
 
 class TestExitCodes:
     def test_2_for_an_unknown_command(self) -> None:
-        assert runner.invoke(cli.app, ["nonsense"]).exit_code == 2
+        assert runner.invoke(entry_point.app, ["nonsense"]).exit_code == 2
 
     def test_2_for_an_unknown_option(self) -> None:
-        assert runner.invoke(cli.app, ["warmup", "--nonsense"]).exit_code == 2
+        assert runner.invoke(entry_point.app, ["warmup", "--nonsense"]).exit_code == 2
 
     def test_2_for_a_value_out_of_range(self) -> None:
-        assert runner.invoke(cli.app, ["bench", "relate", "--pairs", "0"]).exit_code == 2
+        assert runner.invoke(entry_point.app, ["bench", "relate", "--pairs", "0"]).exit_code == 2
 
     def test_1_and_one_line_for_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(out: Path, seed: int) -> None:
             raise FencepostError(f"cannot write to {out} [reason]")
 
         stand_in(monkeypatch, "fencepost.demo", run=refuse)
-        result = runner.invoke(cli.app, ["demo", "--out", "x" * 200])
+        result = runner.invoke(entry_point.app, ["demo", "--out", "x" * 200])
         assert result.exit_code == 1
         assert result.stdout == ""
         assert result.stderr == f"error: cannot write to {'x' * 200} [reason]\n"
@@ -134,7 +134,7 @@ class TestExitCodes:
             raise OSError(28, "No space left on device")
 
         stand_in(monkeypatch, "fencepost.demo", run=fail)
-        result = runner.invoke(cli.app, ["demo"])
+        result = runner.invoke(entry_point.app, ["demo"])
         assert result.exit_code == 1
         assert result.stderr == "error: [Errno 28] No space left on device\n"
 
@@ -143,7 +143,7 @@ class TestExitCodes:
             raise BrokenPipeError
 
         stand_in(monkeypatch, "fencepost.demo", run=fail)
-        result = runner.invoke(cli.app, ["demo"])
+        result = runner.invoke(entry_point.app, ["demo"])
         assert result.exit_code == 141
         assert result.output == ""
 
@@ -152,7 +152,7 @@ class TestExitCodes:
             raise KeyboardInterrupt
 
         stand_in(monkeypatch, "fencepost.demo", run=interrupt)
-        result = runner.invoke(cli.app, ["demo"])
+        result = runner.invoke(entry_point.app, ["demo"])
         assert result.exit_code == 130
         assert "Traceback" not in result.output
 
@@ -161,21 +161,23 @@ class TestExitCodes:
             raise ZeroDivisionError
 
         stand_in(monkeypatch, "fencepost.demo", run=fail)
-        assert isinstance(runner.invoke(cli.app, ["demo"]).exception, ZeroDivisionError)
+        assert isinstance(runner.invoke(entry_point.app, ["demo"]).exception, ZeroDivisionError)
 
 
 class TestDemo:
     def test_passes_folder_and_seed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[tuple[Path, int]] = []
         stand_in(monkeypatch, "fencepost.demo", run=lambda out, seed: asked.append((out, seed)))
-        assert runner.invoke(cli.app, ["demo"]).exit_code == 0
-        assert runner.invoke(cli.app, ["demo", "--out", "here", "--seed", "7"]).exit_code == 0
+        assert runner.invoke(entry_point.app, ["demo"]).exit_code == 0
+        assert (
+            runner.invoke(entry_point.app, ["demo", "--out", "here", "--seed", "7"]).exit_code == 0
+        )
         assert asked == [(Path("demo-out"), 0), (Path("here"), 7)]
 
 
 class TestWarmup:
     def test_runs_every_step_with_a_line_each(self, kernels: list[str], tmp_path: Path) -> None:
-        result = runner.invoke(cli.app, ["warmup"])
+        result = runner.invoke(entry_point.app, ["warmup"])
         assert result.exit_code == 0
         assert kernels == ["orient", "boxes"]
         assert result.stderr.splitlines() == ["Compiling 1/2: orient", "Compiling 2/2: boxes"]
@@ -187,20 +189,20 @@ class TestWarmup:
     ) -> None:
         beside = SimpleNamespace(join=lambda: kernels.append("joined"))
         monkeypatch.setattr(sys.modules["fencepost.warmup"], "begin", lambda: beside)
-        assert runner.invoke(cli.app, ["warmup"]).exit_code == 0
+        assert runner.invoke(entry_point.app, ["warmup"]).exit_code == 0
         assert kernels == ["orient", "joined", "boxes"]
 
     def test_shows_a_bar_on_a_terminal(
         self, kernels: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
-        result = runner.invoke(cli.app, ["warmup"], env={"TERM": "xterm", "NO_COLOR": None})
+        result = runner.invoke(entry_point.app, ["warmup"], env={"TERM": "xterm", "NO_COLOR": None})
         assert result.exit_code == 0
         assert kernels == ["orient", "boxes"]
         assert "Compiling 1/2: orient" not in result.stderr
 
     def test_json(self, kernels: list[str], tmp_path: Path) -> None:
-        result = runner.invoke(cli.app, ["warmup", "--json"])
+        result = runner.invoke(entry_point.app, ["warmup", "--json"])
         answer = json.loads(result.stdout)
         assert answer.pop("seconds") >= 0
         assert answer == {"kernels": 2, "cache": str(tmp_path / "kernels-1")}
@@ -209,12 +211,12 @@ class TestWarmup:
 @pytest.mark.usefixtures("relate_benchmark")
 class TestBench:
     def test_json(self) -> None:
-        result = runner.invoke(cli.app, ["bench", "relate", "--verify", "10", "--json"])
+        result = runner.invoke(entry_point.app, ["bench", "relate", "--verify", "10", "--json"])
         assert result.exit_code == 0
         assert json.loads(result.stdout) == {"pairs": 20_000, "seed": 0, "verify": 10}
 
     def test_table(self) -> None:
-        result = runner.invoke(cli.app, ["bench", "relate", "--pairs", "77"])
+        result = runner.invoke(entry_point.app, ["bench", "relate", "--pairs", "77"])
         assert result.exit_code == 0
         assert "77" in result.stdout
 
@@ -222,13 +224,13 @@ class TestBench:
     def test_without_a_checkout_says_where_to_find_them(
         self, asked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(cli, "_CHECKOUT", tmp_path)
-        result = runner.invoke(cli.app, ["bench", *asked])
+        monkeypatch.setattr(entry_point, "_CHECKOUT", tmp_path)
+        result = runner.invoke(entry_point.app, ["bench", *asked])
         assert result.exit_code == 1
         assert "benchmarks come with a source checkout" in result.stderr
         assert str(tmp_path) in result.stderr.replace("\n", "")
 
     def test_an_unknown_benchmark_is_named(self) -> None:
-        result = runner.invoke(cli.app, ["bench", "nonsense"])
+        result = runner.invoke(entry_point.app, ["bench", "nonsense"])
         assert result.exit_code == 2
         assert "nonsense" in result.stderr

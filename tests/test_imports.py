@@ -35,9 +35,12 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "which members are found, in a hash grid",
         {"kernels.detect.member_grid"},
     ),
-    "deliver/test_webhook.py": ("when to try again", {"deliver.schedule"}),
+    "delivery/test_webhook_poster.py": ("when to try again", {"delivery.retry_schedule"}),
     "demo/test_map.py": ("the city on the map", {"demo.city"}),
-    "files/test_read_events.py": ("lines that are cut where a block ends", {"files.lines"}),
+    "formats/test_read_events.py": (
+        "lines that are cut where a block ends",
+        {"formats.line_batches"},
+    ),
     "engine/test_combined.py": ("strings taken together", {"engine.postings.posting_passes"}),
     "engine/test_bounding_boxes.py": ("boxes of checks", {"engine.bounding_boxes"}),
     "engine/columns/test_event_columns.py": (
@@ -189,7 +192,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "server/test_publishing.py": ("one who publishes", {"server.service"}),
     "server/test_security.py": ("headers that do not come", {"server.running"}),
-    "server/test_server_commands.py": ("how messages are shown", {"client.commands"}),
+    "server/test_server_commands.py": ("how messages are shown", {"cli.client_commands"}),
     "server/test_watching.py": (
         "shapes on a map, and events as they come",
         {

@@ -21,14 +21,14 @@ from fencepost.errors import (
     Unreachable,
 )
 from fencepost.geometry.relation import Relation
-from fencepost.lazy import offering
+from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
     from fencepost.client.clients import AsyncClient, Client
     from fencepost.composite.detection import Detection
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
-    from fencepost.deliver.signing import verify_webhook
+    from fencepost.delivery.webhook_signature import verify_webhook
     from fencepost.engine.explain.explanation import Explanation
     from fencepost.engine.matcher import Matcher
     from fencepost.engine.relate import relate, relate_one_to_many, relate_pairs
@@ -81,7 +81,7 @@ if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt n
             "composite.detection": ["Detection"],
             "composite.detector": ["Detector"],
             "composite.model": ["Composite"],
-            "deliver.signing": ["verify_webhook"],
+            "delivery.webhook_signature": ["verify_webhook"],
             "engine.explain.explanation": ["Explanation"],
             "engine.matcher": ["Matcher"],
             "engine.relate": ["relate", "relate_one_to_many", "relate_pairs"],

@@ -20,7 +20,7 @@ from bench.papers.events.methods import ALIKE, KERNEL, ONE, OPTIMISED, SILENT, S
 from bench.papers.events.run import FIGURES, run
 from bench.papers.events.scenarios import Scenario
 from bench.progress import Progress
-from fencepost import cli
+from fencepost.cli import entry_point
 from fencepost.engine import Matcher
 from fencepost.papers.events import GreedyRectangles
 
@@ -129,7 +129,7 @@ def test_a_figure_reports_time_memory_and_shares(name: str) -> None:
 
 def test_the_command_writes_what_it_measures(tmp_path: Path) -> None:
     asked = ["bench", "events", "--quick", "--figure", "taxi", "--scale", "120", "--json"]
-    result = CliRunner().invoke(cli.app, [*asked, "--out", str(tmp_path)])
+    result = CliRunner().invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert [point["subscriptions"] for point in found["points"]] == [60, 120]

@@ -43,7 +43,8 @@ from bench.peers.optional import PeerMissing
 from bench.peers.polygons import spread, stars
 from bench.peers.run import FIGURES, run
 from bench.progress import Progress
-from fencepost import Matcher, cli
+from fencepost import Matcher
+from fencepost.cli import entry_point
 from fencepost.testing import Geometries
 
 EFFORT = Effort(rounds=1, budget_s=0.2)
@@ -144,12 +145,14 @@ def test_growth_holds_the_answers_constant() -> None:
 def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     asked = ["bench", "peers", "--figure", "taxi", "--figure", "mixed", "--quick"]
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
-    result = runner.invoke(cli.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"])
+    result = runner.invoke(
+        entry_point.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"]
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert [(one["name"], one["seed"]) for one in found] == [("taxi", 3), ("mixed", 3)]
     assert len(list(tmp_path.glob("taxi.*"))) == len(list(tmp_path.glob("mixed.*"))) == 4
-    shown = runner.invoke(cli.app, [*asked, "--out", str(tmp_path)])
+    shown = runner.invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
     assert "What was asked for" in shown.stdout
     assert "NOT MEASURED: PostGIS does not take part" in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr

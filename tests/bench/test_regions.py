@@ -24,7 +24,8 @@ from bench.papers.regions.run import FIGURES, run
 from bench.papers.regions.workloads import Workload
 from bench.progress import Progress
 from bench.timing import Timing, alternate, figure
-from fencepost import cli, reference
+from fencepost import reference
+from fencepost.cli import entry_point
 from fencepost.errors import FencepostError
 from fencepost.geometry import RELATIONS, Shapes
 
@@ -102,13 +103,15 @@ def test_maps_that_are_asked_for_must_be_there() -> None:
 def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     asked = ["bench", "regions", "--figure", "large", "--figure", "growth", "--quick"]
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
-    result = runner.invoke(cli.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"])
+    result = runner.invoke(
+        entry_point.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"]
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert [one["name"] for one in found] == ["large", "growth"]
     assert [one["seed"] for one in found] == [3, 3]
     assert len(list(tmp_path.glob("large.*"))) == len(list(tmp_path.glob("growth.*"))) == 4
-    shown = runner.invoke(cli.app, [*asked[:2], *asked[4:], "--out", str(tmp_path)])
+    shown = runner.invoke(entry_point.app, [*asked[:2], *asked[4:], "--out", str(tmp_path)])
     assert "Milliseconds a message" in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr
 

@@ -42,7 +42,7 @@ from bench.papers.spatiotextual.run import FIGURES, run
 from bench.papers.spatiotextual.token_sets import TokenBoxes
 from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
-from fencepost import cli
+from fencepost.cli import entry_point
 from fencepost.engine import Snapshot
 from fencepost.errors import FencepostError
 
@@ -177,12 +177,14 @@ def test_venues_that_are_asked_for_must_be_there() -> None:
 def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     asked = ["bench", "spatiotextual", "--figure", "text", "--quick", "--scale", "1000"]
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
-    result = runner.invoke(cli.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"])
+    result = runner.invoke(
+        entry_point.app, [*asked, "--seed", "3", "--out", str(tmp_path), "--json"]
+    )
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert (found["name"], found["seed"], found["scale"]) == ("text", 3, 1000)
     assert len(list(tmp_path.glob("text.*"))) == 4
-    shown = runner.invoke(cli.app, [*asked, "--out", str(tmp_path)])
+    shown = runner.invoke(entry_point.app, [*asked, "--out", str(tmp_path)])
     assert "Microseconds a message" in shown.stdout
     assert f"Written to {tmp_path}" in shown.stderr
 
@@ -190,14 +192,16 @@ def test_the_command_writes_and_prints(tmp_path: Path) -> None:
 def test_the_command_knows_every_figure() -> None:
     assert [one.value for one in commands.SpatiotextualFigure] == list(FIGURES)
     asked = ["bench", "spatiotextual", "--help"]
-    help_text = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(cli.app, asked).output
+    help_text = (
+        CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(entry_point.app, asked).output
+    )
     assert "fencepost bench spatiotextual --figure contest" in help_text
 
 
 @pytest.mark.parametrize("scale", ["999", "10000001"])
 def test_the_scale_has_limits(scale: str) -> None:
     asked = ["bench", "spatiotextual", "--scale", scale]
-    assert CliRunner().invoke(cli.app, asked).exit_code == 2
+    assert CliRunner().invoke(entry_point.app, asked).exit_code == 2
 
 
 # ------------------------------------------------------------------------------------ the workloads

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fencepost as fp
-from fencepost import cli
+from fencepost.cli import entry_point
 from fencepost.store import FILE, MIGRATIONS, endpoints, export_to, import_from, keys
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
@@ -170,7 +170,7 @@ def test_commands(tmp_path: Path) -> None:
     runner = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"})
 
     def run(*args: str) -> Any:
-        return runner.invoke(cli.app, args)
+        return runner.invoke(entry_point.app, args)
 
     data, file = str(tmp_path / "data"), str(tmp_path / "a.backup")
     missing = run("export", file, "--data", data)

@@ -15,7 +15,7 @@ import typer
 from starlette.routing import Route, WebSocketRoute
 
 import fencepost as fp
-from fencepost import cli
+from fencepost.cli import entry_point
 from fencepost.server import CHANNELS, OPERATIONS, Limits, Settings, create_app
 from tests.client.test_restart import JAVASCRIPT, NO_NODE, NODE
 from tests.server.serving import Running
@@ -54,7 +54,7 @@ def test_every_other_route_and_channel_is_documented(server: Running) -> None:
 
 @pytest.mark.parametrize("name", SERVING)
 def test_every_option_of_a_command_is_documented(name: str) -> None:
-    command: Any = typer.main.get_command(cli.app).commands[name]  # type: ignore[attr-defined]
+    command: Any = typer.main.get_command(entry_point.app).commands[name]  # type: ignore[attr-defined]
     commands = [*getattr(command, "commands", {"": command}).values()]
     options = {
         flag

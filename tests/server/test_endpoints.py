@@ -13,7 +13,7 @@ import pytest
 import fencepost as fp
 from fencepost.server import Writing
 from fencepost.store import endpoints
-from tests.deliver.receiver import Answer, Receiver, Request, receiving
+from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S, until
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from fencepost.server import listen
-from tests.deliver.receiver import Answer, Request, receiving
+from tests.delivery.receiver import Answer, Request, receiving
 from tests.spark.broker import mosquitto
 from tests.waiting import WAIT_S, until
 
@@ -35,7 +35,13 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
     with mosquitto(tmp_path / "broker") as broker, receiving(answer) as receiver:
         url = f"http://127.0.0.1:{port}"
         command = [
-            *(sys.executable, "-c", "from fencepost.cli import main; main()", "serve", "--open"),
+            *(
+                sys.executable,
+                "-c",
+                "from fencepost.cli.entry_point import main; main()",
+                "serve",
+                "--open",
+            ),
             *("--data", str(tmp_path / "data"), "--port", str(port), "--allow-private-webhooks"),
             *("--mqtt", f"127.0.0.1:{broker.port}"),
         ]

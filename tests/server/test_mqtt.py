@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fencepost.deliver import BrokerAddress, broker_address, checked_topic, default_topic
+from fencepost.delivery import BrokerAddress, broker_address, checked_topic, default_topic
 from fencepost.errors import ModelError
 from fencepost.geometry import space_of
 from fencepost.server import Limits

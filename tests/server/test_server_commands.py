@@ -18,9 +18,9 @@ import pytest
 import shapely
 from typer.testing import CliRunner, Result
 
-from fencepost import cli
+from fencepost.cli import entry_point
+from fencepost.cli.client_commands import shown
 from fencepost.client import Message
-from fencepost.client.commands import shown
 from tests.server.serving import Running, running
 from tests.signals import heed_interrupts
 from tests.waiting import WAIT_S
@@ -30,7 +30,7 @@ def fencepost(server: Running, *args: str, given: str | None = None) -> Result:
     """Run a command."""
     environment = {"COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
     runner = CliRunner(env={**environment, "FENCEPOST_SERVER": server.url})
-    return runner.invoke(cli.app, args, input=given)
+    return runner.invoke(entry_point.app, args, input=given)
 
 
 def test_subscribe_publish_tail(server: Running, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_tail_goes_on_when_the_server_comes_back_and_ctrl_c_ends_it(tmp_path: Pa
 
 @pytest.mark.parametrize("command", ["publish", "subscribe", "tail", "export", "import"])
 def test_help_has_examples(command: str) -> None:
-    result = CliRunner(env={"COLUMNS": "100"}).invoke(cli.app, [command, "--help"])
+    result = CliRunner(env={"COLUMNS": "100"}).invoke(entry_point.app, [command, "--help"])
     assert result.exit_code == 0
     assert f"fencepost {command}" in result.stdout
     assert "Examples" in result.stdout

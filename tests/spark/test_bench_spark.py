@@ -20,7 +20,7 @@ from bench.progress import Progress
 from bench.spark import city, embedded, judging, memory, ours, strtree
 from bench.spark.figures import million, partitioned, peer, skew
 from bench.spark.run import FIGURES, run
-from fencepost import cli
+from fencepost.cli import entry_point
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +98,7 @@ def test_a_figure_is_right_and_written(
 @pytest.mark.usefixtures("tiny")
 def test_the_command_writes_and_prints(tmp_path: Path) -> None:
     asked = ["bench", "spark", "--figure", "peer", "--scale", "1000", "--out", str(tmp_path)]
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, [*asked, "--json"])
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(entry_point.app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert (found["name"], found["scale"], found["wrong_ids"]) == ("peer", 1000, 0)

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 import fencepost
 from fencepost import spark as fps
-from fencepost.cli import app
+from fencepost.cli.entry_point import app
+from fencepost.cli.spark_commands import submission
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.files import submission
 from fencepost.kernels import cache_folder
 from tests.spark.cluster import LIGHT, children, cluster, kill, kill_session, parent
 from tests.waiting import WAIT_S, until

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from fencepost.cli import app
+from fencepost.cli.entry_point import app
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 

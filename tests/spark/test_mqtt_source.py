@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost import spark as fps
-from fencepost.deliver import BrokerAddress
+from fencepost.delivery import BrokerAddress
 from fencepost.engine import Matcher
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
 from fencepost.spark.mqtt_receiver import Receiver

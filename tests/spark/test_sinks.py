@@ -17,7 +17,7 @@ import pytest
 
 import fencepost as fp
 from fencepost import spark as fps
-from fencepost.deliver import BrokerAddress
+from fencepost.delivery import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
 from tests.spark.broker import Mosquitto, mosquitto
 from tests.waiting import until

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy import offering
+from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
     from fencepost.client import effects

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fencepost.client.effects import Answer, Lost, Steps, Wait
 from fencepost.client.values import error_of
-from fencepost.deliver.schedule import Schedule, retry_after_s
+from fencepost.delivery.retry_schedule import Schedule, retry_after_s
 
 logger = logging.getLogger("fencepost.client")
 _SCHEDULE = Schedule(first_s=0.25, longest_s=10.0, longest_asked_s=float("inf"))

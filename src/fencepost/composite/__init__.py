@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy import offering
+from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
     from fencepost.composite.conditions import (

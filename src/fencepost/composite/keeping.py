@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fencepost.atomic import replace_file
+from fencepost.atomic_replace import replace_file
 from fencepost.composite.live import LiveMembers
 from fencepost.errors import StoreError
 from fencepost.kernels.detect.member_grid import LIVE

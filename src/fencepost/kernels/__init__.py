@@ -43,7 +43,7 @@ _MODULE_OF = {
     "scratch": "geometry.edge_trees",
 }
 
-if not TYPE_CHECKING:  # as in `fencepost.lazy`, which kernels may not import
+if not TYPE_CHECKING:  # as in `fencepost.lazy_exports`, which kernels may not import
 
     def __getattr__(name: str) -> object:
         if name not in _MODULE_OF:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from fencepost.deliver.posting import Carrier, Posting, Waiting
+from fencepost.delivery.dispatcher import Carrier, Posting, Waiting
 from fencepost.server.service import Service
 from fencepost.server.transports import TRANSPORTS, Settings, Shown, Transport
 from fencepost.server.writing import Committed, Writing

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from aiomqtt import Message
 
-from fencepost.deliver.mqtt_address import tenant_of
+from fencepost.delivery.mqtt_address import tenant_of
 from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
-from fencepost.files.json_values import elements
+from fencepost.formats.json_elements import elements
 from fencepost.geometry.space import Space
 from fencepost.server import reading
 from fencepost.server.problems import Busy, Refusal

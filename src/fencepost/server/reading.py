@@ -20,9 +20,9 @@ from starlette.requests import ClientDisconnect, Request
 
 from fencepost.errors import FencepostError, GeometryProblem
 from fencepost.events.table import EventTable
-from fencepost.files.events import Batch
-from fencepost.files.features import features, json_text
-from fencepost.files.json_values import (
+from fencepost.formats.event_files import Batch
+from fencepost.formats.feature_writer import features, json_text
+from fencepost.formats.json_elements import (
     NotUsable,
     checked_object,
     elements,

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from fencepost.deliver.envelope import Envelopes
-from fencepost.deliver.hub import Envelope, Hub
+from fencepost.delivery.cloud_events import Envelopes
+from fencepost.delivery.connection_hub import Envelope, Hub
 from fencepost.errors import FencepostError, StoreError
 from fencepost.geometry.space import space_of
 from fencepost.server.broker import Broker

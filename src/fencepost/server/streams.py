@@ -10,7 +10,7 @@ from msgspec import UNSET
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
 
-from fencepost.deliver.hub import Connection
+from fencepost.delivery.connection_hub import Connection
 from fencepost.server import reading
 from fencepost.server.operations import Asked, Content, named, operation
 from fencepost.server.problems import Refusal

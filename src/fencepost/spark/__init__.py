@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fencepost.lazy import offering
+from fencepost.lazy_exports import offering
 from fencepost.spark.session import session
 
 if TYPE_CHECKING:

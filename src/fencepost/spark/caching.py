@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from fencepost.atomic import replacing
+from fencepost.atomic_replace import replacing
 from fencepost.errors import ModelError
 
 _FOLDER = "FENCEPOST_INDEX_CACHE_DIR"

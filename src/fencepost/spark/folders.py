@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from fencepost.atomic import replace_file
+from fencepost.atomic_replace import replace_file
 from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fencepost.deliver.mqtt_address import BrokerAddress, default_port
+from fencepost.delivery.mqtt_address import BrokerAddress, default_port
 from fencepost.errors import DeliveryError, FencepostError
 
 if TYPE_CHECKING:

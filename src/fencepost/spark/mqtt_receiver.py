@@ -26,8 +26,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fencepost.atomic import replace_file
-from fencepost.deliver.mqtt_address import BrokerAddress
+from fencepost.atomic_replace import replace_file
+from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError
 from fencepost.spark.mqtt_client import client_of, connect
 from fencepost.spark.spool import KEPT, SpoolWriter

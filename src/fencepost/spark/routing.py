@@ -19,7 +19,7 @@ import shapely
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fencepost.atomic import replacing
+from fencepost.atomic_replace import replacing
 from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
 from fencepost.engine import Columns, SegmentReader
 from fencepost.engine.matcher import Matcher

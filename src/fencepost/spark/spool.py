@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-from fencepost.atomic import replace_file, sync_folder
+from fencepost.atomic_replace import replace_file, sync_folder
 from fencepost.errors import StoreError
 from fencepost.spark.spool_segment import (
     Message,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fencepost.atomic import replacing
+from fencepost.atomic_replace import replacing
 from fencepost.engine.requirements import NOTHING
 from fencepost.engine.storage.manifest import (
     SegmentEntry,

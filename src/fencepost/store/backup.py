@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from fencepost.atomic import replacing
+from fencepost.atomic_replace import replacing
 from fencepost.errors import StoreError
 from fencepost.events.times import format_instant
 from fencepost.store.database import FILE, MIGRATIONS, Database

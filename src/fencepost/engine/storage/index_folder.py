@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from fencepost import errors
-from fencepost.atomic import replace_file
+from fencepost.atomic_replace import replace_file
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.segment import Segment
 from fencepost.engine.snapshot import Snapshot

@@ -25,7 +25,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fencepost.atomic import sync_folder
+from fencepost.atomic_replace import sync_folder
 from fencepost.engine.columns.check_kinds import STORAGES
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.segment import Segment, SegmentReader

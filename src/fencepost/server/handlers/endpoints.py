@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencepost.deliver.envelope import unwrapped
+from fencepost.delivery.cloud_events import unwrapped
 from fencepost.engine.subscriptions import checked_id
 from fencepost.server.delivering import Delivering
 from fencepost.server.mqtt_events import events_of_payload

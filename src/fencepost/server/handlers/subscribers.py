@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET
 from starlette.responses import Response
 
-from fencepost.deliver.envelope import BATCH_CONTENT_TYPE
+from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE
 from fencepost.server.operations import Asked, Content, operation
 from fencepost.server.schemas import (
     Acknowledged,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fencepost.deliver.posting import Carrier
+from fencepost.delivery.dispatcher import Carrier
 from fencepost.events.times import format_instant
 from fencepost.server.schemas import Endpoint, Json
 from fencepost.server.service import Service

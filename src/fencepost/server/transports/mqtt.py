@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.deliver.mqtt import Link
-from fencepost.deliver.mqtt_address import broker_address, checked_topic, default_topic
+from fencepost.delivery.mqtt_address import broker_address, checked_topic, default_topic
+from fencepost.delivery.mqtt_link import Link
 from fencepost.server.mqtt_events import MqttEvents
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import Endpoint, Json

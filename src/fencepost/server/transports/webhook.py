@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.deliver.addresses import Gate, url_of
-from fencepost.deliver.webhook import MOST_AT_ONCE, Poster, Webhooks
+from fencepost.delivery.address_policy import Gate, url_of
+from fencepost.delivery.webhook_poster import MOST_AT_ONCE, Poster, Webhooks
 from fencepost.errors import DeliveryError
 from fencepost.server.problems import Refusal
 from fencepost.server.schemas import Count, Endpoint, Json, about

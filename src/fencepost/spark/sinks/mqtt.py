@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from fencepost.deliver.mqtt_address import BrokerAddress
+from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError
 from fencepost.spark.mqtt_client import broker_of, client_of, connect
 from fencepost.spark.sinks import started

@@ -30,7 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from fencepost.atomic import replace_file
+from fencepost.atomic_replace import replace_file
 from fencepost.errors import FencepostError, ModelError
 
 COLUMNS = ["id", "to", "body"]

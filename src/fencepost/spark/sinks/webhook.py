@@ -19,10 +19,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from fencepost.deliver.addresses import Gate
-from fencepost.deliver.posting import Outcome, Went
-from fencepost.deliver.schedule import Schedule
-from fencepost.deliver.webhook import Poster
+from fencepost.delivery.address_policy import Gate
+from fencepost.delivery.dispatcher import Outcome, Went
+from fencepost.delivery.retry_schedule import Schedule
+from fencepost.delivery.webhook_poster import Poster
 from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.mqtt_client import flag, whole_number
 from fencepost.spark.sinks import started

@@ -28,12 +28,12 @@ from rich.text import Text
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from fencepost.client import commands as client
+from fencepost.cli import client_commands as client
+from fencepost.cli import file_commands
+from fencepost.cli import server_commands as serving
+from fencepost.cli.file_commands import AsJson
+from fencepost.cli.spark_commands import app as spark
 from fencepost.errors import FencepostError
-from fencepost.files import commands
-from fencepost.files.commands import AsJson
-from fencepost.files.spark_commands import app as spark
-from fencepost.server import commands as serving
 
 
 class _Commands(TyperGroup):
@@ -53,7 +53,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(1) from error
 
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
+_CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 class _Benchmarks(TyperGroup):
@@ -98,7 +98,12 @@ app = typer.Typer(
 )
 _MATCHING, _SERVING = "Matching", "Serving"
 _MACHINE = "Trying, preparing, timing"
-for command in (commands.index, commands.match, commands.explain, commands.stats):
+for command in (
+    file_commands.index,
+    file_commands.match,
+    file_commands.explain,
+    file_commands.stats,
+):
     app.command(rich_help_panel=_MATCHING)(command)
 app.add_typer(spark, name="spark", rich_help_panel=_MATCHING)
 app.command(rich_help_panel=_SERVING)(serving.serve)
@@ -247,7 +252,3 @@ def _run_steps(doing: str, todo: Sequence[tuple[str, Callable[[], None]]]) -> No
             progress.update(task, step=name)
             step()
             progress.advance(task)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,8 @@ import pytest
 import shapely
 from typer.testing import CliRunner
 
-from fencepost import Matcher, cli
+from fencepost import Matcher
+from fencepost.cli import entry_point
 
 runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
 
@@ -41,7 +42,7 @@ PAIRS = [(0, "a", "gale", "gale"), (0, "a", "storm", "anna"), (1, "b", "gale", "
 
 
 def run(*arguments: object, input: str | bytes | None = None) -> Any:
-    result = runner.invoke(cli.app, [str(a) for a in arguments], input=input)
+    result = runner.invoke(entry_point.app, [str(a) for a in arguments], input=input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     return result
@@ -311,7 +312,7 @@ class TestMatch:
     ) -> None:
         arguments = ["match", "events.ndjson", "--index", str(index)]
         terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": None}
-        result = runner.invoke(cli.app, arguments, env=terminal)
+        result = runner.invoke(entry_point.app, arguments, env=terminal)
         assert pairs(lines(result.stdout)) == PAIRS
         assert "Matching" in result.stderr
         assert "3 events, 3 matches" in result.stderr

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fencepost.cli.file_commands import AsJson, DeadLetterFile, InputFormat, Strict, report
+from fencepost.cli.server_commands import DATA, Data
+from fencepost.cli.terminal import bytes_text, complain, print_json, print_line, progress
 from fencepost.errors import Unreachable
-from fencepost.files.commands import AsJson, DeadLetterFile, InputFormat, Strict, report
-from fencepost.files.terminal import bytes_text, complain, print_json, print_line, progress
-from fencepost.server.commands import DATA, Data
 
 if TYPE_CHECKING:
     from fencepost.client.blocking import Client
     from fencepost.client.values import Message, Rejected
-    from fencepost.files.events import Batch
-    from fencepost.files.letters import LetterBox
-    from fencepost.files.subscriptions import Row
+    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.event_files import Batch
+    from fencepost.formats.subscription_files import Row
 
 Server = Annotated[
     str, typer.Option("--server", envvar="FENCEPOST_SERVER", help="Address of the server.")
@@ -75,8 +75,8 @@ def publish(
       0 done, 1 refused, 2 wrong usage, 3 done, but rows were set aside and
       no --dead-letters said where to keep them
     """
-    from fencepost.files.events import read_events
-    from fencepost.files.letters import LetterBox
+    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.event_files import read_events
 
     started = time.perf_counter()
     accepted = messages = 0
@@ -112,7 +112,7 @@ def _lines(batch: Batch, geometry: str | None) -> Iterator[bytes]:
     """The events of a batch as JSON: objects as they are, rows of tables as Features."""
     import numpy as np
 
-    from fencepost.files.features import features, json_text
+    from fencepost.formats.feature_writer import features, json_text
 
     events = batch.events
     if not isinstance(events, list):
@@ -121,8 +121,8 @@ def _lines(batch: Batch, geometry: str | None) -> Iterator[bytes]:
 
 
 def _set_aside(name: str, batch: Batch, rejected: Sequence[Rejected], letters: LetterBox) -> None:
-    from fencepost.files.features import json_text
-    from fencepost.files.letters import DeadLetter, shortened
+    from fencepost.formats.dead_letters import DeadLetter, shortened
+    from fencepost.formats.feature_writer import json_text
 
     for one in rejected:
         line = None if batch.lines is None else int(batch.lines[one.row])
@@ -230,8 +230,8 @@ def _subscribe_file(
     strict: bool,
     as_json: bool,
 ) -> None:
-    from fencepost.files.letters import DeadLetter, LetterBox
-    from fencepost.files.subscriptions import read_subscriptions
+    from fencepost.formats.dead_letters import DeadLetter, LetterBox
+    from fencepost.formats.subscription_files import read_subscriptions
 
     created = replaced = 0
     with LetterBox(dead_letters, strict) as letters:

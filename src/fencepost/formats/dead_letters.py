@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import IO
 
 from fencepost.errors import FencepostError
-from fencepost.files.formats import cannot_write
+from fencepost.formats.file_formats import cannot_write
 
 SHOWN = 5
 _LONG = 200

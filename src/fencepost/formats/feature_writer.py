@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import shapely
 from numpy.typing import NDArray
 
-from fencepost.files.events import Batch
+from fencepost.formats.event_files import Batch
 
 _GEOMETRIES = (
     "Point",

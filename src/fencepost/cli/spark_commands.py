@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from fencepost.cli.terminal import bytes_text, print_json, print_line
 from fencepost.errors import FencepostError
-from fencepost.files.terminal import bytes_text, print_json, print_line
 from fencepost.geometry.space import Space
 from fencepost.spark.session import submitted
 
@@ -271,7 +271,7 @@ def submission(
     program, *arguments = job
     if program.endswith(".py"):
         return [*command, program, *arguments]
-    return [*command, str(Path(__file__).parent.parent / "cli.py"), "spark", program, *arguments]
+    return [*command, str(Path(__file__).with_name("__main__.py")), "spark", program, *arguments]
 
 
 def _spark_submit() -> str:

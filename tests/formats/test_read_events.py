@@ -18,7 +18,7 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.files import Batch, DeadLetter, Format, lines, read_events
+from fencepost.formats import Batch, DeadLetter, Format, line_batches, read_events
 
 FEATURES: list[dict[str, Any]] = [
     {
@@ -106,7 +106,7 @@ class TestLines:
 
     def test_a_line_that_is_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "events.ndjson"
-        long = json.dumps({"a": "x" * (lines.LINE_BYTES + 10)})
+        long = json.dumps({"a": "x" * (line_batches.LINE_BYTES + 10)})
         path.write_text(f'{{"a": 1}}\n{long}\n{{"a": 2}}\n')
         batches, letters = collected(path)
         assert events_of(batches) == [{"a": 1}, {"a": 2}]
@@ -115,9 +115,11 @@ class TestLines:
 
     def test_lines_of_any_length_are_put_together(self) -> None:
         texts = [b"x" * n for n in (0, 1, 5, 1_000_000, 3, 300_000)]
-        got = list(lines.line_batches(io.BytesIO(b"\n".join(texts))))
+        got = list(line_batches.line_batches(io.BytesIO(b"\n".join(texts))))
         assert [line.text for batch in got for line in batch.lines] == texts
-        cut = [x for b in lines.line_batches(io.BytesIO(b"\n".join(texts)), 10) for x in b.lines]
+        cut = [
+            x for b in line_batches.line_batches(io.BytesIO(b"\n".join(texts)), 10) for x in b.lines
+        ]
         assert [line.too_long for line in cut] == [False, False, False, True, False, True]
         assert [line.length for line in cut] == [len(text) for text in texts]
 

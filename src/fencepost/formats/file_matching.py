@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from fencepost.engine import match_pairs, scores_of_pairs
 from fencepost.engine.matcher import DeadLetters, Matcher
-from fencepost.files.events import Batch, EventFile
-from fencepost.files.features import json_text
-from fencepost.files.letters import DeadLetter, Letters, shortened
-from fencepost.files.matches import Matches, Nowhere, Sink
-from fencepost.files.subscriptions import Row, SubscriptionFile
+from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
+from fencepost.formats.event_files import Batch, EventFile
+from fencepost.formats.feature_writer import json_text
+from fencepost.formats.match_files import Matches, Nowhere, Sink
+from fencepost.formats.subscription_files import Row, SubscriptionFile
 
 Progress = Callable[[int], None]
 _FIRST_ROWS = 100

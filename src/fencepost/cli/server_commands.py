@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fencepost.files.terminal import print_json, print_line
+from fencepost.cli.terminal import print_json, print_line
 from fencepost.geometry.space import Space
 
 DATA = Path("fencepost-data")

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
 from fencepost.events.arrow_text import readable
-from fencepost.files.formats import STDIN, cannot_read, open_input
-from fencepost.files.letters import DeadLetter, Letters, shortened
-from fencepost.files.lines import BATCH_ROWS
+from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
+from fencepost.formats.file_formats import STDIN, cannot_read, open_input
+from fencepost.formats.line_batches import BATCH_ROWS
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import OURS, named
 

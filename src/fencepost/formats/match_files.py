@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.atomic import replacing
-from fencepost.files.events import Batch, EventFile
-from fencepost.files.features import features, ids, json_text, wkb_of
-from fencepost.files.formats import OutFormat, cannot_write
+from fencepost.atomic_replace import replacing
+from fencepost.formats.event_files import Batch, EventFile
+from fencepost.formats.feature_writer import features, ids, json_text, wkb_of
+from fencepost.formats.file_formats import OutFormat, cannot_write
 
 COLUMNS = ("event", "event_id", "subscription", "subscriber")
 _SCHEMA = pa.schema(

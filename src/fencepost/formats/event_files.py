@@ -12,11 +12,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
-from fencepost.files.formats import STDIN, Format, cannot_read, file_size, format_of, open_input
-from fencepost.files.json_values import NotUsable, checked_object, elements, object_of_line
-from fencepost.files.letters import DeadLetter, Letters, refuse, shortened
-from fencepost.files.lines import BATCH_ROWS, Line, line_batches, too_long
-from fencepost.files.parquet import ParquetRows
+from fencepost.formats.dead_letters import DeadLetter, Letters, refuse, shortened
+from fencepost.formats.file_formats import (
+    STDIN,
+    Format,
+    cannot_read,
+    file_size,
+    format_of,
+    open_input,
+)
+from fencepost.formats.json_elements import NotUsable, checked_object, elements, object_of_line
+from fencepost.formats.line_batches import BATCH_ROWS, Line, line_batches, too_long
+from fencepost.formats.parquet_files import ParquetRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.files import DeadLetter, read_subscriptions, subscribe_file
+from fencepost.formats import DeadLetter, read_subscriptions, subscribe_file
 
 INSIDE = "S_INTERSECTS(area, POLYGON((0 0, 4 0, 4 4, 0 4, 0 0)))"
 ROWS: list[dict[str, Any]] = [

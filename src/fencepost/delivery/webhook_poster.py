@@ -16,11 +16,11 @@ from typing import Any
 
 import httpcore
 
-from fencepost.deliver import signing
-from fencepost.deliver.addresses import Gate, Url, url_of
-from fencepost.deliver.envelope import BATCH_CONTENT_TYPE, CONTENT_TYPE
-from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
-from fencepost.deliver.schedule import retry_after_s
+from fencepost.delivery import webhook_signature
+from fencepost.delivery.address_policy import Gate, Url, url_of
+from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE, CONTENT_TYPE
+from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
+from fencepost.delivery.retry_schedule import retry_after_s
 from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoints import Endpoint
 
@@ -112,7 +112,9 @@ class Poster:
             "content-length": str(len(body)),
         }
         if secret is not None:
-            sent[signing.HEADER] = signing.signature(secret, body, int(self._clock_s()))
+            sent[webhook_signature.HEADER] = webhook_signature.signature(
+                secret, body, int(self._clock_s())
+            )
         async with self._pool.stream(
             "POST",
             httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target),

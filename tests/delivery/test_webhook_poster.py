@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.deliver import Gate, Outcome, Waiting, Webhooks, Went
-from fencepost.deliver.schedule import retry_after_s
-from fencepost.deliver.webhook import Poster
+from fencepost.delivery import Gate, Outcome, Waiting, Webhooks, Went
+from fencepost.delivery.retry_schedule import retry_after_s
+from fencepost.delivery.webhook_poster import Poster
 from fencepost.store.endpoints import Endpoint
-from tests.deliver.receiver import Answer, Receiver, Request, receiving
+from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
 
 CERTIFICATE = Path(__file__).parent / "hooks.example.pem"  # for this name, signed by itself

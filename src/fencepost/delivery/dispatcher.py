@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from fencepost.deliver.schedule import Schedule
+from fencepost.delivery.retry_schedule import Schedule
 from fencepost.store.endpoints import Endpoint
 
 _LONGEST_PROBLEM = 500

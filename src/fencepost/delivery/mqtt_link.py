@@ -21,10 +21,10 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from fencepost.deliver.envelope import CONTENT_TYPE
-from fencepost.deliver.mqtt_address import EVERY_TENANT, BrokerAddress
-from fencepost.deliver.posting import Outcome, Waiting, Went, one_by_one
-from fencepost.deliver.schedule import Schedule
+from fencepost.delivery.cloud_events import CONTENT_TYPE
+from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
+from fencepost.delivery.mqtt_address import EVERY_TENANT, BrokerAddress
+from fencepost.delivery.retry_schedule import Schedule
 from fencepost.errors import FencepostError
 from fencepost.store.endpoints import Endpoint
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.deliver import Gate, url_of
-from fencepost.deliver.addresses import is_public
+from fencepost.delivery import Gate, url_of
+from fencepost.delivery.address_policy import is_public
 from fencepost.errors import DeliveryError, FencepostError, ModelError
 
 PRIVATE = [

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy import offering
+from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.deliver.addresses import Gate, url_of
-    from fencepost.deliver.envelope import Envelopes, unwrapped
-    from fencepost.deliver.mqtt_address import (
+    from fencepost.delivery.address_policy import Gate, url_of
+    from fencepost.delivery.cloud_events import Envelopes, unwrapped
+    from fencepost.delivery.dispatcher import Outcome, Posting, Waiting, Went
+    from fencepost.delivery.mqtt_address import (
         BrokerAddress,
         broker_address,
         checked_topic,
         default_topic,
     )
-    from fencepost.deliver.posting import Outcome, Posting, Waiting, Went
-    from fencepost.deliver.schedule import Schedule
-    from fencepost.deliver.webhook import Webhooks
+    from fencepost.delivery.retry_schedule import Schedule
+    from fencepost.delivery.webhook_poster import Webhooks
 
 __all__ = [
     "BrokerAddress",
@@ -40,11 +40,11 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "addresses": ["Gate", "url_of"],
-            "envelope": ["Envelopes", "unwrapped"],
+            "address_policy": ["Gate", "url_of"],
+            "cloud_events": ["Envelopes", "unwrapped"],
             "mqtt_address": ["BrokerAddress", "broker_address", "checked_topic", "default_topic"],
-            "posting": ["Outcome", "Posting", "Waiting", "Went"],
-            "schedule": ["Schedule"],
-            "webhook": ["Webhooks"],
+            "dispatcher": ["Outcome", "Posting", "Waiting", "Went"],
+            "retry_schedule": ["Schedule"],
+            "webhook_poster": ["Webhooks"],
         },
     )

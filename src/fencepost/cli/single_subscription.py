@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fencepost.cli.terminal import Source
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.simplify import Simplification, simplify
 from fencepost.errors import FencepostError
-from fencepost.files.events import read_events
-from fencepost.files.formats import STDIN, Format, read_stop_words
-from fencepost.files.json_values import NotUsable, object_of_text
-from fencepost.files.letters import DeadLetter
-from fencepost.files.subscriptions import read_subscriptions
-from fencepost.files.terminal import Source
+from fencepost.formats.dead_letters import DeadLetter
+from fencepost.formats.event_files import read_events
+from fencepost.formats.file_formats import STDIN, Format, read_stop_words
+from fencepost.formats.json_elements import NotUsable, object_of_text
+from fencepost.formats.subscription_files import read_subscriptions
 
 _OWN = "expression"
 

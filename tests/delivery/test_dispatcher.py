@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.deliver import Envelopes, Outcome, Posting, Schedule, Waiting, Went, unwrapped
-from fencepost.deliver.posting import Clock
+from fencepost.delivery import Envelopes, Outcome, Posting, Schedule, Waiting, Went, unwrapped
+from fencepost.delivery.dispatcher import Clock
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
 from fencepost.server import Limits, Outbox, Service, Settings, definition_of

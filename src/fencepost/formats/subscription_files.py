@@ -11,11 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from fencepost.errors import FencepostError
-from fencepost.files.events import json_batches
-from fencepost.files.formats import STDIN, Format, cannot_read, file_size, format_of, open_input
-from fencepost.files.letters import DeadLetter, Letters, refuse, shortened
-from fencepost.files.lines import BATCH_ROWS, LINE_BYTES, line_batches, too_long
-from fencepost.files.parquet import ParquetRows
+from fencepost.formats.dead_letters import DeadLetter, Letters, refuse, shortened
+from fencepost.formats.event_files import json_batches
+from fencepost.formats.file_formats import (
+    STDIN,
+    Format,
+    cannot_read,
+    file_size,
+    format_of,
+    open_input,
+)
+from fencepost.formats.line_batches import BATCH_ROWS, LINE_BYTES, line_batches, too_long
+from fencepost.formats.parquet_files import ParquetRows
 
 NEEDED = ("id", "expression")
 COLUMNS = (*NEEDED, "subscriber", "expires")

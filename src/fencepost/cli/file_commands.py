@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from fencepost.errors import FencepostError
-from fencepost.files.formats import STDIN, Format, OutFormat, out_format_of
-from fencepost.files.terminal import (
+from fencepost.cli.terminal import (
     Source,
     bytes_text,
     complain,
@@ -29,12 +27,14 @@ from fencepost.files.terminal import (
     print_line,
     progress,
 )
+from fencepost.errors import FencepostError
+from fencepost.formats.file_formats import STDIN, Format, OutFormat, out_format_of
 from fencepost.geometry.space import Space
 
 if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
-    from fencepost.files.letters import LetterBox
-    from fencepost.files.run import Count
+    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.file_matching import Count
 
 SET_ASIDE = 3
 NO_MATCH = 4
@@ -113,8 +113,8 @@ def index(
     if out.exists() and not replace and any(out.iterdir() if out.is_dir() else [out]):
         raise FencepostError(f"{out} is there already; give --replace to put a new index there")
     from fencepost.engine.matcher import Matcher
-    from fencepost.files.formats import read_stop_words
-    from fencepost.files.letters import LetterBox
+    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.file_formats import read_stop_words
 
     matcher = Matcher(space, stop_words=read_stop_words(stop_words))
     with LetterBox(dead_letters, strict) as letters:
@@ -237,10 +237,10 @@ def match(
     form = OutFormat.NDJSON if out is None else out_format_of(out)
     if out is not None and out.exists() and os.path.exists(events) and out.samefile(events):
         raise FencepostError(f"{out} is the file of events; write the matches to another one")
-    from fencepost.files.events import read_events
-    from fencepost.files.letters import LetterBox
-    from fencepost.files.matches import Nowhere, sink_for, written
-    from fencepost.files.run import Limits, match_file
+    from fencepost.formats.dead_letters import LetterBox
+    from fencepost.formats.event_files import read_events
+    from fencepost.formats.file_matching import Limits, match_file
+    from fencepost.formats.match_files import Nowhere, sink_for, written
 
     limits = None if top_k is None and min_score is None else Limits(top_k, min_score)
     with ExitStack() as stack:
@@ -358,7 +358,7 @@ def explain(
         raise typer.BadParameter("give an EVENT, or --simplify, or --plan")
     if (id is None) == (expression is None):
         raise typer.BadParameter("give the ID of a subscription, or --expression")
-    from fencepost.files.single import explained, one_event, planned, simplified
+    from fencepost.cli.single_subscription import explained, one_event, planned, simplified
 
     source = Source(id, index, subscriptions, expression, stop_words, space)
     if plan:
@@ -424,7 +424,7 @@ def _matcher(
     letters: LetterBox,
 ) -> Matcher:
     from fencepost.engine.matcher import Matcher
-    from fencepost.files.formats import read_stop_words
+    from fencepost.formats.file_formats import read_stop_words
 
     if index is not None:
         return Matcher.open(index)
@@ -435,8 +435,8 @@ def _matcher(
 
 
 def _subscribe(matcher: Matcher, path: str, format: Format | None, letters: LetterBox) -> int:
-    from fencepost.files.run import subscribe_file
-    from fencepost.files.subscriptions import read_subscriptions
+    from fencepost.formats.file_matching import subscribe_file
+    from fencepost.formats.subscription_files import read_subscriptions
 
     file = read_subscriptions(path, letters, format=format)
     with progress("Compiling", file.total) as step:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.deliver.signing import signature
+from fencepost.delivery.webhook_signature import signature
 
 SECRET = "fps_0123456789abcdef"
 

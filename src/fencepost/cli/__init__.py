@@ -1,0 +1,1 @@
+"""The command `fencepost`, a module for each group of commands."""

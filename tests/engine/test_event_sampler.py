@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from fencepost.cql2 import parse
 from fencepost.engine import Columns, FilterTable, Matcher, Segment, build, event_sampler, lay_out
 from fencepost.engine.event_sampler import ROOM, Sample, Seen
-from fencepost.events import EventTable
-from fencepost.filters import EventValues, filters
+from fencepost.events import EventTable, EventValues
+from fencepost.filters import filters
 from fencepost.kernels import EventArrays
 from fencepost.reference import matches
 from tests.engine.strategies import EVENTS, EXPRESSIONS, examples

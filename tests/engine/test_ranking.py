@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fencepost.engine import INDEXES, Matcher, ranking
 from fencepost.errors import FencepostError, ModelError
-from fencepost.filters import EventValues
+from fencepost.events import EventValues
 from tests.engine import strategies
 from tests.engine.strategies import examples
 from tests.papers.spatiotextual import test_matcher_spatiotextual as words_and_places

@@ -13,8 +13,8 @@ from fencepost import simplify
 from fencepost.cql2 import parse
 from fencepost.engine import INDEXES, Matcher
 from fencepost.errors import ModelError
-from fencepost.events import Tokeniser
-from fencepost.filters import EventValues, truth
+from fencepost.events import EventValues, Tokeniser
+from fencepost.filters import truth
 from fencepost.reference import evaluate, matches
 from tests.engine.strategies import examples
 

@@ -7,7 +7,8 @@ from hypothesis import given
 
 from fencepost.cql2 import ast, parse
 from fencepost.errors import LanguageError
-from fencepost.filters import EventValues, Term, filters, truth
+from fencepost.events import EventValues
+from fencepost.filters import Term, filters, truth
 from fencepost.filters.filter_conditions import condition_of_term
 from fencepost.filters.normal_form import MOST_FILTERS
 from fencepost.reference import evaluate as by_reference

@@ -10,7 +10,8 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
-from fencepost.filters import EventValues, truth
+from fencepost.events import EventValues
+from fencepost.filters import truth
 from fencepost.reference import matches
 from fencepost.tracking.places import FROM, TO, passing, relaxed, way
 

@@ -22,8 +22,8 @@ from fencepost.cql2.ast import Condition
 from fencepost.engine.columns.event_columns import lay_out
 from fencepost.engine.kernel_runner import Runner, events_of
 from fencepost.engine.matcher import Matcher
+from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
-from fencepost.filters.evaluation import EventValues
 from fencepost.kernels.runtime.struct_references import handle
 from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable

@@ -11,8 +11,8 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE
 from bench.papers.regions.workloads import Workload
+from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import Filter
-from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable

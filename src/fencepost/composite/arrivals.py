@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, ModelError
 from fencepost.events.times import SECOND, instant_of, parse_instant
-from fencepost.filters.value_types import is_missing
+from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.any_form import RawShapes, read_geometry
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import OUTSIDE, Space

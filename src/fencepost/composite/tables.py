@@ -21,7 +21,7 @@ from fencepost.composite.arrivals import (
 from fencepost.engine.matcher import DeadLetters, Matcher
 from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
-from fencepost.filters.value_types import is_missing
+from fencepost.events.value_types import is_missing
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 

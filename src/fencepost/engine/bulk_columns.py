@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
+from fencepost.events import value_types as values
 from fencepost.events.arrow_text import not_utf8
-from fencepost.filters import value_types as values
 from fencepost.kernels.index import posting_layout
 
 
@@ -53,7 +53,7 @@ class Values(NamedTuple):
     """The values of a column by type; rows without a value are in none.
 
     strings : the distinct ones; string_codes : which of them each of string_rows has
-    numbers : pairs of doubles, as in `filters.value_types`
+    numbers : pairs of doubles, as in `events.value_types`
     """
 
     string_rows: Rows = _NO_ROWS

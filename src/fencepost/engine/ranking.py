@@ -26,7 +26,7 @@ from fencepost.engine.segment_builder import NEVER, NEVER_GONE
 from fencepost.engine.segment_words import places_wanted, use_of, use_of_key, word_key, words_named
 from fencepost.engine.snapshot import Snapshot
 from fencepost.errors import ModelError
-from fencepost.filters.evaluation import EventValues
+from fencepost.events.event_values import EventValues
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import geodesic

@@ -21,8 +21,8 @@ from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.subscriptions import compiled_condition
 from fencepost.events.event_attributes import attributes
+from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import Filter
-from fencepost.filters.evaluation import EventValues
 
 Follower: TypeAlias = Callable[[Sequence[str]], None]
 

@@ -19,10 +19,10 @@ from fencepost.engine.segment_builder import NEVER
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.events.arrow_text import readable
 from fencepost.events.times import instant_of, parse_instant
+from fencepost.events.value_types import is_missing
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import filters
 from fencepost.filters.query_templates import Filled, filled, unusable
-from fencepost.filters.value_types import is_missing
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 

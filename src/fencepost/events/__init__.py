@@ -8,15 +8,19 @@ from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
     from fencepost.events.event_attributes import attributes
+    from fencepost.events.event_values import EventValues
     from fencepost.events.table import EventTable
     from fencepost.events.times import format_instant
     from fencepost.events.tokenizer import Tokeniser, keywords, tokenise
+    from fencepost.events.value_types import pair_of
 
 __all__ = [
     "attributes",
     "EventTable",
+    "EventValues",
     "format_instant",
     "keywords",
+    "pair_of",
     "tokenise",
     "Tokeniser",
 ]
@@ -26,8 +30,10 @@ if not TYPE_CHECKING:
         __name__,
         {
             "event_attributes": ["attributes"],
+            "event_values": ["EventValues"],
             "table": ["EventTable"],
             "times": ["format_instant"],
             "tokenizer": ["Tokeniser", "keywords", "tokenise"],
+            "value_types": ["pair_of"],
         },
     )

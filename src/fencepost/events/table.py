@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from fencepost.errors import FencepostError, GeometryProblem, ModelError
 from fencepost.events.arrow_text import not_utf8, python_values
 from fencepost.events.event_attributes import Row, attributes
+from fencepost.events.event_values import EventValues
 from fencepost.events.times import parse_instants
 from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
-from fencepost.filters.evaluation import EventValues
-from fencepost.filters.value_types import is_missing, nanoseconds_of
+from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
 from fencepost.geometry.readers.geoarrow_columns import with_named_geometries

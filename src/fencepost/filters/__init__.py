@@ -1,4 +1,4 @@
-"""From the tree of an expression to filters: which checks of which columns must hold."""
+"""Filters: conditions in a normal form, as checks of columns that must all hold."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from fencepost.lazy_exports import offering
 if TYPE_CHECKING:
     from fencepost.filters.checks import Column, Filter, Kind, Term
     from fencepost.filters.distances import distance_in, near_in
-    from fencepost.filters.evaluation import EventValues, truth
+    from fencepost.filters.evaluation import truth
     from fencepost.filters.normal_form import filters
-    from fencepost.filters.value_types import pair_of
 
 __all__ = [
     "Column",
-    "EventValues",
-    "Filter",
-    "Kind",
-    "Term",
     "distance_in",
+    "Filter",
     "filters",
+    "Kind",
     "near_in",
-    "pair_of",
+    "Term",
     "truth",
 ]
 
@@ -32,8 +29,7 @@ if not TYPE_CHECKING:
         {
             "checks": ["Column", "Filter", "Kind", "Term"],
             "distances": ["distance_in", "near_in"],
-            "evaluation": ["EventValues", "truth"],
+            "evaluation": ["truth"],
             "normal_form": ["filters"],
-            "value_types": ["pair_of"],
         },
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, get_args
 
 from fencepost.cql2.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
 from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
-from fencepost.filters.value_types import Pair
+from fencepost.events.value_types import Pair
 
 
 class Kind(IntEnum):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +17,13 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Calculate, Compare, Temporal
-from fencepost.errors import GeometryError, ModelError
-from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
-from fencepost.filters import value_types
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
+from fencepost.events.value_types import Pair
 from fencepost.filters.checks import Column, Kind
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds
-from fencepost.filters.value_types import Pair
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.space import Space
 from fencepost.kernels.text.like import compile_pattern
 from fencepost.kernels.text.like import like as like_bytes
 
@@ -36,64 +35,6 @@ OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
     Compare.GT: operator.gt,
     Compare.GE: operator.ge,
 }
-
-
-class EventValues:
-    """An event's attributes, with what is costly to read from them kept.
-
-    Parameters
-    ----------
-    shapes : callable, optional
-        From the name of an attribute to its geometry, where it was read already.
-    """
-
-    __slots__ = ("_read", "_shapes", "attributes", "space", "tokeniser")
-
-    def __init__(
-        self,
-        attributes: Mapping[str, object],
-        tokeniser: Tokeniser = EVERY_WORD,
-        space: Space = Space.PLANAR,
-        shapes: Callable[[str], Shapes | None] | None = None,
-    ) -> None:
-        self.attributes = attributes
-        self.tokeniser = tokeniser
-        self.space = space
-        self._read = shapes
-        self._shapes: dict[str, Shapes | None] | None = None
-
-    def get(self, name: str) -> object:
-        """An attribute, or None where it is missing."""
-        return given(self.attributes.get(name))
-
-    def shapes(self, name: str) -> Shapes | None:
-        """An attribute as a geometry, or None."""
-        if self._shapes is None:
-            self._shapes = {}
-        if name not in self._shapes:
-            if self._read is not None:
-                self._shapes[name] = self._read(name)
-            else:
-                self._shapes[name] = read_shape(self.get(name), self.space)
-        return self._shapes[name]
-
-
-def given(value: object) -> object:
-    """A value of an event, or None where it counts as missing."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    return None if value_types.is_missing(value) else value
-
-
-def read_shape(value: object, space: Space = Space.PLANAR) -> Shapes | None:
-    """One geometry laid out, or None where the value is no usable one."""
-    if value is None or isinstance(value, (int, float)):
-        return None
-    try:
-        shape = Shapes.read_one(value)
-    except (GeometryError, ModelError):
-        return None
-    return None if len(shape.rows_outside(space)) else shape
 
 
 def truth(condition: ast.Condition, event: EventValues) -> bool | None:
@@ -249,7 +190,7 @@ def string(value: ast.Value, event: EventValues) -> str | None:
             return value_types.string_of(event.get(name))
         case ast.Folded(kind, inner):
             text = string(inner, event)
-            return None if text is None else value_types.fold((kind,), text)
+            return None if text is None else _folded(kind, text)
     return None
 
 
@@ -419,3 +360,12 @@ def like(pattern: str, text: str) -> bool:
     form = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
     body = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)
     return bool(like_bytes(form, 0, len(form), body, 0, len(body)))
+
+
+def _folded(kind: ast.Fold, text: str) -> str:
+    """A string without its case or accents."""
+    if kind is ast.Fold.CASEI:
+        return text.casefold()
+    apart = unicodedata.normalize("NFD", text)
+    bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))
+    return unicodedata.normalize("NFC", bare)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Compare, Temporal
 from fencepost.events.times import DAY
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 from fencepost.filters.checks import (
     BooleanCheck,
     Bound,
@@ -30,7 +31,6 @@ from fencepost.filters.checks import (
     Term,
     function_of,
 )
-from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 
 Spelling = Callable[[Pair], ast.Value]
 _Span: TypeAlias = ast.Property | ast.Time | ast.Interval

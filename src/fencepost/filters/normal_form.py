@@ -15,7 +15,10 @@ from typing import Any
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Compare, Temporal
 from fencepost.errors import LanguageError
-from fencepost.filters import evaluation, spatial_relations, value_types
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.filters import evaluation, spatial_relations
 from fencepost.filters.checks import (
     BOUNDS,
     BooleanCheck,
@@ -33,12 +36,11 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 from fencepost.geometry.space import Space
 
 MOST_FILTERS = 1024
 
-_NOTHING = evaluation.EventValues({})
+_NOTHING = EventValues({})
 _FLIPPED = {
     Compare.LT: Compare.GT,
     Compare.LE: Compare.GE,
@@ -78,7 +80,7 @@ def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filte
     def in_space(part: ast.Condition, negated: bool) -> list[Filter]:
         match part:
             case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
-                nothing = evaluation.EventValues({}, space=space)
+                nothing = EventValues({}, space=space)
                 return _constant(evaluation.truth(part, nothing), negated)
         return _atom(part, negated)
 

@@ -28,14 +28,16 @@ from itertools import accumulate, combinations, pairwise
 import numpy as np
 
 from fencepost.cql2 import ast
-from fencepost.filters import evaluation, value_types
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
+from fencepost.events.value_types import Pair
+from fencepost.filters import evaluation
 from fencepost.filters.checks import Filter, Kind, LikeCheck, MemberCheck, OrderCheck, Term
 from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
 from fencepost.filters.covering.covering_index import covered
 from fencepost.filters.covering.filter_rows import FilterRows
 from fencepost.filters.covering.term_covering import TermTable
 from fencepost.filters.filter_conditions import all_of, any_of, condition_of_filter
-from fencepost.filters.value_types import Pair
 
 MOST_TERMS = 64
 _TERMS = 1 << 14  # that are compared with the others of their filters at a time
@@ -260,7 +262,7 @@ def _texts(condition: ast.Condition) -> Iterator[str]:
     """Every string in a condition, folded as it says."""
     for node in ast.walk(condition, ast.Folded):
         if isinstance(node, ast.String | ast.Folded):
-            text = evaluation.string(node, evaluation.EventValues({}))
+            text = evaluation.string(node, EventValues({}))
             if text is not None:
                 yield text
 

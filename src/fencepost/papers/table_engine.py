@@ -28,6 +28,7 @@ from fencepost.engine.kernel_runner import Found
 from fencepost.engine.segment_builder import NEVER
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
+from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
@@ -47,7 +48,7 @@ from fencepost.filters.checks import (
     RelateCheck,
 )
 from fencepost.filters.distances import near
-from fencepost.filters.evaluation import OPERATORS, EventValues
+from fencepost.filters.evaluation import OPERATORS
 from fencepost.filters.normal_form import filters
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes

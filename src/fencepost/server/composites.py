@@ -23,7 +23,7 @@ from fencepost.engine.matcher import DeadLetters
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
-from fencepost.filters.value_types import is_missing
+from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
 from fencepost.server.asking import LOGGED, Arrived, Found, Prepared

@@ -20,7 +20,7 @@ from fencepost.engine.subscriptions import Subscription, compiled
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.times import format_instant
-from fencepost.filters.value_types import is_missing
+from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import Space, space_of
 from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared

@@ -14,7 +14,7 @@ from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.table import EventTable
 from fencepost.events.times import SECOND
-from fencepost.filters.value_types import is_missing, nanoseconds_of
+from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.readers.single_geometry import point_of

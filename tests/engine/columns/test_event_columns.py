@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fencepost.cql2 import parse
 from fencepost.engine import Columns, FilterTable, lay_out
 from fencepost.engine.columns.event_columns import scaled, split
-from fencepost.events import EventTable
-from fencepost.filters import filters, pair_of
+from fencepost.events import EventTable, pair_of
+from fencepost.filters import filters
 from tests.engine.strategies import TEXT_EXPRESSIONS, examples, tables
 
 EDGES = [0, 1, -1, 2**31, 2**32, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]

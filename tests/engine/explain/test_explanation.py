@@ -16,7 +16,8 @@ import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Near
 from fencepost.engine.explain.explanation import Explanation, explain
-from fencepost.filters import EventValues, distance_in
+from fencepost.events import EventValues
+from fencepost.filters import distance_in
 from fencepost.geometry import Shapes, Space
 
 EVENT: dict[str, object] = {

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
-from fencepost.events import attributes
-from fencepost.filters import Column, EventValues, Filter, Kind, Term, near_in, normal_form, pair_of
+from fencepost.events import EventValues, attributes, pair_of
+from fencepost.filters import Column, Filter, Kind, Term, near_in, normal_form
 from fencepost.filters.checks import NearCheck, RangeCheck
 from fencepost.geometry import Space
 from fencepost.papers.regions.constraint_indexes import Family

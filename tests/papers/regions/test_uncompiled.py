@@ -19,7 +19,7 @@ from fencepost.geometry import Shapes
 from fencepost.papers.regions import relations_sampled
 from fencepost.papers.regions.crtree import CRTree
 from fencepost.papers.regions.sff import ForwardingTable
-from fencepost.filters import EventValues
+from fencepost.events import EventValues
 from fencepost.filters import filters
 from fencepost.testing import mixed_pairs
 from tests.papers.regions.figures import FIGURE_1, FIGURE_3

@@ -19,6 +19,7 @@ from fencepost.cql2.ast import Array, Compare, Geometry, Items, Near, Spatial, S
 from fencepost.engine import selectivity
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.selectivity import Estimates
+from fencepost.events.value_types import Pair
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -37,7 +38,6 @@ from fencepost.filters.checks import (
     function_of,
 )
 from fencepost.filters.evaluation import literal_key
-from fencepost.filters.value_types import Pair
 from fencepost.geometry.space import Space
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.text.like import compile_pattern

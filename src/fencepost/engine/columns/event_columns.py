@@ -25,12 +25,12 @@ from fencepost.engine.columns.event_items import (
     lists_of_values,
     strings_of,
 )
+from fencepost.events import value_types as values
+from fencepost.events.event_values import EventValues, given
 from fencepost.events.table import EventTable, Geometries
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters import evaluation
-from fencepost.filters import value_types as values
 from fencepost.filters.checks import Column, Kind
-from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.match.segment_search import EventArrays
 
@@ -152,13 +152,13 @@ def lay_out(columns: Columns, events: EventTable) -> EventArrays:
             if storage == Storage.GEOMETRY:
                 block.shapes[number] = events.geometries(source.name)
                 continue
-            given = events.column(source.name) if isinstance(source, ast.Property) else None
-            if given is not None:
+            arrow = events.column(source.name) if isinstance(source, ast.Property) else None
+            if arrow is not None:
                 with events.naming([source.name]):
-                    if _fill_from_arrow(block, storage, number, column, given, columns.tokeniser):
+                    if _fill_from_arrow(block, storage, number, column, arrow, columns.tokeniser):
                         continue
             if storage == Storage.LIST:
-                values = [evaluation.given(value) for value in events.values(source.name)]
+                values = [given(value) for value in events.values(source.name)]
                 block.add_lists(number, lists_of_values(values, columns.tokeniser))
                 continue
             left.append((storage, number, column))

@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.engine.columns.check_kinds import string_key
+from fencepost.events import value_types
 from fencepost.events.tokenizer import Tokeniser
-from fencepost.filters import value_types
 from fencepost.kernels.match.check_evaluation import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.runtime.struct_references import handle
 from fencepost.kernels.text.utf8_tokenizer import (

@@ -10,7 +10,7 @@ import numpy as np
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.columns.event_columns import RowWriter
 from fencepost.engine.columns.event_items import lists_of_values
-from fencepost.filters.evaluation import EventValues
+from fencepost.events.event_values import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import Plain
 from fencepost.geometry.readers.single_geometry import joined, plain, point_of

@@ -19,8 +19,8 @@ from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.selectivity import Path
 from fencepost.errors import LanguageError
+from fencepost.events.event_values import EventValues
 from fencepost.filters import evaluation
-from fencepost.filters.evaluation import EventValues
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import filters
 

@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Array, Compare, Near, Temporal
 from fencepost.engine.explain.unusable_values import Unusable, unusable
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
 from fencepost.events.times import SECOND, format_instant
-from fencepost.filters import evaluation, value_types
+from fencepost.events.value_types import Pair
+from fencepost.filters import evaluation
 from fencepost.filters.distances import distance_in
-from fencepost.filters.evaluation import EventValues
 from fencepost.filters.normal_form import ARRAY_CONVERSE
 from fencepost.filters.spatial_relations import relation_between
-from fencepost.filters.value_types import Pair
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.relation import Relation
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from fencepost.cql2 import ast
 from fencepost.cql2.literals import kind_of
 from fencepost.errors import ModelError
-from fencepost.filters import value_types
-from fencepost.filters.evaluation import EventValues, read_shape
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues, read_shape
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START
 from fencepost.filters.checks import Column, Kind, NullCheck, RangeCheck, Term
 from fencepost.filters.covering.area_covering import (
     CONFLICTS,
@@ -33,7 +34,6 @@ from fencepost.filters.covering.area_covering import (
     States,
 )
 from fencepost.filters.covering.value_covering import conflicts_singly, covers_singly
-from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START
 
 
 class RangeTerms:

@@ -19,7 +19,8 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import Geometry, Property, Spatial
 from fencepost.engine.index_registry import MatcherIndex
-from fencepost.filters import value_types
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import (
     Column,
     Filter,
@@ -31,7 +32,6 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.evaluation import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS

@@ -6,7 +6,7 @@ import sys
 
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.errors import ModelError
-from fencepost.filters.value_types import plain_number
+from fencepost.events.value_types import plain_number
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import Relation
 from fencepost.papers.regions.algorithm1 import relations_sampled

@@ -17,6 +17,8 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Compare, Geometry
+from fencepost.events.event_values import EventValues
+from fencepost.events.value_types import UNBOUNDED_END, Pair
 from fencepost.filters import evaluation, spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -29,8 +31,6 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.evaluation import EventValues
-from fencepost.filters.value_types import UNBOUNDED_END, Pair
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
 from fencepost.papers.regions.crtree import CRTree

@@ -29,6 +29,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fencepost.errors import IndexingError
+from fencepost.events.event_values import EventValues
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START
 from fencepost.filters.checks import (
     BooleanCheck,
     Check,
@@ -42,8 +44,6 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.evaluation import EventValues
-from fencepost.filters.value_types import UNBOUNDED_END, UNBOUNDED_START
 from fencepost.papers.regions.constraint_indexes import (
     BooleanIndex,
     ConstraintIndex,

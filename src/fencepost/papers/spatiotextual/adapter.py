@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from fencepost.cql2.ast import Array, Property, Spatial, String
 from fencepost.engine.columns.check_kinds import word_key
 from fencepost.engine.index_registry import MatcherIndex
+from fencepost.events import value_types
+from fencepost.events.event_values import EventValues
 from fencepost.events.tokenizer import Tokeniser
-from fencepost.filters import value_types
 from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
-from fencepost.filters.evaluation import EventValues, literal_key
+from fencepost.filters.evaluation import literal_key
 from fencepost.papers.spatiotextual.parts import Kind
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
 from fencepost.papers.table_engine import Verified, table_index

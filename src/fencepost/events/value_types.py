@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import math
 import struct
-import unicodedata
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from fencepost.cql2.ast import Fold
 from fencepost.events.times import instant_of, parse_instant
 
 Pair = tuple[float, float]
@@ -168,18 +166,6 @@ def _is_open(end: object) -> bool:
 def ordered_span(start: Pair | None, end: Pair | None) -> tuple[Pair, Pair] | None:
     """A span, if both ends are there and in order."""
     return None if start is None or end is None or start > end else (start, end)
-
-
-def fold(folds: Iterable[Fold], text: str) -> str:
-    """A string without its case or accents."""
-    for kind in folds:
-        if kind is Fold.CASEI:
-            text = text.casefold()
-        else:
-            apart = unicodedata.normalize("NFD", text)
-            bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))
-            text = unicodedata.normalize("NFC", bare)
-    return text
 
 
 def list_of(value: object) -> list[Any] | None:

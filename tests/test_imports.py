@@ -29,7 +29,7 @@ OPEN = {"cli", "errors", "testing"}
 
 # By test file: what it is about, and the modules whose algorithm that is.
 ABOUT: dict[str, tuple[str, set[str]]] = {
-    "client/test_following.py": ("messages as they come", {"client.operations"}),
+    "client/test_following.py": ("messages as they come", {"client.client_operations"}),
     "composite/test_partners.py": ("pairs beside joins", {"composite.casting", "composite.joiner"}),
     "composite/test_live.py": (
         "which members are found, in a hash grid",

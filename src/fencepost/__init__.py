@@ -24,7 +24,7 @@ from fencepost.geometry.relation import Relation
 from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.client.clients import AsyncClient, Client
+    from fencepost.client.optional_clients import AsyncClient, Client
     from fencepost.composite.detection import Detection
     from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt n
     __getattr__ = offering(
         __name__,
         {
-            "client.clients": ["AsyncClient", "Client"],
+            "client.optional_clients": ["AsyncClient", "Client"],
             "composite.detection": ["Detection"],
             "composite.detector": ["Detector"],
             "composite.model": ["Composite"],

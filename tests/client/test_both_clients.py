@@ -21,7 +21,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.client import Operations, Patience
-from fencepost.client.effects import Request
+from fencepost.client.network_effects import Request
 from fencepost.server import Limits, Rates
 from tests.client.cutting import Cutting
 from tests.client.driving import Driven

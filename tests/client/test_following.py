@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.client import Backoff, Patience
-from fencepost.client.effects import (
+from fencepost.client.client_operations import Following
+from fencepost.client.network_effects import (
     Answer,
     Hand,
     Lost,
@@ -22,7 +23,6 @@ from fencepost.client.effects import (
     Transmit,
     Wait,
 )
-from fencepost.client.operations import Following
 
 
 def envelope(position: int) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from fencepost.cli.terminal import bytes_text, complain, print_json, print_line,
 from fencepost.errors import Unreachable
 
 if TYPE_CHECKING:
-    from fencepost.client.blocking import Client
-    from fencepost.client.values import Message, Rejected
+    from fencepost.client.blocking_client import Client
+    from fencepost.client.results import Message, Rejected
     from fencepost.formats.dead_letters import LetterBox
     from fencepost.formats.event_files import Batch
     from fencepost.formats.subscription_files import Row
@@ -353,8 +353,8 @@ def _brief(value: Any) -> str:
 @contextmanager
 def _client(server: str, key: str | None, patience_s: float) -> Iterator[Client]:
     """A client that says on standard error when it tries again."""
-    from fencepost.client.clients import Client
-    from fencepost.client.retrying import logger
+    from fencepost.client.optional_clients import Client
+    from fencepost.client.retry_policy import logger
 
     handler = logging.Handler()
     handler.emit = lambda record: complain(record.getMessage())  # type: ignore[method-assign]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.client import effects
-    from fencepost.client.operations import Operations
-    from fencepost.client.retrying import Backoff, Patience
-    from fencepost.client.values import Message
+    from fencepost.client import network_effects
+    from fencepost.client.client_operations import Operations
+    from fencepost.client.results import Message
+    from fencepost.client.retry_policy import Backoff, Patience
 
 __all__ = [
     "Backoff",
@@ -28,9 +28,9 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "operations": ["Operations"],
-            "retrying": ["Backoff", "Patience"],
-            "values": ["Message"],
-            "effects": None,
+            "client_operations": ["Operations"],
+            "retry_policy": ["Backoff", "Patience"],
+            "results": ["Message"],
+            "network_effects": None,
         },
     )

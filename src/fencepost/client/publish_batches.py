@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fencepost.client.effects import Request
-from fencepost.client.values import Publication, rejected_of
+from fencepost.client.network_effects import Request
+from fencepost.client.results import Publication, rejected_of
 from fencepost.errors import ModelError
 
 _MOST_EVENTS = 5_000

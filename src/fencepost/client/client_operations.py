@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fencepost.client.effects import (
+from fencepost.client.network_effects import (
     Answer,
     Hand,
     Handing,
@@ -24,16 +24,8 @@ from fencepost.client.effects import (
     Wait,
     quoted,
 )
-from fencepost.client.publishing import a_part, json_line, parts_of, together
-from fencepost.client.retrying import (
-    Backoff,
-    Patience,
-    asked_wait,
-    logger,
-    may_be_tried_again,
-    wait_to_connect,
-)
-from fencepost.client.values import (
+from fencepost.client.publish_batches import a_part, json_line, parts_of, together
+from fencepost.client.results import (
     Message,
     Publication,
     Read,
@@ -45,6 +37,14 @@ from fencepost.client.values import (
     reason_of,
     refused,
     rejected_of,
+)
+from fencepost.client.retry_policy import (
+    Backoff,
+    Patience,
+    asked_wait,
+    logger,
+    may_be_tried_again,
+    wait_to_connect,
 )
 from fencepost.errors import ModelError
 

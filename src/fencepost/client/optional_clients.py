@@ -5,8 +5,8 @@ from __future__ import annotations
 from fencepost.errors import FencepostError
 
 try:
-    from fencepost.client.awaiting import AsyncClient
-    from fencepost.client.blocking import Client
+    from fencepost.client.async_client import AsyncClient
+    from fencepost.client.blocking_client import Client
 except ModuleNotFoundError as error:
     if error.name not in ("httpx", "websockets"):
         raise

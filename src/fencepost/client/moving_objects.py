@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.client.effects import Lost, Open, Receive, Steps, Transmit
-from fencepost.client.publishing import json_line
-from fencepost.client.retrying import Backoff, Patience, wait_to_connect
+from fencepost.client.network_effects import Lost, Open, Receive, Steps, Transmit
+from fencepost.client.publish_batches import json_line
+from fencepost.client.retry_policy import Backoff, Patience, wait_to_connect
 from fencepost.errors import RequestRefused
 from fencepost.saferegion.client import SafeClient
 

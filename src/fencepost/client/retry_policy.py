@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.client.effects import Answer, Lost, Steps, Wait
-from fencepost.client.values import error_of
+from fencepost.client.network_effects import Answer, Lost, Steps, Wait
+from fencepost.client.results import error_of
 from fencepost.delivery.retry_schedule import Schedule, retry_after_s
 
 logger = logging.getLogger("fencepost.client")

@@ -14,8 +14,10 @@ from weakref import WeakSet
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from fencepost.client.connections import BROKEN, NO_ANSWER, NOT_OPEN, lost_by
-from fencepost.client.effects import (
+from fencepost.client.client_operations import Operations
+from fencepost.client.connection_errors import BROKEN, NO_ANSWER, NOT_OPEN, lost_by
+from fencepost.client.moving_objects import Movers
+from fencepost.client.network_effects import (
     Answer,
     Effect,
     Hand,
@@ -32,9 +34,7 @@ from fencepost.client.effects import (
     headers_of,
     socket_url,
 )
-from fencepost.client.moving import Movers
-from fencepost.client.operations import Operations
-from fencepost.client.retrying import Patience
+from fencepost.client.retry_policy import Patience
 
 P = ParamSpec("P")
 T = TypeVar("T")

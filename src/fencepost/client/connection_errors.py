@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from fencepost.client.effects import Lost
+from fencepost.client.network_effects import Lost
 
 NO_ANSWER = (httpx.TransportError,)
 BROKEN = (OSError, WebSocketException)

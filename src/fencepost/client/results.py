@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from fencepost.client.effects import Answer, Lost
+from fencepost.client.network_effects import Answer, Lost
 from fencepost.errors import RequestRefused, Unreachable
 
 

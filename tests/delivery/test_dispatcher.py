@@ -21,8 +21,8 @@ from fencepost.delivery.dispatcher import Clock
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
 from fencepost.server import Limits, Outbox, Service, Settings, definition_of
-from fencepost.store import endpoints
-from fencepost.store.endpoints import DeadLetter, Endpoint
+from fencepost.store import endpoint_rows
+from fencepost.store.endpoint_rows import DeadLetter, Endpoint
 from tests.waiting import WAIT_S
 
 START = 1_800_000_000 * 10**9
@@ -85,7 +85,7 @@ class Stage:
     def set(self, name: str, url: str = "x") -> None:
         number = self.numbers[name]
         self.service.broker.change(
-            lambda w: endpoints.put_endpoint(w.connection, number, "webhook", {"url": url})
+            lambda w: endpoint_rows.put_endpoint(w.connection, number, "webhook", {"url": url})
         ).result(WAIT_S)
 
     def publish(self, *events: dict[str, Any]) -> None:
@@ -95,13 +95,13 @@ class Stage:
 
     def endpoint(self, name: str) -> Endpoint:
         with self.service.database.reading() as connection:
-            found = endpoints.endpoint(connection, self.numbers[name])
+            found = endpoint_rows.endpoint(connection, self.numbers[name])
         assert found is not None
         return found
 
     def letters(self) -> list[DeadLetter]:
         with self.service.database.reading() as connection:
-            return endpoints.dead_letters(connection, 1)
+            return endpoint_rows.dead_letters(connection, 1)
 
     def run(self, carrier: Scripted, chance: Callable[[], float] = lambda: 1.0) -> Posting:
         """Wake all, and wait until nothing is under way."""

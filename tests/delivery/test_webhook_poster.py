@@ -15,7 +15,7 @@ import fencepost as fp
 from fencepost.delivery import Gate, Outcome, Waiting, Webhooks, Went
 from fencepost.delivery.retry_schedule import retry_after_s
 from fencepost.delivery.webhook_poster import Poster
-from fencepost.store.endpoints import Endpoint
+from fencepost.store.endpoint_rows import Endpoint
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
 

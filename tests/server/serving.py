@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from fencepost.server import Server, Service, Settings, listen
-from fencepost.store import keys
+from fencepost.store import api_keys
 from tests.waiting import WAIT_S
 
 
@@ -28,7 +28,7 @@ class Running:
     def key(self, *scopes: str, tenant: str = "default") -> str:
         """A new key."""
         made = self.service.broker.change(
-            lambda writing: keys.add_key(writing.connection, tenant, scopes, "", writing.now)
+            lambda writing: api_keys.add_key(writing.connection, tenant, scopes, "", writing.now)
         )
         return made.result(WAIT_S)
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import fencepost as fp
 from fencepost.cli import entry_point
-from fencepost.store import FILE, MIGRATIONS, endpoints, export_to, import_from, keys
+from fencepost.store import FILE, MIGRATIONS, api_keys, endpoint_rows, export_to, import_from
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 
@@ -30,8 +30,8 @@ def fill(server: Running) -> str:
 
     def more(writing: Any) -> None:
         hook = {"url": "https://example.org", "secret": "s", "headers": {}, "batch": 1}
-        endpoints.put_endpoint(writing.connection, number, "webhook", hook)
-        endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt", "no JSON", "{")
+        endpoint_rows.put_endpoint(writing.connection, number, "webhook", hook)
+        endpoint_rows.add_dead_letter(writing.connection, 1, 1, "mqtt", "no JSON", "{")
 
     broker.change(more).result(WAIT_S)
     return server.key("publish", "subscribe", "admin", tenant="acme")
@@ -64,7 +64,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         assert len(server.http.get("/v1/dead-letters").json()["dead_letters"]) == 1
         assert client.publish({"kind": "taxi"}).first == 11
         with server.service.database.reading() as connection:
-            found = keys.key_of(connection, key, 0)
+            found = api_keys.key_of(connection, key, 0)
         assert found is not None
         assert found.tenant_name == "acme"
 

@@ -12,7 +12,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.server import Writing
-from fencepost.store import endpoints
+from fencepost.store import endpoint_rows
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S, until
@@ -161,11 +161,15 @@ def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
 
         def set_aside(writing: Writing) -> None:
             body = posted.body.decode()
-            endpoints.add_dead_letter(
+            endpoint_rows.add_dead_letter(
                 writing.connection, 1, 1, "webhook", "it answered 400", body, number, 1
             )
-            endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}')
-            endpoints.add_dead_letter(writing.connection, 1, 1, "mqtt:x", "it is bad", "nonsense")
+            endpoint_rows.add_dead_letter(
+                writing.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}'
+            )
+            endpoint_rows.add_dead_letter(
+                writing.connection, 1, 1, "mqtt:x", "it is bad", "nonsense"
+            )
 
         server.service.broker.change(set_aside).result(WAIT_S)
         letters = server.http.get("/v1/dead-letters").json()["dead_letters"]
@@ -280,7 +284,7 @@ def test_tenants_do_not_reach_each_other_s_endpoints(tmp_path: Path) -> None:
                 assert answer.status_code == 404
             assert mine.get("/v1/subscribers/a/endpoint").status_code == 200
             server.service.broker.change(
-                lambda w: endpoints.add_dead_letter(w.connection, 2, 1, "mqtt:x", "bad", "{}")
+                lambda w: endpoint_rows.add_dead_letter(w.connection, 2, 1, "mqtt:x", "bad", "{}")
             ).result(WAIT_S)
             assert theirs.post("/v1/dead-letters/1/retry").status_code == 404
             assert mine.post("/v1/dead-letters/1/retry").status_code == 403

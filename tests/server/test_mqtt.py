@@ -23,7 +23,7 @@ from fencepost.errors import ModelError
 from fencepost.geometry import space_of
 from fencepost.server import Limits
 from fencepost.server.mqtt_events import events_of_payload
-from fencepost.store import log
+from fencepost.store import event_log
 from tests.server.serving import Running, running
 from tests.spark.broker import Mosquitto, mosquitto
 from tests.waiting import WAIT_S, until
@@ -159,14 +159,14 @@ def test_a_payload_that_cannot_be_written_is_set_aside(
     tmp_path: Path, broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What fails whenever it is tried, while all else is written, must not come for ever."""
-    append = log.append_events
+    append = event_log.append_events
 
     def fail(connection: Any, tenant: int, received: int, first: int, bodies: Any) -> None:
         if any("poison" in body for body, _ in bodies):
             raise RuntimeError("a mistake of ours")
         append(connection, tenant, received, first, bodies)
 
-    monkeypatch.setattr(log, "append_events", fail)
+    monkeypatch.setattr(event_log, "append_events", fail)
     with serving(tmp_path / "data", broker) as server:
         connected(server)
         subscribe(server, "a")

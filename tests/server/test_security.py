@@ -24,7 +24,7 @@ from fencepost.server import (
     is_loopback,
 )
 from fencepost.server import running as process
-from fencepost.store import keys
+from fencepost.store import api_keys
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 
@@ -183,7 +183,7 @@ def test_beyond_loopback_it_wants_keys(tmp_path: Path) -> None:
         with pytest.raises(FencepostError, match="fencepost keys add"):
             check_access(service, "0.0.0.0")
         with service.database.transaction() as connection:
-            keys.add_key(connection, "default", ["admin"], "", 0)
+            api_keys.add_key(connection, "default", ["admin"], "", 0)
         check_access(service, "0.0.0.0")
     finally:
         service.close()

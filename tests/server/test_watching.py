@@ -22,7 +22,7 @@ from fencepost.server.schemas import LeftOut
 from fencepost.server.watch.live import MOST_WAITING, Watching
 from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of
 from fencepost.server.writing import Committed, Handed
-from fencepost.store.log import NewMessage
+from fencepost.store.event_log import NewMessage
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
 from tests.waiting import WAIT_S

@@ -23,7 +23,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from fencepost.delivery.retry_schedule import Schedule
-from fencepost.store.endpoints import Endpoint
+from fencepost.store.endpoint_rows import Endpoint
 
 _LONGEST_PROBLEM = 500
 _OUTBOX_PAUSE_S = 2.0

@@ -26,7 +26,7 @@ from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
 from fencepost.delivery.mqtt_address import EVERY_TENANT, BrokerAddress
 from fencepost.delivery.retry_schedule import Schedule
 from fencepost.errors import FencepostError
-from fencepost.store.endpoints import Endpoint
+from fencepost.store.endpoint_rows import Endpoint
 
 _KEEPALIVE_S = 30
 _TIMEOUT_S = 20.0

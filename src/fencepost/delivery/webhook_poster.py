@@ -22,7 +22,7 @@ from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE, CONTENT_TYPE
 from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
 from fencepost.delivery.retry_schedule import retry_after_s
 from fencepost.errors import DeliveryError, FencepostError
-from fencepost.store.endpoints import Endpoint
+from fencepost.store.endpoint_rows import Endpoint
 
 TIMEOUT_S = 15.0
 _PHASES_S = {"connect": 5.0, "pool": 5.0}  # the timeout in all bounds the others

@@ -9,7 +9,7 @@ from fencepost.engine.matcher import DeadLetters
 from fencepost.events.table import EventTable
 from fencepost.server.definitions import Definition
 from fencepost.store.database import Connection
-from fencepost.store.state import Change
+from fencepost.store.stateful_state import Change
 
 LOGGED = "\0position"
 """The attribute of an event that holds its position in the log, where what it says is kept."""

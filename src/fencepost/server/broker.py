@@ -32,7 +32,7 @@ from fencepost.server.questions import Questions
 from fencepost.server.schemas import Published
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Committed, Writing
-from fencepost.store import keys, log, state, subscriptions
+from fencepost.store import api_keys, event_log, stateful_state, subscription_rows
 from fencepost.store.database import Database
 
 T = TypeVar("T")
@@ -103,17 +103,17 @@ class Broker:
 
     def load(self) -> None:
         with self.database.reading() as connection:
-            self.last = log.counters(connection)
-            self.depth = log.pending(connection)
+            self.last = event_log.counters(connection)
+            self.depth = event_log.pending(connection)
             names: dict[int, tuple[int, str]] = {}
-            fresh = {tenant: self.no_questions() for tenant in keys.tenant_names(connection)}
-            for number, tenant, name in subscriptions.every_subscriber(connection):
+            fresh = {tenant: self.no_questions() for tenant in api_keys.tenant_names(connection)}
+            for number, tenant, name in subscription_rows.every_subscriber(connection):
                 names[number] = tenant, name
                 fresh[tenant].subscribers[name] = number
             now = self.clock()
             for tenant, questions in fresh.items():
                 page: list[Prepared] = []
-                for one in subscriptions.every_subscription(connection, tenant, now):
+                for one in subscription_rows.every_subscription(connection, tenant, now):
                     given = Definition(one.id, one.subscriber, one.definition, one.expires)
                     page.append(questions.prepare(given))
                     if len(page) == _LOADED_AT_ONCE:
@@ -271,7 +271,7 @@ class Broker:
                 self._work_through(group, writing, results)
                 self._keep_state(writing)
                 if writing.last != self.last:
-                    log.note_counters(writing.connection, writing.last)
+                    event_log.note_counters(writing.connection, writing.last)
         except BaseException as error:  # whatever it is, those who wait are told
             self._is_stale = True
             with suppress(Exception):  # else the next who writes tries again
@@ -293,7 +293,7 @@ class Broker:
         for tenant in writing.asked:
             changes = self.questions(tenant).changes(writing.last.event)
             if changes:
-                state.apply_changes(writing.connection, tenant, changes)
+                stateful_state.apply_changes(writing.connection, tenant, changes)
 
     def _work_through(
         self,
@@ -340,7 +340,7 @@ class Broker:
             else:
                 depth.pop(number, None)
         if writing.recount:
-            self.depth = self.database.read(log.pending)
+            self.depth = self.database.read(event_log.pending)
         self.counts["commits"] += 1
         self.counts["events"] += len(writing.committed.events)
         self.counts["messages"] += len(writing.committed.messages)

@@ -29,9 +29,9 @@ from fencepost.geometry.space import space_of
 from fencepost.server.asking import LOGGED, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
-from fencepost.store import log, state
+from fencepost.store import event_log, stateful_state
 from fencepost.store.database import Connection
-from fencepost.store.state import Change
+from fencepost.store.stateful_state import Change
 
 DETECTION = "detection"
 _OWNER, _DETECTOR, _POSITION = "composites", "detector", "position"
@@ -200,7 +200,7 @@ class Composites:
 
     def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
-        kept = dict(state.values(connection, tenant, _OWNER))
+        kept = dict(stateful_state.values(connection, tenant, _OWNER))
         if not kept:
             return
         written = kept[_DETECTOR]
@@ -215,7 +215,7 @@ class Composites:
                 detector.add(composite)
         self._detector, self._dirty = detector, False
         self._written = position = int(kept[_POSITION])
-        while page := log.events_after(connection, tenant, position, _PAGE):
+        while page := event_log.events_after(connection, tenant, position, _PAGE):
             events = EventTable.read(
                 [json.loads(body) for _, _, body in page], space_of(self._space)
             )

@@ -10,8 +10,8 @@ from fencepost.delivery.dispatcher import Carrier, Posting, Waiting
 from fencepost.server.service import Service
 from fencepost.server.transports import TRANSPORTS, Settings, Shown, Transport
 from fencepost.server.writing import Committed, Writing
-from fencepost.store import endpoints, log
-from fencepost.store.endpoints import Endpoint
+from fencepost.store import endpoint_rows, event_log
+from fencepost.store.endpoint_rows import Endpoint
 
 _PAGE_CHARS = 1 << 20
 
@@ -24,13 +24,13 @@ class Outbox:
 
     def endpoint(self, subscriber: int) -> Endpoint | None:
         """Where messages go, and how that went."""
-        return self._service.database.read(endpoints.endpoint, subscriber)
+        return self._service.database.read(endpoint_rows.endpoint, subscriber)
 
     def waiting(self, endpoint: Endpoint, most: int) -> list[Waiting]:
         """The next messages that are not acknowledged."""
         envelopes = self._service.envelopes(endpoint.subscriber)
         page = self._service.database.read(
-            log.messages_after, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
+            event_log.messages_after, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
         )
         return [
             Waiting(
@@ -47,9 +47,9 @@ class Outbox:
         def work(writing: Writing) -> None:
             if acknowledged:
                 writing.acknowledge({tried.subscriber: acknowledged})
-            endpoints.note_attempt(writing.connection, tried)
+            endpoint_rows.note_attempt(writing.connection, tried)
             if dead is not None:
-                endpoints.add_dead_letter(
+                endpoint_rows.add_dead_letter(
                     writing.connection,
                     tried.tenant,
                     writing.now,
@@ -92,7 +92,7 @@ class Delivering:
         """Go on where the last server was."""
         service = self._service
         self._loop = asyncio.get_running_loop()
-        self._known = service.database.read(endpoints.endpoint_subscribers)
+        self._known = service.database.read(endpoint_rows.endpoint_subscribers)
         carriers: dict[str, Carrier] = {}
         self._posting = Posting(Outbox(service), carriers)
         for kind, transport in self._transports.items():

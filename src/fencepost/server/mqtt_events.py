@@ -26,7 +26,7 @@ from fencepost.server.schemas import Published
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
 from fencepost.server.writing import Writing
-from fencepost.store import endpoints, keys
+from fencepost.store import api_keys, endpoint_rows
 from fencepost.store.database import probe
 
 _BUSY_PAUSE_S = 0.1
@@ -130,7 +130,7 @@ class MqttEvents:
     async def _set_aside(self, one: _Publication, letters: list[Letter]) -> None:
         def work(writing: Writing) -> None:
             for reason, body in letters:
-                endpoints.add_dead_letter(
+                endpoint_rows.add_dead_letter(
                     writing.connection, one.tenant, writing.now, one.source, reason, body
                 )
 
@@ -139,7 +139,7 @@ class MqttEvents:
     def _tenant(self, name: str) -> int | None:
         if name not in self._tenants:
             try:
-                self._tenants[name] = self._service.database.read(keys.tenant_number, name)
+                self._tenants[name] = self._service.database.read(api_keys.tenant_number, name)
             except StoreError:
                 return None
         return self._tenants[name]

@@ -15,8 +15,8 @@ from fencepost.events.table import EventTable
 from fencepost.server.asking import ITS_OWN, NO_EVENT
 from fencepost.server.schemas import Published, Rejected
 from fencepost.server.writing import Handed, Writing
-from fencepost.store import endpoints, log
-from fencepost.store.log import Counters, NewMessage
+from fencepost.store import endpoint_rows, event_log
+from fencepost.store.event_log import Counters, NewMessage
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ def answered_before(entry: Publication, writing: Writing) -> Published | None:
     """The answer that a publication of its name got, if there was one."""
     if entry.name is None:
         return None
-    found = endpoints.publication(writing.connection, entry.tenant, entry.name)
+    found = endpoint_rows.publication(writing.connection, entry.tenant, entry.name)
     if found is None:
         return None
     return msgspec.json.decode(found, type=Published)
@@ -76,9 +76,9 @@ def log_together(
         if good:
             rows.append((body, message))
     if rows:
-        log.append_events(writing.connection, tenant, writing.now, first, rows)
+        event_log.append_events(writing.connection, tenant, writing.now, first, rows)
     if new:
-        log.append_messages(writing.connection, new)
+        event_log.append_messages(writing.connection, new)
     writing.last = Counters(position, message)
     texts = [body for body, _ in rows]
     writing.committed.messages.extend(
@@ -115,11 +115,11 @@ def _answers(
         writing.broker.counts["rejected"] += len(rejected)
         if one.source is not None:
             for row, reason in map(msgspec.structs.astuple, rejected):
-                endpoints.add_dead_letter(
+                endpoint_rows.add_dead_letter(
                     writing.connection, one.tenant, writing.now, one.source, reason, one.bodies[row]
                 )
         if one.name is not None:
-            endpoints.note_publication(
+            endpoint_rows.note_publication(
                 writing.connection,
                 one.tenant,
                 one.name,
@@ -140,5 +140,5 @@ def _body(
         return None
     if event >= first:
         return texts[event - first]
-    row = log.event(writing.connection, tenant, event)
+    row = event_log.event(writing.connection, tenant, event)
     return None if row is None else row[1]

@@ -23,7 +23,7 @@ from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.tracked import Tracked
 from fencepost.store.database import Connection
-from fencepost.store.state import Change
+from fencepost.store.stateful_state import Change
 
 MATCH = "match"
 

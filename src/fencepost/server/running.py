@@ -23,7 +23,7 @@ from fencepost.errors import FencepostError
 from fencepost.server.app import create_app
 from fencepost.server.service import Service
 from fencepost.server.settings import Settings
-from fencepost.store import keys
+from fencepost.store import api_keys
 
 HEADER_SECONDS = 10.0
 HEADER_BYTES = 65_536
@@ -102,7 +102,7 @@ def check_access(service: Service, host: str) -> None:
     """Refuse to be reached from elsewhere by everybody."""
     if is_loopback(host):
         return
-    any_key = bool(service.database.read(keys.keys))
+    any_key = bool(service.database.read(api_keys.keys))
     if service.settings.open_access or not any_key:
         raise FencepostError(
             f"{host} can be reached from other machines, and that needs keys; make one with "

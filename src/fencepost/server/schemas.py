@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fencepost.events.times import format_instant
 from fencepost.store import keys
-from fencepost.store.endpoints import DeadLetter as StoredDeadLetter
-from fencepost.store.subscriptions import StoredSubscription
+from fencepost.store.endpoint_rows import DeadLetter as StoredDeadLetter
+from fencepost.store.subscription_rows import StoredSubscription
 
 MOST = 2**63 - 1
 _REF = "#/components/schemas/{name}"

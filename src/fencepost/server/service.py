@@ -28,9 +28,9 @@ from fencepost.server.settings import Limits, Settings
 from fencepost.server.watch.live import Watching
 from fencepost.server.watch.places import Places
 from fencepost.server.writing import Committed, Writing
-from fencepost.store import endpoints, keys, log, subscriptions
+from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
+from fencepost.store.api_keys import DEFAULT_TENANT, SCOPES
 from fencepost.store.database import Database, setting
-from fencepost.store.keys import DEFAULT_TENANT, SCOPES
 
 _MOST_REMEMBERED = 10_000
 
@@ -132,7 +132,7 @@ class Service:
 
     def _settle_space(self) -> None:
         with self.database.transaction() as connection:
-            keys.tenant_number(connection, DEFAULT_TENANT, create=True)
+            api_keys.tenant_number(connection, DEFAULT_TENANT, create=True)
             space = setting(connection, "space", self.settings.space)
             if space != self.settings.space:
                 raise StoreError(
@@ -155,9 +155,9 @@ class Service:
         """Who asks, by their key."""
         given = _key_in(connection)
         if not given and self.settings.open_access:
-            number = self.database.read(keys.tenant_number, DEFAULT_TENANT)
+            number = self.database.read(api_keys.tenant_number, DEFAULT_TENANT)
             return Caller(number, DEFAULT_TENANT, frozenset(SCOPES), "")
-        key = self.database.read(keys.key_of, given, self.clock()) if given else None
+        key = self.database.read(api_keys.key_of, given, self.clock()) if given else None
         if key is None:
             what = "this key opens nothing" if given else "this needs a key"
             raise Refusal(
@@ -208,14 +208,16 @@ class Service:
         if found is None:
             tenant, name = self.broker.names[subscriber]
             if tenant not in self._tenant_names:
-                self._tenant_names = self.database.read(keys.tenant_names)
+                self._tenant_names = self.database.read(api_keys.tenant_names)
             found = self._envelopes[subscriber] = Envelopes(self._tenant_names[tenant], name)
         return found
 
     def messages_after(self, subscriber: int, position: int, limit: int = _PAGE) -> list[Envelope]:
         """A page of messages after a position, from the database."""
         envelopes = self.envelopes(subscriber)
-        page = self.database.read(log.messages_after, subscriber, position, limit, _PAGE_CHARS)
+        page = self.database.read(
+            event_log.messages_after, subscriber, position, limit, _PAGE_CHARS
+        )
         return [
             Envelope(
                 one.position,
@@ -226,7 +228,7 @@ class Service:
 
     def acknowledged(self, subscriber: int) -> int:
         """Up to which position a subscriber has read."""
-        return self.database.read(log.acknowledged, subscriber)
+        return self.database.read(event_log.acknowledged, subscriber)
 
     def _committed(self, committed: Committed) -> None:
         """In the broker's thread: put what was committed into envelopes for who is connected."""
@@ -287,8 +289,8 @@ async def sweep_once(service: Service) -> bool:
     now = service.clock()
     before = now - round(service.settings.retention_s * 1e9)
     with service.database.reading() as connection:
-        expired = subscriptions.expired_subscriptions(connection, now, _AT_ONCE)
-        oldest = log.last_event_before(connection, before)
+        expired = subscription_rows.expired_subscriptions(connection, now, _AT_ONCE)
+        oldest = event_log.last_event_before(connection, before)
     if any(questions.tracked.has_clocks() for _, questions in service.broker.all_questions()):
         await service.changed(Writing.tick)
     if expired:
@@ -310,11 +312,11 @@ def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
 
 def forget(writing: Writing, up_to: int) -> int:
     writing.keep_before(up_to)
-    forgotten = log.forget_events(writing.connection, up_to, _AT_ONCE)
+    forgotten = event_log.forget_events(writing.connection, up_to, _AT_ONCE)
     writing.recount = True
     return forgotten
 
 
 def _forget_kept(writing: Writing, answers: int, letters: int) -> None:
-    endpoints.forget_publications(writing.connection, answers)
-    endpoints.forget_dead_letters(writing.connection, letters)
+    endpoint_rows.forget_publications(writing.connection, answers)
+    endpoint_rows.forget_dead_letters(writing.connection, letters)

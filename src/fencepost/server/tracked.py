@@ -26,9 +26,9 @@ from fencepost.geometry.space import Space, space_of
 from fencepost.server.asking import LOGGED, NO_EVENT, Arrived, Found, Prepared
 from fencepost.server.definitions import Definition
 from fencepost.server.settings import Limits
-from fencepost.store import state
+from fencepost.store import stateful_state
 from fencepost.store.database import Connection
-from fencepost.store.state import Change
+from fencepost.store.stateful_state import Change
 from fencepost.tracking import keeping
 from fencepost.tracking.notification import Key, Notification
 from fencepost.tracking.reading import Positions, read_table
@@ -306,14 +306,14 @@ class Tracked:
         """Know what was written, and nothing else."""
         for group in self._groups.values():
             group.changed = False
-        for owner in state.owners(connection, tenant):
+        for owner in stateful_state.owners(connection, tenant):
             if not owner.startswith(_OWNER):
                 continue
             known = self._groups.get(owner.removeprefix(_OWNER))
             if known is None:
                 self._gone.append(Change(owner, None, None))
             else:
-                known.restore(state.values(connection, tenant, owner))
+                known.restore(stateful_state.values(connection, tenant, owner))
 
     def matcher(self, id: str) -> Matcher:
         """Where a subscription is matched."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.server.asking import Found, Prepared
-from fencepost.store import log, subscriptions
-from fencepost.store.log import NewMessage
+from fencepost.store import event_log
+from fencepost.store import subscription_rows as subscriptions
+from fencepost.store.event_log import NewMessage
 
 if TYPE_CHECKING:
     from fencepost.server.broker import Broker
@@ -62,16 +63,16 @@ class Writing:
         """Add a message that no publication made."""
         self.last = self.last._replace(message=self.last.message + 1)
         message = NewMessage(subscriber, self.last.message, self.now, event, type, data)
-        log.append_messages(self.connection, [message])
+        event_log.append_messages(self.connection, [message])
         found = None
         if event is not None:
-            found = log.event(self.connection, self.broker.names[subscriber][0], event)
+            found = event_log.event(self.connection, self.broker.names[subscriber][0], event)
         self.committed.messages.append(Handed(message, None if found is None else found[1]))
 
     def acknowledge(self, read: Mapping[int, int]) -> None:
         """Note up to which position subscribers have read; beyond the last means the last."""
         known = {number: min(position, self.last.message) for number, position in read.items()}
-        for number, count in log.acknowledge(self.connection, known).items():
+        for number, count in event_log.acknowledge(self.connection, known).items():
             self.read[number] = self.read.get(number, 0) + count
 
     def put(self, tenant: int, prepared: Sequence[Prepared], *, create: bool = False) -> list[bool]:

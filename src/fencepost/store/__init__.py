@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.store import endpoints, keys, log, subscriptions
+    from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
     from fencepost.store.backup import export_to, import_from
     from fencepost.store.database import FILE, MIGRATIONS, Database
 
@@ -29,9 +29,9 @@ if not TYPE_CHECKING:
         {
             "backup": ["export_to", "import_from"],
             "database": ["Database", "FILE", "MIGRATIONS"],
-            "endpoints": None,
-            "keys": None,
-            "log": None,
-            "subscriptions": None,
+            "endpoint_rows": None,
+            "api_keys": None,
+            "event_log": None,
+            "subscription_rows": None,
         },
     )

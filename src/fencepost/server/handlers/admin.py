@@ -28,13 +28,13 @@ from fencepost.server.schemas import (
     about,
 )
 from fencepost.server.service import Caller, Service
-from fencepost.store import endpoints, keys, log
+from fencepost.store import api_keys, endpoint_rows, event_log
 
 
 @operation("GET", "/v1/keys", "admin", {200: Keys})
 async def all_keys(asked: Asked) -> Keys:
     """The keys of the tenant."""
-    found = asked.service.database.read(keys.keys, asked.caller.tenant)
+    found = asked.service.database.read(api_keys.keys, asked.caller.tenant)
     return Keys([*map(Key.of, found)])
 
 
@@ -46,11 +46,11 @@ async def add_key(asked: Asked, body: NewKey) -> Key:
         raise Refusal(422, "`name` holds characters that cannot be printed; leave them out")
     end = None if body.expires is None else expiry(body.expires)
     made = await service.changed(
-        lambda writing: keys.add_key(
+        lambda writing: api_keys.add_key(
             writing.connection, caller.tenant_name, body.scopes, body.name, writing.now, end
         )
     )
-    key = service.database.read(keys.key_of, made, -1)
+    key = service.database.read(api_keys.key_of, made, -1)
     assert key is not None
     found = Key.of(key)
     found.key = made
@@ -62,7 +62,7 @@ async def revoke_key(asked: Asked) -> None:
     """Revoke a key."""
     tenant, id = asked.caller.tenant, asked.id
     if not await asked.service.changed(
-        lambda writing: keys.revoke_key(writing.connection, id, tenant)
+        lambda writing: api_keys.revoke_key(writing.connection, id, tenant)
     ):
         raise not_found("key", id)
 
@@ -77,7 +77,7 @@ class ByNumber(Limited):
 async def dead_letters(asked: Asked, query: ByNumber) -> DeadLetters:
     """What could not be read or handed over, and why."""
     found = asked.service.database.read(
-        endpoints.dead_letters, asked.caller.tenant, query.after, query.limit
+        endpoint_rows.dead_letters, asked.caller.tenant, query.after, query.limit
     )
     return DeadLetters([*map(DeadLetter.of, found)])
 
@@ -93,7 +93,7 @@ async def remove_dead_letters(asked: Asked, query: UpTo) -> Removed:
     """Throw away dead letters."""
     tenant = asked.caller.tenant
     removed = await asked.service.changed(
-        lambda writing: endpoints.remove_dead_letters(writing.connection, tenant, query.up_to)
+        lambda writing: endpoint_rows.remove_dead_letters(writing.connection, tenant, query.up_to)
     )
     return Removed(removed)
 
@@ -166,12 +166,12 @@ def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, f
     """How old the first unread message is, of those of some subscribers who have any."""
     numbers = service.questions(caller).subscribers
     with service.database.reading() as connection:
-        oldest = {name: log.oldest_unread(connection, numbers[name]) for name in names}
+        oldest = {name: event_log.oldest_unread(connection, numbers[name]) for name in names}
     return {name: service.age(at) for name, at in oldest.items() if at is not None}
 
 
 def _letters(service: Service, caller: Caller) -> int:
-    return service.database.read(endpoints.count_dead_letters, caller.tenant)
+    return service.database.read(endpoint_rows.count_dead_letters, caller.tenant)
 
 
 class _Metric(NamedTuple):

@@ -12,8 +12,8 @@ from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import Refusal, not_found
 from fencepost.server.transports import Settings, Shown
 from fencepost.server.writing import Writing
-from fencepost.store import endpoints
-from fencepost.store.endpoints import DeadLetter
+from fencepost.store import endpoint_rows
+from fencepost.store.endpoint_rows import DeadLetter
 
 _ENDPOINT = Content("The endpoint.", {"application/json": Shown})
 
@@ -31,7 +31,7 @@ async def put(asked: Asked, body: Settings) -> Shown:
 
     def work(writing: Writing) -> int:
         number = writing.subscriber(caller.tenant, name)
-        endpoints.put_endpoint(writing.connection, number, transport.kind(), target)
+        endpoint_rows.put_endpoint(writing.connection, number, transport.kind(), target)
         return number
 
     subscriber = await asked.service.changed(work)
@@ -51,7 +51,7 @@ async def remove(asked: Asked) -> None:
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
     if not await service.changed(
-        lambda writing: endpoints.remove_endpoint(writing.connection, subscriber)
+        lambda writing: endpoint_rows.remove_endpoint(writing.connection, subscriber)
     ):
         raise not_found("endpoint of", asked.id)
     _delivering(asked).changed(subscriber, removed=True)
@@ -63,7 +63,7 @@ def _delivering(asked: Asked) -> Delivering:
 
 
 def _found(asked: Asked, subscriber: int, **more: Any) -> Shown:
-    found = asked.service.database.read(endpoints.endpoint, subscriber)
+    found = asked.service.database.read(endpoint_rows.endpoint, subscriber)
     if found is None:
         raise not_found("endpoint of", asked.id)
     return _delivering(asked).shown(found, **more)
@@ -82,7 +82,7 @@ async def retry(asked: Asked) -> None:
     number = position_of(asked.id)
     letter = None
     if number is not None:
-        letter = service.database.read(endpoints.dead_letter, tenant, number)
+        letter = service.database.read(endpoint_rows.dead_letter, tenant, number)
     if letter is None:
         raise not_found("dead letter", asked.id)
     if letter.subscriber is None:
@@ -96,7 +96,7 @@ async def _tell_again(asked: Asked, letter: DeadLetter, subscriber: int) -> None
     type, data = unwrapped(letter.body)
 
     def work(writing: Writing) -> bool:
-        there = endpoints.remove_dead_letter(writing.connection, tenant, letter.number)
+        there = endpoint_rows.remove_dead_letter(writing.connection, tenant, letter.number)
         if there:
             writing.tell(subscriber, type, data)
         return there
@@ -120,5 +120,5 @@ async def _publish_again(asked: Asked, letter: DeadLetter) -> None:
     if published.rejected:
         raise Refusal(422, f"it cannot be used as it is: {published.rejected[0].reason}")
     await service.changed(
-        lambda writing: endpoints.remove_dead_letter(writing.connection, tenant, letter.number)
+        lambda writing: endpoint_rows.remove_dead_letter(writing.connection, tenant, letter.number)
     )

@@ -21,7 +21,7 @@ from fencepost.server.schemas import (
     Published,
     Rejected,
 )
-from fencepost.store import log
+from fencepost.store import event_log
 
 _FEATURES = Annotated[
     dict[str, Any] | list[Feature], Meta(description="A Feature, a FeatureCollection, or a list.")
@@ -82,9 +82,9 @@ async def newest(asked: Asked, query: AfterPosition) -> Events:
     """The events that came last, newest first; with `since`, those after it, oldest first."""
     database, tenant = asked.service.database, asked.caller.tenant
     if query.since is UNSET:
-        rows = database.read(log.newest_events, tenant, query.limit)
+        rows = database.read(event_log.newest_events, tenant, query.limit)
     else:
-        rows = database.read(log.events_after, tenant, query.since, query.limit)
+        rows = database.read(event_log.events_after, tenant, query.since, query.limit)
     return Events([_event(*row) for row in rows])
 
 
@@ -99,7 +99,7 @@ def event_at(asked: Asked, given: str) -> Event:
     position = position_of(given)
     row = None
     if position is not None:
-        row = asked.service.database.read(log.event, asked.caller.tenant, position)
+        row = asked.service.database.read(event_log.event, asked.caller.tenant, position)
     if position is None or row is None:
         raise not_found("event", given)
     return _event(position, *row)

@@ -22,7 +22,7 @@ from fencepost.server.schemas import (
 )
 from fencepost.server.service import as_list
 from fencepost.server.transports import Shown
-from fencepost.store import endpoints, log
+from fencepost.store import endpoint_rows, event_log
 
 
 class Subscriber(Json):
@@ -85,9 +85,9 @@ def _subscriber(asked: Asked, name: str) -> Subscriber:
     service = asked.service
     subscriber = service.subscriber(asked.caller, name)
     with service.database.reading() as connection:
-        oldest = log.oldest_unread(connection, subscriber)
-        endpoint = endpoints.endpoint(connection, subscriber)
-        acknowledged = log.acknowledged(connection, subscriber)
+        oldest = event_log.oldest_unread(connection, subscriber)
+        endpoint = endpoint_rows.endpoint(connection, subscriber)
+        acknowledged = event_log.acknowledged(connection, subscriber)
     return Subscriber(
         name,
         acknowledged,

@@ -14,7 +14,7 @@ from fencepost.server.operations import Asked, Content, operation, position_of
 from fencepost.server.problems import not_found
 from fencepost.server.schemas import Binary, Limited, Match, Matches, Me, Text, about
 from fencepost.server.watch.live import ids_of
-from fencepost.store import log
+from fencepost.store import event_log
 from fencepost.store import subscriptions as stored
 
 _MAP = "application/vnd.fencepost.map"
@@ -71,9 +71,9 @@ async def matches_of_event(asked: Asked, query: Limited) -> Matches:
 
     def read() -> list[Match] | None:
         with asked.service.database.reading() as connection:
-            if position is None or log.event(connection, tenant, position) is None:
+            if position is None or event_log.event(connection, tenant, position) is None:
                 return None
-            rows = log.messages_about(connection, tenant, position, query.limit + 1)
+            rows = event_log.messages_about(connection, tenant, position, query.limit + 1)
         return [_match(name, at, position, type, data) for name, at, type, data in rows]
 
     return _first(await asyncio.to_thread(read), query.limit, "event", asked.id)
@@ -90,7 +90,7 @@ async def matches_of_subscription(asked: Asked, query: Limited) -> Matches:
             if one is None:
                 return None
             subscriber = asked.service.subscriber(asked.caller, one.subscriber)
-            rows = log.newest_messages(connection, subscriber, _LOOKED_AT)
+            rows = event_log.newest_messages(connection, subscriber, _LOOKED_AT)
         return [
             _match(one.subscriber, at, event, type, data)
             for at, event, type, data in rows

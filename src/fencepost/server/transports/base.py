@@ -10,7 +10,7 @@ from fencepost.delivery.dispatcher import Carrier
 from fencepost.events.times import format_instant
 from fencepost.server.schemas import Endpoint, Json
 from fencepost.server.service import Service
-from fencepost.store.endpoints import Endpoint as StoredEndpoint
+from fencepost.store.endpoint_rows import Endpoint as StoredEndpoint
 
 Set = TypeVar("Set", bound=Json)
 

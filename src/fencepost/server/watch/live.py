@@ -21,7 +21,7 @@ from fencepost.server.problems import Refusal
 from fencepost.server.schemas import LeftOut, Shown, Sight, Sighted
 from fencepost.server.sockets import SHUTTING_DOWN, Closing, Conversation, converse
 from fencepost.server.writing import Committed
-from fencepost.store.log import NewMessage
+from fencepost.store.event_log import NewMessage
 
 if TYPE_CHECKING:
     from fencepost.server.service import Caller, Service

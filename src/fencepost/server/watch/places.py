@@ -31,9 +31,9 @@ from fencepost.errors import FencepostError
 from fencepost.geometry.space import Space
 from fencepost.server.definitions import kind_of
 from fencepost.server.watch.shapes import Shape, shapes_of, summary_of
-from fencepost.store import subscriptions
+from fencepost.store import subscription_rows
 from fencepost.store.database import Database
-from fencepost.store.subscriptions import StoredSubscription
+from fencepost.store.subscription_rows import StoredSubscription
 
 KINDS = ("expression", "track", "composite")
 MOST_SHOWN = 250_000
@@ -109,7 +109,7 @@ class TenantPlaces:
         version = self._named()
         known = self._number(since)
         full = known is None or known < self._floor or not self._complete
-        total = self._database.read(subscriptions.count_subscriptions, self._tenant)
+        total = self._database.read(subscription_rows.count_subscriptions, self._tenant)
         yield _framed({"full": full, "total": total})
         if not self._complete:
             yield from self._first_time(now)
@@ -138,7 +138,7 @@ class TenantPlaces:
         while len(self._rows) < MOST_SHOWN:
             with self._making:
                 page = self._database.read(
-                    subscriptions.subscriptions, self._tenant, after=after, limit=_PAGE
+                    subscription_rows.subscriptions, self._tenant, after=after, limit=_PAGE
                 )
                 living = [one for one in page if one.expires is None or one.expires > now]
                 rows = [(one.id, self._rows.get(one.id) or self._row(one)) for one in living]
@@ -164,7 +164,7 @@ class TenantPlaces:
             version = self._version + 1
             with self._database.reading() as connection:
                 found = {
-                    id: subscriptions.subscription(connection, self._tenant, id) for id in stale
+                    id: subscription_rows.subscription(connection, self._tenant, id) for id in stale
                 }
             for id, one in found.items():
                 row = None if one is None else self._row(one, version)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost.store import Database, log
-from fencepost.store.keys import tenant_number
-from fencepost.store.log import Counters, NewMessage
-from fencepost.store.subscriptions import subscriber_numbers
+from fencepost.store import Database, event_log
+from fencepost.store.api_keys import tenant_number
+from fencepost.store.event_log import Counters, NewMessage
+from fencepost.store.subscription_rows import subscriber_numbers
 
 
 @pytest.fixture
@@ -49,11 +49,11 @@ def filled(database: Database, seed: int) -> tuple[list[Any], list[NewMessage]]:
                     )
                 rows.append((f'{{"at": {position}, "text": "ä\\"\\\\"}}', message))
                 events.append((position, tenants[which], 100 * batch, rows[-1][0]))
-            log.append_events(connection, tenants[which], 100 * batch, first, rows)
+            event_log.append_events(connection, tenants[which], 100 * batch, first, rows)
             if new:
-                log.append_messages(connection, new)
+                event_log.append_messages(connection, new)
             messages += new
-        log.note_counters(connection, Counters(position, message))
+        event_log.note_counters(connection, Counters(position, message))
     return events, messages
 
 
@@ -62,25 +62,25 @@ def test_what_is_read_is_what_was_written(database: Database, seed: int) -> None
     events, messages = filled(database, seed)
     bodies = {position: body for position, _, _, body in events}
     with database.reading() as connection:
-        assert log.counters(connection) == Counters(len(events), len(messages))
+        assert event_log.counters(connection) == Counters(len(events), len(messages))
         for tenant in {event[1] for event in events}:
             own = [(p, at, body) for p, t, at, body in events if t == tenant]
-            assert log.events_after(connection, tenant, 0, 1_000) == own
-            assert log.newest_events(connection, tenant, 3) == own[::-1][:3]
-            assert log.event(connection, tenant, own[0][0]) == own[0][1:]
-            assert log.event(connection, tenant + 1_000, own[0][0]) is None
+            assert event_log.events_after(connection, tenant, 0, 1_000) == own
+            assert event_log.newest_events(connection, tenant, 3) == own[::-1][:3]
+            assert event_log.event(connection, tenant, own[0][0]) == own[0][1:]
+            assert event_log.event(connection, tenant + 1_000, own[0][0]) is None
         for number in {message.subscriber for message in messages}:
             own_messages = [one for one in messages if one.subscriber == number]
             for since in (0, own_messages[0].position, own_messages[-1].position):
-                found = log.messages_after(connection, number, since, 3)
+                found = event_log.messages_after(connection, number, since, 3)
                 wanted = [one for one in own_messages if one.position > since][:3]
                 assert [one.position for one in found] == [one.position for one in wanted]
                 assert [one.body for one in found] == [bodies[one.event or 0] for one in wanted]
-            large = log.messages_after(connection, number, 0, 1_000, most_bytes=1)
+            large = event_log.messages_after(connection, number, 0, 1_000, most_bytes=1)
             assert len(large) == 1
         for moment in range(-50, 1_300, 50):
             before = [position for position, _, at, _ in events if at < moment]
-            assert log.last_event_before(connection, moment) == max(before, default=0)
+            assert event_log.last_event_before(connection, moment) == max(before, default=0)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -101,21 +101,21 @@ def test_acknowledging_and_forgetting(database: Database, seed: int) -> None:
             for number, position in given.items()
         }
         with database.transaction() as connection:
-            assert log.acknowledge(connection, given) == counts
+            assert event_log.acknowledge(connection, given) == counts
         read |= {n: max(position, read.get(n, 0)) for n, position in given.items()}
     with database.reading() as connection:
         unread = [one for one in messages if one.position > read.get(one.subscriber, 0)]
         numbers = {one.subscriber for one in unread}
-        assert log.pending(connection) == {
+        assert event_log.pending(connection) == {
             number: sum(one.subscriber == number for one in unread) for number in numbers
         }
         for number in numbers:
             first = next(one for one in unread if one.subscriber == number)
-            assert log.oldest_unread(connection, number) == first.at
+            assert event_log.oldest_unread(connection, number) == first.at
     gone = 0
     up_to = len(events) * 2 // 3
     with database.transaction() as connection:
-        while went := log.forget_events(connection, up_to, 5):
+        while went := event_log.forget_events(connection, up_to, 5):
             gone += went
             left = connection.execute("SELECT event FROM message ORDER BY position").fetchall()
             assert [n for (n,) in left] == [
@@ -125,4 +125,4 @@ def test_acknowledging_and_forgetting(database: Database, seed: int) -> None:
     with database.reading() as connection:
         kept = connection.execute("SELECT position FROM event ORDER BY position").fetchall()
         assert [n for (n,) in kept] == [*range(up_to + 1, len(events) + 1)]
-        assert log.counters(connection) == Counters(len(events), len(messages))
+        assert event_log.counters(connection) == Counters(len(events), len(messages))

@@ -30,8 +30,11 @@ OPEN = {"cli", "errors", "testing"}
 # By test file: what it is about, and the modules whose algorithm that is.
 ABOUT: dict[str, tuple[str, set[str]]] = {
     "client/test_following.py": ("messages as they come", {"client.client_operations"}),
-    "composite/test_partners.py": ("pairs beside joins", {"composite.casting", "composite.joiner"}),
-    "composite/test_live.py": (
+    "composite/test_partners.py": (
+        "pairs beside joins",
+        {"composite.pair_join_plan", "composite.joiner"},
+    ),
+    "composite/test_live_members.py": (
         "which members are found, in a hash grid",
         {"kernels.detect.member_grid"},
     ),
@@ -128,7 +131,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     "geometry/test_shapes.py": ("the layout of geometries", {"kernels.geometry.shape_arrays"}),
     "papers/events/test_ops4st.py": (
         "the notation, read and written",
-        {"papers.events.notation.read", "papers.events.notation.subscription"},
+        {"papers.events.notation.notation_reader", "papers.events.notation.subscription"},
     ),
     "papers/regions/test_crtree.py": (
         "the nodes of the tree, and relations of boxes",
@@ -144,17 +147,17 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "filters.normal_form",
         },
     ),
-    "papers/spatiotextual/plainly.py": ("what is found", {"papers.spatiotextual.parts"}),
+    "papers/spatiotextual/plainly.py": ("what is found", {"papers.spatiotextual.static_trees"}),
     "papers/spatiotextual/test_rt_errata.py": ("the trees", {"papers.spatiotextual.trees"}),
     "papers/spatiotextual/test_rt_ordering.py": (
         "which token comes first",
-        {"papers.spatiotextual.ordering"},
+        {"papers.spatiotextual.token_order"},
     ),
     "papers/spatiotextual/test_rt_trees.py": (
         "the trees",
         {
-            "papers.spatiotextual.ordering",
-            "papers.spatiotextual.parts",
+            "papers.spatiotextual.token_order",
+            "papers.spatiotextual.static_trees",
             "papers.spatiotextual.trees",
         },
     ),
@@ -175,12 +178,12 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
     ),
     "saferegion/test_safe_regions.py": (
         "zones about places",
-        {"saferegion.clearing", "saferegion.zones"},
+        {"saferegion.free_space", "saferegion.zones"},
     ),
-    "saferegion/test_nearby.py": ("what is asked for again", {"saferegion.regions"}),
+    "saferegion/test_nearby_filters.py": ("what is asked for again", {"saferegion.safe_regions"}),
     "saferegion/test_zones.py": (
         "the bounds of zones and of wants",
-        {"saferegion.client", "saferegion.wants"},
+        {"saferegion.client_rule", "saferegion.match_zones"},
     ),
     "server/test_asyncapi.py": ("what operations hold", {"server.operations"}),
     "server/test_composites.py": ("events that are forgotten", {"server.service"}),
@@ -240,18 +243,23 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"spark.folders", "spark.routing", "spark.worker"},
     ),
     "spark/test_versions.py": ("what a worker keeps", {"spark.worker"}),
-    "tracking/test_keeping.py": (
+    "tracking/test_object_state.py": (
         "what is kept of an object",
-        {"events.event_attributes", "tracking.reading", "tracking.stays", "tracking.tracker"},
+        {
+            "events.event_attributes",
+            "tracking.positions",
+            "tracking.fence_visits",
+            "tracking.tracker",
+        },
     ),
-    "tracking/test_tracker.py": ("what is kept of an object", {"tracking.keeping"}),
+    "tracking/test_tracker.py": ("what is kept of an object", {"tracking.object_state"}),
 }
 
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.
 DEBTS: dict[str, set[str]] = {
     "kernels/runtime/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
     "engine/test_ranking.py": {"_engine", "_scores"},
-    "saferegion/test_nearby.py": {"_known", "_nearby"},
+    "saferegion/test_nearby_filters.py": {"_known", "_nearby"},
     "spark/test_spool.py": {"_segments"},
 }
 

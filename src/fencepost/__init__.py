@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fencepost.engine.matcher import Matcher
     from fencepost.engine.relate import relate, relate_one_to_many, relate_pairs
     from fencepost.engine.simplify import simplify, simplify_many
-    from fencepost.saferegion.client import SafeClient, SafeRegion
-    from fencepost.saferegion.regions import SafeRegions
+    from fencepost.saferegion.client_rule import SafeClient, SafeRegion
+    from fencepost.saferegion.safe_regions import SafeRegions
     from fencepost.tracking.notification import Notification
     from fencepost.tracking.roaming import Encounter, Roaming
     from fencepost.tracking.tracker import Tracker
@@ -86,8 +86,8 @@ if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt n
             "engine.matcher": ["Matcher"],
             "engine.relate": ["relate", "relate_one_to_many", "relate_pairs"],
             "engine.simplify": ["simplify", "simplify_many"],
-            "saferegion.client": ["SafeClient", "SafeRegion"],
-            "saferegion.regions": ["SafeRegions"],
+            "saferegion.client_rule": ["SafeClient", "SafeRegion"],
+            "saferegion.safe_regions": ["SafeRegions"],
             "tracking.notification": ["Notification"],
             "tracking.roaming": ["Encounter", "Roaming"],
             "tracking.tracker": ["Tracker"],

@@ -27,7 +27,7 @@ from fencepost.engine.simplify import simplify_many
 from fencepost.kernels.runtime.compilation import cache_folder, fewer_collections
 from fencepost.papers.regions.adapter import relate_by_samples
 from fencepost.papers.spatiotextual.trees import build
-from fencepost.saferegion.regions import SafeRegions
+from fencepost.saferegion.safe_regions import SafeRegions
 from fencepost.tracking.tracker import Tracker
 
 Step = tuple[str, Callable[[], None]]

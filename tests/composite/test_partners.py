@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from fencepost.composite import Composite, Detector, joiner
-from fencepost.composite.casting import Cast, cast_of
+from fencepost.composite.pair_join_plan import Cast, cast_of
 from tests.composite import brute_force
 from tests.composite.test_detector import COMPOSITES, event, has, pair, pushed, stream
 

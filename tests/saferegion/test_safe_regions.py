@@ -15,7 +15,7 @@ import fencepost as fp
 from fencepost.cql2.ast import Near
 from fencepost.geometry import Space
 from fencepost.papers.events import GreedyRectangles
-from fencepost.saferegion.clearing import RegionMethod
+from fencepost.saferegion.free_space import RegionMethod
 from fencepost.saferegion.zones import near_zone
 
 

@@ -15,8 +15,8 @@ import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.filters import filters
 from fencepost.geometry import Space
-from fencepost.saferegion.client import is_in
-from fencepost.saferegion.wants import Want, want_of
+from fencepost.saferegion.client_rule import is_in
+from fencepost.saferegion.match_zones import Want, want_of
 from fencepost.saferegion.zones import PointZone, Zone, box_of
 from tests.engine.strategies import examples
 from tests.saferegion.walks import COUNTRIES, Country, place

@@ -27,7 +27,7 @@ from fencepost.events.table import EventTable
 from fencepost.kernels.runtime.struct_references import handle
 from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable
-from fencepost.papers.events.layout import Events
+from fencepost.papers.events.ops4st_arrays import Events
 from fencepost.papers.table_engine import TableEngine
 
 STANDARD = "OPS4ST, standard"

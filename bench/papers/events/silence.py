@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bench.papers.events.scenarios import Scenario
 from fencepost.engine.matcher import Matcher
 from fencepost.papers.events import GreedyRectangles
-from fencepost.saferegion.regions import SafeRegions
+from fencepost.saferegion.safe_regions import SafeRegions
 
 
 def sent(matcher: Matcher, scenario: Scenario, events: list[dict[str, Any]]) -> NDArray[np.bool_]:

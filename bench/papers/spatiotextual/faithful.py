@@ -5,8 +5,8 @@ from __future__ import annotations
 from bench.papers.spatiotextual.methods import WARM_UP, Method, timed
 from bench.papers.spatiotextual.token_sets import TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
-from fencepost.papers.spatiotextual.ordering import Order
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
+from fencepost.papers.spatiotextual.token_order import Order
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex, build
 
 LEAST, MOST = 25, 50  # entries of a node, as in the paper

@@ -15,7 +15,7 @@ from fencepost.client.network_effects import Lost, Open, Receive, Steps, Transmi
 from fencepost.client.publish_batches import json_line
 from fencepost.client.retry_policy import Backoff, Patience, wait_to_connect
 from fencepost.errors import RequestRefused
-from fencepost.saferegion.client import SafeClient
+from fencepost.saferegion.client_rule import SafeClient
 
 PATH = "/v1/publish/socket"
 

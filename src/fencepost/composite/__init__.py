@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.composite.conditions import (
+    from fencepost.composite.detector import Detector
+    from fencepost.composite.member_conditions import (
         Asked,
         MemberCondition,
         Place,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         circle,
         read_condition,
     )
-    from fencepost.composite.detector import Detector
     from fencepost.composite.model import Composite
 
 __all__ = [
@@ -33,7 +33,7 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "conditions": [
+            "member_conditions": [
                 "Asked",
                 "MemberCondition",
                 "Place",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fencepost.composite import keeping
+from fencepost.composite import detector_state
 from fencepost.composite.arrivals import (
     Names,
     check_location,
@@ -17,13 +17,13 @@ from fencepost.composite.arrivals import (
     location_of,
     time_of,
 )
-from fencepost.composite.clock import Clock
 from fencepost.composite.detection import Detection
+from fencepost.composite.event_clock import Clock
+from fencepost.composite.event_tables import Arrival, arrivals
 from fencepost.composite.joiner import Joiner
-from fencepost.composite.live import Floats, Key, LiveMembers
+from fencepost.composite.live_members import Floats, Key, LiveMembers
 from fencepost.composite.model import Composite
 from fencepost.composite.registry import Registry
-from fencepost.composite.tables import Arrival, arrivals
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import DeadLetters
 from fencepost.errors import FencepostError, ModelError
@@ -300,7 +300,7 @@ class Detector:
                 # Pools are numbered anew when composites are added in order.
                 "pools": {str(old): new for new, old in enumerate(self._registry.pool_numbers())},
             }
-            return keeping.to_bytes(self._live, facts)
+            return detector_state.to_bytes(self._live, facts)
 
     @classmethod
     def from_bytes(cls, state: bytes, **changed: Any) -> Detector:
@@ -316,7 +316,7 @@ class Detector:
         StoreError
             Where they are not such.
         """
-        facts, items = keeping.of_bytes(state)
+        facts, items = detector_state.of_bytes(state)
         time, geometry, id = facts["names"]
         kept = {name: facts[name] for name in ("lateness_s", "most_members", "most_found")}
         space = facts["space"]
@@ -331,17 +331,17 @@ class Detector:
         )
         counts.update((name, facts["counts"][name]) for name in counts)
         numbers = found._registry.pool_numbers()
-        keeping.put_back(found._live, items, dict(zip(facts["pools"], numbers, strict=True)))
+        detector_state.put_back(found._live, items, dict(zip(facts["pools"], numbers, strict=True)))
         return found
 
     def save(self, path: str | Path) -> None:
         """Write everything that this detector knows to a file."""
-        keeping.write(Path(path), self.to_bytes())
+        detector_state.write(Path(path), self.to_bytes())
 
     @classmethod
     def open(cls, path: str | Path) -> Detector:
         """The detector that `save` wrote, which goes on where it was."""
-        return cls.from_bytes(keeping.read(Path(path)))
+        return cls.from_bytes(detector_state.read(Path(path)))
 
 
 def _is_count(value: object) -> bool:

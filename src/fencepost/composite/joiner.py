@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from fencepost.composite.arrivals import LONGEST, is_too_wide
-from fencepost.composite.casting import Cast, cast_of
-from fencepost.composite.clock import Clock
 from fencepost.composite.detection import Detection, Points
-from fencepost.composite.joining import Join, Put
-from fencepost.composite.live import Floats, Key, LiveMembers
+from fencepost.composite.event_clock import Clock
+from fencepost.composite.join_plan import Join, Put
+from fencepost.composite.live_members import Floats, Key, LiveMembers
+from fencepost.composite.pair_join_plan import Cast, cast_of
 from fencepost.composite.registry import Pool, Registry
 from fencepost.geometry.space import Space
 

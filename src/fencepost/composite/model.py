@@ -8,7 +8,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
-from fencepost.composite.conditions import MemberCondition, is_name, read_condition
+from fencepost.composite.member_conditions import MemberCondition, is_name, read_condition
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep
 from fencepost.cql2.json_reader import decode_json

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.composite.arrivals import nanoseconds
-from fencepost.composite.conditions import MemberCondition
-from fencepost.composite.joining import EVERYWHERE, Join, in_degrees, reach
-from fencepost.composite.live import Floats, LiveMembers
-from fencepost.composite.locations import Location, holds
+from fencepost.composite.event_hulls import Location, holds
+from fencepost.composite.join_plan import EVERYWHERE, Join, in_degrees, reach
+from fencepost.composite.live_members import Floats, LiveMembers
+from fencepost.composite.member_conditions import MemberCondition
 from fencepost.composite.model import Composite
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import Matcher

@@ -37,7 +37,7 @@ from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 from fencepost.kernels.geometry.planar_distance import centroid
-from fencepost.saferegion.client import Shape, is_in
+from fencepost.saferegion.client_rule import Shape, is_in
 
 Box = tuple[float, float, float, float]
 Hole = tuple[Shape, Box]

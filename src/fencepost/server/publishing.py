@@ -25,8 +25,8 @@ from starlette.websockets import WebSocket
 from fencepost.errors import FencepostError
 from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.table import EventTable
-from fencepost.saferegion.client import SafeRegion, point_of
-from fencepost.saferegion.regions import SafeRegions, Withdrawal
+from fencepost.saferegion.client_rule import SafeRegion, point_of
+from fencepost.saferegion.safe_regions import SafeRegions, Withdrawal
 from fencepost.server import reading, schemas
 from fencepost.server.operations import Asked, operation
 from fencepost.server.problems import Refusal, problem, refusal_of

@@ -29,9 +29,9 @@ from fencepost.server.settings import Limits
 from fencepost.store import stateful_state
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
-from fencepost.tracking import keeping
+from fencepost.tracking import object_state
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.reading import Positions, read_table
+from fencepost.tracking.positions import Positions, read_table
 from fencepost.tracking.tracker import Tracker
 
 NOTIFICATION = "notification"
@@ -145,7 +145,7 @@ class Group:
         if touched:
             for key, kept in tracker.keep_many(touched):
                 there = kept.moving is not None or kept.held
-                value = keeping.to_json(kept) if there else None
+                value = object_state.to_json(kept) if there else None
                 yield Change(self.owner, json.dumps(key), value)
             touched.clear()
         if tracker.clock != self._clock:
@@ -157,7 +157,7 @@ class Group:
         texts = {name: str(value) for name, value in values}
         self._clock = json.loads(texts.pop(_CLOCK, "null"))
         for name, text in texts.items():
-            self.tracker.recall(keeping.of_json(text, json.loads(name), self._clock))
+            self.tracker.recall(object_state.of_json(text, json.loads(name), self._clock))
 
     def stats(self) -> dict[str, Any]:
         """Numbers about it."""

@@ -26,9 +26,9 @@ import pyarrow as pa
 from fencepost.composite.arrivals import Names, nanoseconds
 from fencepost.composite.detection import Detection
 from fencepost.composite.detector import Detector
-from fencepost.composite.joining import EVERYWHERE, reach
+from fencepost.composite.event_tables import Arrival, arrivals
+from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
-from fencepost.composite.tables import Arrival, arrivals
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.spark.matching import plainly

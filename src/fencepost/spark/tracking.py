@@ -21,9 +21,9 @@ from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.spark.folders import folder_of
 from fencepost.spark.matching import plainly
-from fencepost.tracking.keeping import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.reading import Names, read_table
+from fencepost.tracking.object_state import of_json, position_of_json, position_to_json, to_json
+from fencepost.tracking.positions import Names, read_table
 from fencepost.tracking.tracker import Tracker
 
 if TYPE_CHECKING:

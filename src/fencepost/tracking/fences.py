@@ -24,7 +24,7 @@ from fencepost.filters.evaluation import truth
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import LINES, POINTS, RawShapes
 from fencepost.geometry.space import Space
-from fencepost.tracking.places import FROM, TO, Point, passing, relaxed, way
+from fencepost.tracking.point_conditions import FROM, TO, Point, passing, relaxed, way
 
 Ints: TypeAlias = NDArray[np.int64]
 Points: TypeAlias = NDArray[np.float64]  # (n, 2)

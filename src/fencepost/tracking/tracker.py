@@ -15,12 +15,13 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
-from fencepost.tracking import stays
-from fencepost.tracking.batch import Batch
+from fencepost.tracking import fence_visits
+from fencepost.tracking.fence_visits import EVER, NEVER, Moving, Objects, Rules
 from fencepost.tracking.fences import Fences, Matches, Ways
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
-from fencepost.tracking.ordering import InOrder
-from fencepost.tracking.reading import (
+from fencepost.tracking.position_batches import Batch
+from fencepost.tracking.position_order import InOrder
+from fencepost.tracking.positions import (
     Names,
     Position,
     Positions,
@@ -30,7 +31,6 @@ from fencepost.tracking.reading import (
     read_event,
     read_table,
 )
-from fencepost.tracking.stays import EVER, NEVER, Moving, Objects, Rules
 
 Ints: TypeAlias = NDArray[np.int64]
 DeadPositions = list[tuple[object, str]]
@@ -38,7 +38,7 @@ DeadPositions = list[tuple[object, str]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a tracker knows of one object, to be kept elsewhere; see `fencepost.tracking.keeping`.
+    """What a tracker knows of one object, to be kept elsewhere; see `fencepost.tracking.object_state`.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class Tracker:
         self.objects.sweep(now, always=True)
         for moving in self.objects.waiting():
             if now > moving.time:
-                found += stays.wait(moving, now, self.rules, None)
+                found += fence_visits.wait(moving, now, self.rules, None)
                 self.objects.put(moving)
                 self.objects.touch(moving.key)
         return in_order(found)
@@ -253,7 +253,7 @@ class Tracker:
             changed = fences.symmetric_difference(one.fences)
             if changed:
                 when = max(one.time, clock or one.time)
-                found += stays.change(
+                found += fence_visits.change(
                     one, fences, changed, when, self.rules, self._fences.subscriber_of, None
                 )
                 self.objects.put(one)
@@ -414,11 +414,13 @@ class Tracker:
         for id in sorted(crossed):
             told = (moving.key, id, subscriber_of(id), time, moving.time, time)
             yield Notification("cross", *told, event=event)
-        yield from stays.change(moving, fences, by_rule, time, self.rules, subscriber_of, event)
-        yield from stays.wait(moving, time, self.rules, event)
+        yield from fence_visits.change(
+            moving, fences, by_rule, time, self.rules, subscriber_of, event
+        )
+        yield from fence_visits.wait(moving, time, self.rules, event)
         for id in [id for id in moving.left if id not in self._fences]:
             del moving.left[id]
-        yield from stays.each_position(moving, time, self.rules, event)
+        yield from fence_visits.each_position(moving, time, self.rules, event)
         moving.time, moving.event, moving.point = time, event, point
         self.objects.put(moving)
 

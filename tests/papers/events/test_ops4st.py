@@ -15,7 +15,7 @@ from fencepost.cql2.ast import Condition
 from fencepost.engine import Matcher
 from fencepost.errors import LanguageError
 from fencepost.papers.events import parse_ops4st_event
-from fencepost.papers.events.notation.read import Composed, Settings, read_subscription
+from fencepost.papers.events.notation.notation_reader import Composed, Settings, read_subscription
 from fencepost.papers.events.notation.subscription import render_condition
 
 # The names in the three printed subscriptions and the printed event.

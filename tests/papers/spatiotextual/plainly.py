@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.papers.spatiotextual.parts import Found
+from fencepost.papers.spatiotextual.static_trees import Found
 
 Box = tuple[float, float, float, float]
 Flat = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost.papers.spatiotextual.ordering import ORDERS, Order, put_in_order
+from fencepost.papers.spatiotextual.token_order import ORDERS, Order, put_in_order
 from tests.papers.spatiotextual.plainly import Post, flat, some_posts
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import IndexingError
-from fencepost.papers.spatiotextual.ordering import ORDERS, Order
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
+from fencepost.papers.spatiotextual.token_order import ORDERS, Order
 from fencepost.papers.spatiotextual.trees import KINDS, SpatioTextualIndex, build
 from tests.engine.strategies import examples
 from tests.papers.spatiotextual.plainly import (

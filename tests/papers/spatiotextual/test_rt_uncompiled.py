@@ -13,7 +13,7 @@ UNCOMPILED = """
 import random
 import numba
 import numpy as np
-from fencepost.papers.spatiotextual.ordering import ORDERS
+from fencepost.papers.spatiotextual.token_order import ORDERS
 from fencepost.papers.spatiotextual.trees import KINDS, build
 from tests.papers.spatiotextual.plainly import by_message, flat, matching, some_posts
 

@@ -9,7 +9,7 @@ from bench.papers.spatiotextual.figures.comparison import Comparison, Sizes
 from bench.papers.spatiotextual.workloads import Workload
 from bench.progress import Progress
 from bench.report import Report
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
 
 BASELINES: tuple[Kind, ...] = ("keyword-first", "spatial-first", "ir-tree")
 POINT, RANGE = ("short point", "long point"), ("short range", "long range")

@@ -23,7 +23,7 @@ from bench.papers.spatiotextual.workloads import POINT, SHORT, Sides, Workload
 from bench.progress import Progress
 from bench.report import Report, Table, log_axis
 from bench.timing import Timing, alternate, figure, ratio
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
 
 KINDS_OF_TREE: tuple[Kind, ...] = ("rt", "rt+", "rt++")
 TREE = faithful.NAMES["rt++"]

@@ -7,7 +7,7 @@ from bench.papers.spatiotextual.figures import comparison
 from bench.papers.spatiotextual.figures.comparison import Comparison, Sizes
 from bench.progress import Progress
 from bench.report import Report
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
 
 FULL, QUICK = comparison.FULL, comparison.QUICK
 TREES: tuple[Kind, ...] = ("rt", "rt+", "rt++")

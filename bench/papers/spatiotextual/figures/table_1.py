@@ -14,7 +14,7 @@ from bench.papers.spatiotextual.workloads import KINDS, Workload
 from bench.progress import Progress
 from bench.report import Report, Table
 from bench.timing import figure
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
 
 TREES: tuple[Kind, ...] = ("rt", "rt+", "rt++")
 SUBSCRIPTIONS = "subscriptions"

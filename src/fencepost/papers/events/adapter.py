@@ -35,7 +35,9 @@ from fencepost.filters.checks import (
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
-from fencepost.papers.events.layout import (
+from fencepost.papers.events.multilevel import MultiLevelIndex
+from fencepost.papers.events.notation.location_conditions import boundary
+from fencepost.papers.events.ops4st_arrays import (
     FARTHER,
     HULL,
     IN,
@@ -52,8 +54,6 @@ from fencepost.papers.events.layout import (
     Region,
     laid_out,
 )
-from fencepost.papers.events.multilevel import MultiLevelIndex
-from fencepost.papers.events.notation.places import boundary
 from fencepost.papers.events.standard import StandardIndex
 from fencepost.papers.table_engine import Verified, table_index
 

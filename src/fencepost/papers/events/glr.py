@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fencepost.errors import ModelError
-from fencepost.saferegion.clearing import InsideOutside, Look
+from fencepost.saferegion.free_space import InsideOutside, Look
 from fencepost.saferegion.zones import Box
 
 Point = tuple[float, float]

@@ -29,7 +29,16 @@ from math import inf, nextafter
 import numpy as np
 
 from fencepost.kernels.index.rtree import build
-from fencepost.papers.events.layout import (
+from fencepost.papers.events.index_search import (
+    ATOMIC,
+    LISTED,
+    NOBODY,
+    OPERATOR,
+    TREE,
+    LevelArrays,
+    search_levels,
+)
+from fencepost.papers.events.ops4st_arrays import (
     FARTHER,
     NEARER,
     SAME_PLACE,
@@ -43,15 +52,6 @@ from fencepost.papers.events.layout import (
     Regions,
     centroid_of,
     one_hull,
-)
-from fencepost.papers.events.searching import (
-    ATOMIC,
-    LISTED,
-    NOBODY,
-    OPERATOR,
-    TREE,
-    LevelArrays,
-    search_levels,
 )
 from fencepost.papers.events.standard import run
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fencepost.papers.events.layout import (
+from fencepost.papers.events.index_search import ROW, StandardArrays, try_all
+from fencepost.papers.events.ops4st_arrays import (
     GONE,
     Asked,
     Events,
@@ -21,7 +22,6 @@ from fencepost.papers.events.layout import (
     Predicates,
     Regions,
 )
-from fencepost.papers.events.searching import ROW, StandardArrays, try_all
 
 
 def run(kernel: Any, arrays: Any, events: Events, most: int) -> Found:

@@ -57,7 +57,7 @@ from fencepost.kernels.geometry.de9im import (
 from fencepost.kernels.geometry.edge_trees import boxes_apart, chains_of
 from fencepost.kernels.geometry.shape_arrays import AREAS, STACK
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.regions.sampling import (
+from fencepost.papers.regions.boundary_samples import (
     BOTH,
     IN,
     MEET,

@@ -35,6 +35,8 @@ from fencepost.kernels.geometry.edge_trees import scratch
 from fencepost.kernels.geometry.shape_arrays import AREAS, CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.geometry.shape_layout import copy_shapes
 from fencepost.papers.regions.algorithm1 import check_density
+from fencepost.papers.regions.boundary_samples import sample_room
+from fencepost.papers.regions.crtree_packing import nodes_needed, pack
 from fencepost.papers.regions.crtree_search import (
     ConstraintArrays,
     SearchRoom,
@@ -57,8 +59,6 @@ from fencepost.papers.regions.guttman import (
     delete,
     insert_many,
 )
-from fencepost.papers.regions.packing import nodes_needed, pack
-from fencepost.papers.regions.sampling import sample_room
 
 Split = Literal["quadratic", "rstar"]
 Item = TypeVar("Item", bound=np.generic)

@@ -58,8 +58,8 @@ from fencepost.kernels.geometry.relation_matrix import matrix_of
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
+from fencepost.papers.regions.boundary_samples import RIM, SampleRoom, misses_box
 from fencepost.papers.regions.guttman import MOST_LEVELS, ROOT
-from fencepost.papers.regions.sampling import RIM, SampleRoom, misses_box
 
 # The relations of boxes under which each relation of what they bound can hold.
 TABLE_2 = {

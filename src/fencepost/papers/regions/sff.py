@@ -44,6 +44,7 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
+from fencepost.papers.regions.constraint_counting import INTERFACE, SUBSCRIPTION, FilterCounts
 from fencepost.papers.regions.constraint_indexes import (
     BooleanIndex,
     ConstraintIndex,
@@ -54,7 +55,6 @@ from fencepost.papers.regions.constraint_indexes import (
     StringIndex,
     is_area,
 )
-from fencepost.papers.regions.counting import INTERFACE, SUBSCRIPTION, FilterCounts
 from fencepost.papers.regions.crtree import CRTree, Split
 from fencepost.papers.table_engine import read_column
 

@@ -28,7 +28,7 @@ from fencepost.events.event_values import EventValues
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.filters.evaluation import literal_key
-from fencepost.papers.spatiotextual.parts import Kind
+from fencepost.papers.spatiotextual.static_trees import Kind
 from fencepost.papers.spatiotextual.trees import SpatioTextualIndex
 from fencepost.papers.table_engine import Verified, table_index
 

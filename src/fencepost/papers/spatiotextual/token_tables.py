@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Ints, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.spatiotextual.packing import NodeArrays
+from fencepost.papers.spatiotextual.rt_packing import NodeArrays
 
 EVERY = 0
 EMPTY = 2**32 - 1

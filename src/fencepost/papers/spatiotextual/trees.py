@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 
 from fencepost.errors import IndexingError
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
-from fencepost.papers.spatiotextual.ordering import ORDERS, Order
-from fencepost.papers.spatiotextual.parts import FAMILIES, Found, Kind, Options, Part, Source
-from fencepost.papers.spatiotextual.search import MessageArrays
+from fencepost.papers.spatiotextual.mask_search import MessageArrays
+from fencepost.papers.spatiotextual.static_trees import FAMILIES, Found, Kind, Options, Part, Source
+from fencepost.papers.spatiotextual.token_order import ORDERS, Order
 from fencepost.papers.spatiotextual.token_tables import MOST_ENTRIES
 
 KINDS: tuple[Kind, ...] = ("rt", "rt+", "rt++", "keyword-first", "spatial-first", "ir-tree")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fencepost.composite.conditions import is_name
+from fencepost.composite.member_conditions import is_name
 from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.parse_tree import quoted
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_instant, instant_of, parse_instant
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.papers.events.notation.read import Settings, SubscriptionReader
-from fencepost.papers.events.notation.tokens import is_string, is_time, string_of, tokens_of
+from fencepost.papers.events.notation.notation_lexer import is_string, is_time, string_of, tokens_of
+from fencepost.papers.events.notation.notation_reader import Settings, SubscriptionReader
 
 _MILLISECOND = 1_000_000  # in nanoseconds
 

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sys import float_info
 
-from fencepost.composite.conditions import TOLERANCE, Asked, MemberCondition, Place, Region, is_name
+from fencepost.composite.member_conditions import (
+    TOLERANCE,
+    Asked,
+    MemberCondition,
+    Place,
+    Region,
+    is_name,
+)
 from fencepost.composite.model import Composite, Member
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition, Value
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.papers.events.notation.places import placed
-from fencepost.papers.events.notation.read import Composed, Node, Settings, read_subscription
+from fencepost.papers.events.notation.location_conditions import placed
+from fencepost.papers.events.notation.notation_reader import (
+    Composed,
+    Node,
+    Settings,
+    read_subscription,
+)
 
 _ARGUMENT, _SUBJECT = "a", "b"
 

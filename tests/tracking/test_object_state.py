@@ -10,9 +10,9 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
-from fencepost.tracking.keeping import of_json, position_of_json, position_to_json, to_json
-from fencepost.tracking.reading import Position
-from fencepost.tracking.stays import Moving, Stay
+from fencepost.tracking.fence_visits import Moving, Stay
+from fencepost.tracking.object_state import of_json, position_of_json, position_to_json, to_json
+from fencepost.tracking.positions import Position
 from fencepost.tracking.tracker import Kept
 
 EAST = dt.timezone(dt.timedelta(hours=2))

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fencepost.composite.conditions import Asked, Place
 from fencepost.composite.detection import Detection, Points
-from fencepost.composite.joining import EVERYWHERE, Join
-from fencepost.composite.live import Floats, Key, LiveMembers
-from fencepost.composite.locations import Location, holds
-from fencepost.composite.relating import bounds_of
+from fencepost.composite.event_hulls import Location, holds
+from fencepost.composite.join_plan import EVERYWHERE, Join
+from fencepost.composite.live_members import Floats, Key, LiveMembers
+from fencepost.composite.member_conditions import Asked, Place
+from fencepost.composite.member_relations import bounds_of
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect import join_partners
 from fencepost.kernels.detect.join_partners import PLAN, TEST, CastArrays

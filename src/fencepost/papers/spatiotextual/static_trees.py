@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from fencepost.errors import IndexingError
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
-from fencepost.papers.spatiotextual.counting import (
-    KeywordLists,
-    ListTree,
-    match_keywords,
-    match_lists,
-)
-from fencepost.papers.spatiotextual.ordering import Order, put_in_order
-from fencepost.papers.spatiotextual.packing import gather_tokens, pack, places
-from fencepost.papers.spatiotextual.search import (
+from fencepost.papers.spatiotextual.mask_search import (
     MaskTree,
     MessageArrays,
     Room,
     candidates,
     match_masks,
 )
+from fencepost.papers.spatiotextual.rt_packing import gather_tokens, pack, places
+from fencepost.papers.spatiotextual.token_counting import (
+    KeywordLists,
+    ListTree,
+    match_keywords,
+    match_lists,
+)
+from fencepost.papers.spatiotextual.token_order import Order, put_in_order
 from fencepost.papers.spatiotextual.token_tables import (
     MOST_ENTRIES,
     MaskTables,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.composite.conditions import Asked, Place
-from fencepost.composite.live import Items, LiveMembers
-from fencepost.composite.locations import Location, holds
+from fencepost.composite.event_hulls import Location, holds
+from fencepost.composite.live_members import Items, LiveMembers
+from fencepost.composite.member_conditions import Asked, Place
 from fencepost.cql2.ast import Compare
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import centroids_of, distances_of, relations_of

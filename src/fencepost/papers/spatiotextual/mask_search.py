@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.spatiotextual.packing import NodeArrays
+from fencepost.papers.spatiotextual.rt_packing import NodeArrays
 from fencepost.papers.spatiotextual.token_tables import EVERY, MOST_ENTRIES, MaskTables, find
 
 SCANNED = 4  # a table of up to so many slots for each token of a message is gone through instead

@@ -11,8 +11,8 @@ from fencepost.kernels.geometry.convex_hulls import Hulls
 from fencepost.kernels.geometry.planar_distance import NO, YES
 from fencepost.kernels.index.rtree import SEARCH_STACK, RTreeArrays, search
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.events.deciding import all_hold, decide
-from fencepost.papers.events.layout import EVERYWHERE, FARTHER, GONE, MISSING, Bytes, Numbers
+from fencepost.papers.events.ops4st_arrays import EVERYWHERE, FARTHER, GONE, MISSING, Bytes, Numbers
+from fencepost.papers.events.predicate_checks import all_hold, decide
 
 NOBODY = 2**32 - 1
 

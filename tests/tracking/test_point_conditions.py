@@ -13,7 +13,7 @@ from fencepost.cql2 import ast, parse
 from fencepost.events import EventValues
 from fencepost.filters import truth
 from fencepost.reference import matches
-from fencepost.tracking.places import FROM, TO, passing, relaxed, way
+from fencepost.tracking.point_conditions import FROM, TO, passing, relaxed, way
 
 GEOMETRIES = [
     "POLYGON ((0 0, 6 0, 6 6, 0 6, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2))",

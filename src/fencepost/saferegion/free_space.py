@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from fencepost.saferegion.client import SafeRegion, Shape
+from fencepost.saferegion.client_rule import SafeRegion, Shape
 from fencepost.saferegion.zones import Box, Hole, box_of, boxes_meet
 
 _FIRST_SHARE = 64  # of the extent of all subscriptions, the first window ever

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.composite import Region, circle, read_condition
-from fencepost.composite.locations import Location, holds
+from fencepost.composite.event_hulls import Location, holds
 from fencepost.cql2.ast import Geometry, Near, Spatial
 from fencepost.geometry import Shapes, Space
 from fencepost.reference import are_near, are_related

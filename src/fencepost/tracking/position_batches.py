@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.tracking.fence_visits import Moving
 from fencepost.tracking.notification import Key
-from fencepost.tracking.reading import Positions
-from fencepost.tracking.stays import Moving
+from fencepost.tracking.positions import Positions
 
 Ints: TypeAlias = NDArray[np.int64]
 Points: TypeAlias = NDArray[np.float64]  # (n, 2)

@@ -18,9 +18,9 @@ import shapely
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.tracking.fence_visits import Moving, Stay
 from fencepost.tracking.notification import Key
-from fencepost.tracking.reading import Position
-from fencepost.tracking.stays import Moving, Stay
+from fencepost.tracking.positions import Position
 from fencepost.tracking.tracker import Kept
 
 _TAG = "fencepost:"

@@ -23,7 +23,7 @@ from fencepost.kernels.geometry.hull_distance import (
 from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES, closer_than
 from fencepost.kernels.geometry.point_location import EXTERIOR
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.events.layout import (
+from fencepost.papers.events.ops4st_arrays import (
     EVERYWHERE,
     FARTHER,
     HULL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fencepost.composite.conditions import NAME
+from fencepost.composite.member_conditions import NAME
 from fencepost.cql2.lexer import UNSIGNED, Tokens, meaningless, tokens_by
 from fencepost.cql2.parse_tree import fault, quoted
 from fencepost.errors import LanguageError

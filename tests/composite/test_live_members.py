@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from fencepost.composite.live import LiveMembers
+from fencepost.composite.live_members import LiveMembers
 from fencepost.kernels.detect.member_grid import NODES, Asked
 
 SIZES = (0.0, 0.0, 0.0, 0.01, 1.0, 300.0)

@@ -22,7 +22,7 @@ import numpy as np
 
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.kernels.runtime.compilation import kernel
-from fencepost.papers.spatiotextual.packing import centres
+from fencepost.papers.spatiotextual.rt_packing import centres
 
 Order = Literal["random", "df", "idf", "locality"]
 ORDERS: tuple[Order, ...] = ("random", "df", "idf", "locality")

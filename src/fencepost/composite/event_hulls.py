@@ -15,7 +15,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from fencepost.composite.conditions import Asked, Place, Region
+from fencepost.composite.member_conditions import Asked, Place, Region
 from fencepost.cql2.ast import Compare, Near, Spatial
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds as related

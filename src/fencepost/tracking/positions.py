@@ -21,7 +21,7 @@ from fencepost.geometry.readers.single_geometry import point_of
 from fencepost.geometry.space import OUTSIDE, Space
 from fencepost.kernels.geometry.shape_arrays import POINTS, ShapeArrays
 from fencepost.tracking.notification import Key
-from fencepost.tracking.places import Point
+from fencepost.tracking.point_conditions import Point
 
 Floats: TypeAlias = NDArray[np.float64]
 BadRows: TypeAlias = list[tuple[int, object, str]]

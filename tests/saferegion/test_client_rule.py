@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 from fencepost.saferegion import client as module
-from fencepost.saferegion.client import SafeClient, SafeRegion, plain, point_of
+from fencepost.saferegion.client_rule import SafeClient, SafeRegion, plain, point_of
 from tests.waiting import WAIT_S
 
 FILE = Path(module.__file__)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fencepost.composite.conditions import TOLERANCE, Asked, Place, Region, is_name
+from fencepost.composite.member_conditions import TOLERANCE, Asked, Place, Region, is_name
 from fencepost.cql2.ast import And, Boolean, Compare, Condition, Geometry, Property
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import check_text, too_deep
@@ -20,8 +20,8 @@ from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
 from fencepost.errors import LanguageError
 from fencepost.geometry.prepared_shapes import is_convex
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.papers.events.notation.places import located
-from fencepost.papers.events.notation.tokens import is_string, string_of, tokens_of
+from fencepost.papers.events.notation.location_conditions import located
+from fencepost.papers.events.notation.notation_lexer import is_string, string_of, tokens_of
 
 _OPERATORS = {
     "@": Place.IN,

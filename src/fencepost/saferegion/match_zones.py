@@ -26,7 +26,7 @@ from fencepost.filters.spatial_relations import mask
 from fencepost.geometry.relation import Relation
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.shape_arrays import POINTS
-from fencepost.saferegion.client import Shape
+from fencepost.saferegion.client_rule import Shape
 from fencepost.saferegion.zones import Box, GeometryZone, Hole, Zone, near_zone
 
 Kept = tuple[tuple[Hole, ...], tuple[Shape, ...]]

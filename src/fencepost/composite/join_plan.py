@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.composite.conditions import Asked, MemberCondition, Place
-from fencepost.composite.live import Items, LiveMembers
+from fencepost.composite.live_members import Items, LiveMembers
+from fencepost.composite.member_conditions import Asked, MemberCondition, Place
+from fencepost.composite.member_relations import related
 from fencepost.composite.model import Composite
-from fencepost.composite.relating import related
 from fencepost.cql2.ast import Compare
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import Asked as AskedOfPool

@@ -24,8 +24,15 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel
-from fencepost.papers.spatiotextual.packing import NodeArrays
-from fencepost.papers.spatiotextual.search import SCANNED, ask, is_asked, meets, read_tokens, sort
+from fencepost.papers.spatiotextual.mask_search import (
+    SCANNED,
+    ask,
+    is_asked,
+    meets,
+    read_tokens,
+    sort,
+)
+from fencepost.papers.spatiotextual.rt_packing import NodeArrays
 from fencepost.papers.spatiotextual.token_tables import EMPTY, ListTables, find
 
 _MOST_WAITING = 1024  # more than any search can hold: 63 at each level and one

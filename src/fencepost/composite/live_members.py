@@ -30,7 +30,7 @@ from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 from fencepost.kernels.runtime.struct_references import handle
 
 if TYPE_CHECKING:
-    from fencepost.composite.casting import Cast
+    from fencepost.composite.pair_join_plan import Cast
 
 Items = NDArray[np.int64]
 Floats = NDArray[np.float64]

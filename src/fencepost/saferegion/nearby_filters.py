@@ -20,8 +20,8 @@ from fencepost.engine.subscriptions import Subscription
 from fencepost.events.event_attributes import Row
 from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.geometry.space import Space
-from fencepost.saferegion.segments import Usual, matcher_like
-from fencepost.saferegion.wants import Want, want_of
+from fencepost.saferegion.match_zones import Want, want_of
+from fencepost.saferegion.subscription_places import Usual, matcher_like
 from fencepost.saferegion.zones import Box, widened
 
 _MOST_KNOWN = 65536

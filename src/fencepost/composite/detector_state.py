@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fencepost.atomic_replace import replace_file
-from fencepost.composite.live import LiveMembers
+from fencepost.composite.live_members import LiveMembers
 from fencepost.errors import StoreError
 from fencepost.kernels.detect.member_grid import LIVE
 

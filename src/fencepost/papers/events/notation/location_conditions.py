@@ -12,7 +12,7 @@ from collections.abc import Callable
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.composite.conditions import Asked, Place, Region
+from fencepost.composite.member_conditions import Asked, Place, Region
 from fencepost.cql2.ast import (
     Compare,
     Condition,

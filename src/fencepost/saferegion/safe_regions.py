@@ -15,12 +15,12 @@ from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.space import Space
-from fencepost.saferegion.clearing import RegionMethod, Surroundings, Windows, is_central
-from fencepost.saferegion.client import UNUSABLE, SafeRegion, Shape, plain, point_of
-from fencepost.saferegion.handed_out import HandedOut
-from fencepost.saferegion.nearby import Nearby
-from fencepost.saferegion.segments import usual_of
-from fencepost.saferegion.wants import Kept, Want
+from fencepost.saferegion.client_rule import UNUSABLE, SafeRegion, Shape, plain, point_of
+from fencepost.saferegion.free_space import RegionMethod, Surroundings, Windows, is_central
+from fencepost.saferegion.issued_regions import HandedOut
+from fencepost.saferegion.match_zones import Kept, Want
+from fencepost.saferegion.nearby_filters import Nearby
+from fencepost.saferegion.subscription_places import usual_of
 from fencepost.saferegion.zones import Box, Hole
 
 MODES = ("silence", "same")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.saferegion.client import SafeRegion
+from fencepost.saferegion.client_rule import SafeRegion
 from fencepost.saferegion.zones import Box
 
 _FEWEST = 64

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import shapely
 
-from fencepost.saferegion import client as module
+from fencepost.saferegion import client_rule as module
 from fencepost.saferegion.client_rule import SafeClient, SafeRegion, plain, point_of
 from tests.waiting import WAIT_S
 

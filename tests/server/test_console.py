@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from fencepost.server import Writing
-from fencepost.store import subscriptions as stored
+from fencepost.store import subscription_rows as stored
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
 from tests.waiting import WAIT_S

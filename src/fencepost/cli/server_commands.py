@@ -110,7 +110,7 @@ def add_key(
       fencepost keys add --tenant acme --scope subscribe --name "acme's phones"
     """
     from fencepost.engine.subscriptions import expiry
-    from fencepost.store import keys as stored
+    from fencepost.store import api_keys as stored
     from fencepost.store.database import Database
 
     end = None if expires is None else expiry(expires)
@@ -128,7 +128,7 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
     import msgspec
 
     from fencepost.server.schemas import Key
-    from fencepost.store import keys as stored
+    from fencepost.store import api_keys as stored
     from fencepost.store.database import Database
 
     with closing(Database(data, exclusive=False)) as database:
@@ -150,7 +150,7 @@ def revoke_key(
 ) -> None:
     """Revoke a key: it opens nothing any more."""
     from fencepost.errors import StoreError
-    from fencepost.store import keys as stored
+    from fencepost.store import api_keys as stored
     from fencepost.store.database import Database
 
     with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:

@@ -21,7 +21,7 @@ __all__ = [
     "Message",
     "Operations",
     "Patience",
-    "effects",
+    "network_effects",
 ]
 
 if not TYPE_CHECKING:

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEXES",
-    "build",
     "Columns",
     "DeadLetters",
     "FilterTable",
-    "lay_out",
-    "match_pairs",
     "Matcher",
-    "matrices",
-    "merge_segments",
     "Pairs",
-    "relations",
-    "scores_of_pairs",
     "Segment",
     "SegmentReader",
     "Snapshot",
     "Subscription",
+    "build",
+    "lay_out",
+    "match_pairs",
+    "matrices",
+    "merge_segments",
+    "relations",
+    "scores_of_pairs",
 ]
 
 if not TYPE_CHECKING:

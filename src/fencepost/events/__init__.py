@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from fencepost.events.value_types import pair_of
 
 __all__ = [
-    "attributes",
     "EventTable",
     "EventValues",
+    "Tokeniser",
+    "attributes",
     "format_instant",
     "keywords",
     "pair_of",
     "tokenise",
-    "Tokeniser",
 ]
 
 if not TYPE_CHECKING:

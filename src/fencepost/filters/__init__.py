@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Column",
-    "distance_in",
     "Filter",
-    "filters",
     "Kind",
-    "near_in",
     "Term",
+    "distance_in",
+    "filters",
+    "near_in",
     "truth",
 ]
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RELATIONS",
-    "matrix_text",
     "Relation",
     "Shapes",
     "Space",
+    "matrix_text",
     "space_of",
 ]
 

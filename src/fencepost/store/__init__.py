@@ -15,12 +15,12 @@ __all__ = [
     "FILE",
     "MIGRATIONS",
     "Database",
-    "endpoints",
+    "api_keys",
+    "endpoint_rows",
+    "event_log",
     "export_to",
     "import_from",
-    "keys",
-    "log",
-    "subscriptions",
+    "subscription_rows",
 ]
 
 if not TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fencepost.server.schemas import (
     about,
 )
 from fencepost.server.writing import Writing
-from fencepost.store import subscriptions as stored
+from fencepost.store import subscription_rows as stored
 
 _AT_ONCE = 256  # rows a change: publications go on between
 _ONE_OR_MANY = Content(

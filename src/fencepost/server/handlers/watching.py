@@ -15,7 +15,7 @@ from fencepost.server.problems import not_found
 from fencepost.server.schemas import Binary, Limited, Match, Matches, Me, Text, about
 from fencepost.server.watch.live import ids_of
 from fencepost.store import event_log
-from fencepost.store import subscriptions as stored
+from fencepost.store import subscription_rows as stored
 
 _MAP = "application/vnd.fencepost.map"
 _LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscription are looked for

@@ -205,44 +205,49 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "server.writing",
         },
     ),
-    "spark/test_build_index.py": ("where subscriptions lie", {"spark.placing"}),
-    "spark/test_collector.py": ("options of the JVM", {"spark.session"}),
-    "spark/test_compacting.py": (
+    "spark/test_build_index.py": ("where subscriptions lie", {"spark.indexes.partition_cuts"}),
+    "spark/test_collector.py": ("options of the JVM", {"spark.spark_session"}),
+    "spark/indexes/test_compaction.py": (
         "which segments are written again, and what is in them",
         {
             "engine.storage.manifest",
             "engine.matcher",
             "engine.merge_policy",
             "engine.storage.segment_files",
-            "spark.placing",
-            "spark.reading",
-            "spark.workers",
+            "spark.indexes.partition_cuts",
+            "spark.indexes.subscription_rows",
+            "spark.indexes.build_tasks",
         },
     ),
-    "spark/test_mqtt_source.py": (
+    "spark/sources/test_mqtt_source.py": (
         "the source, part by part",
         {
-            "spark.mqtt_receiver",
-            "spark.payloads",
-            "spark.spool",
-            "spark.spool_segment",
+            "spark.sources.mqtt_receiver",
+            "spark.sources.json_payloads",
+            "spark.sources.spool",
+            "spark.sources.spool_files",
         },
     ),
-    "spark/test_routing.py": (
+    "spark/matches/test_part_routing.py": (
         "which parts an event needs",
-        {"engine.segment_builder", "engine.subscriptions", "engine.requirements", "spark.placing"},
+        {
+            "engine.segment_builder",
+            "engine.subscriptions",
+            "engine.requirements",
+            "spark.indexes.partition_cuts",
+        },
     ),
     "spark/test_sinks.py": (
         "the sinks without Spark",
-        {"spark.sinks.mqtt", "spark.sinks.sending", "spark.sinks.webhook"},
+        {"spark.sinks.mqtt_sink", "spark.sinks.sink_messages", "spark.sinks.webhook_sink"},
     ),
-    "spark/test_spark_match.py": ("what a task is sent", {"spark.matching"}),
-    "spark/test_spool.py": ("files of the spool", {"spark.spool_segment"}),
+    "spark/test_spark_match.py": ("what a task is sent", {"spark.matches.match_frames"}),
+    "spark/sources/test_spool.py": ("files of the spool", {"spark.sources.spool_files"}),
     "spark/test_stores.py": (
         "folders and stores",
-        {"spark.folders", "spark.routing", "spark.worker"},
+        {"spark.indexes.index_folders", "spark.matches.part_routing", "spark.matches.open_indexes"},
     ),
-    "spark/test_versions.py": ("what a worker keeps", {"spark.worker"}),
+    "spark/test_versions.py": ("what a worker keeps", {"spark.matches.open_indexes"}),
     "tracking/test_object_state.py": (
         "what is kept of an object",
         {
@@ -260,7 +265,7 @@ DEBTS: dict[str, set[str]] = {
     "kernels/runtime/test_numba_internals.py": {"_cache", "_engine", "_impl"},  # Numba's own
     "engine/test_ranking.py": {"_engine", "_scores"},
     "saferegion/test_nearby_filters.py": {"_known", "_nearby"},
-    "spark/test_spool.py": {"_segments"},
+    "spark/sources/test_spool.py": {"_segments"},
 }
 
 # Attributes that begin with an underscore, and are public: of named tuples, and of `os`.

@@ -17,7 +17,7 @@ import shapely
 from fencepost import spark as fps
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, ModelError
-from fencepost.spark import placing
+from fencepost.spark.indexes import partition_cuts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -427,18 +427,18 @@ def test_spark_divides_as_workers_do(spark: SparkSession) -> None:
     def places(kinds: list[int]) -> pa.Table:
         return pa.table(
             {
-                placing.KIND: pa.array(rng.choice(kinds, count), pa.int32()),
-                placing.X: rng.integers(0, 40, count) / 4.0,
-                placing.Y: rng.integers(0, 9, count) - 4.0,
-                placing.SIZE: rng.exponential(1.0, count),
-                placing.CHANCE: rng.random(count),
+                partition_cuts.KIND: pa.array(rng.choice(kinds, count), pa.int32()),
+                partition_cuts.X: rng.integers(0, 40, count) / 4.0,
+                partition_cuts.Y: rng.integers(0, 9, count) - 4.0,
+                partition_cuts.SIZE: rng.exponential(1.0, count),
+                partition_cuts.CHANCE: rng.random(count),
             }
         )
 
     for parts in (1, 2, 9, 40):
-        division = placing.divide(placing.Places.of(places([0, 0, 1, 3])), parts)
+        division = partition_cuts.divide(partition_cuts.Places.of(places([0, 0, 1, 3])), parts)
         table = places([0, 0, 1, 2, 3])
         rows = spark.createDataFrame(table.to_pandas())
         found = [row[0] for row in rows.select(division.column()).collect()]
-        assert found == division.part_of(placing.Places.of(table)).tolist()
+        assert found == division.part_of(partition_cuts.Places.of(table)).tolist()
         assert len(set(found)) > parts / 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.spark.session import JVM_OPTIONS, chooses_collector
+from fencepost.spark.spark_session import JVM_OPTIONS, chooses_collector
 from tests.waiting import WAIT_S
 
 ASK = """

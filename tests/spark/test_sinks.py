@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
     from pyspark.sql import DataFrame, SparkSession
 
-    from fencepost.spark.sinks.sending import Outgoing
+    from fencepost.spark.sinks.sink_messages import Outgoing
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -161,7 +161,7 @@ def dead() -> str:
 
 
 def outgoing(number: int, to: str | None) -> Outgoing:
-    from fencepost.spark.sinks.sending import Outgoing
+    from fencepost.spark.sinks.sink_messages import Outgoing
 
     return Outgoing(f"m{number}", to, json.dumps({"n": number}))
 
@@ -169,7 +169,7 @@ def outgoing(number: int, to: str | None) -> Outgoing:
 def post(
     messages: list[Outgoing], attempts: int = 3, *, more: dict[str, str] | None = None, **how: Any
 ) -> dict[str, str]:
-    from fencepost.spark.sinks.webhook import Posting, Webhooks
+    from fencepost.spark.sinks.webhook_sink import Posting, Webhooks
 
     options = {"attempts": str(attempts), "pause": "0.001", "timeout": "60", "private": "true"}
     webhooks = Webhooks(Posting({**options, **(more or {})}), **how)
@@ -249,7 +249,7 @@ def test_bodies_are_signed_and_private_addresses_are_not_reached(endpoint: Endpo
 
 
 def test_options_of_webhooks_that_are_wrong() -> None:
-    from fencepost.spark.sinks.webhook import Posting
+    from fencepost.spark.sinks.webhook_sink import Posting
 
     for options, wrong in [
         ({"timeout": "0"}, "'timeout' is '0'"),
@@ -374,7 +374,7 @@ def test_matches_are_published_under_ids_that_stay(
 
 
 def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
-    from fencepost.spark.sinks.mqtt import Publisher
+    from fencepost.spark.sinks.mqtt_sink import Publisher
 
     with mosquitto(tmp_path / "closed", ["allow_anonymous false"]) as own:
         where = BrokerAddress("127.0.0.1", own.port)
@@ -385,7 +385,7 @@ def test_a_broker_that_is_not_there_or_refuses(tmp_path: Path) -> None:
 
 
 def test_messages_that_a_broker_refuses_are_set_aside(tmp_path: Path) -> None:
-    from fencepost.spark.sinks.mqtt import Publisher
+    from fencepost.spark.sinks.mqtt_sink import Publisher
 
     rules = tmp_path / "rules"
     rules.write_text("topic readwrite open/#\n")

@@ -325,7 +325,7 @@ def test_subscribers_that_are_the_ids(
 
 def test_what_runs_on_the_workers_runs_here_too(index: Path, matcher: Matcher) -> None:
     """Without Spark: the function that `mapInArrow` is given."""
-    from fencepost.spark.matching import Matches, Task
+    from fencepost.spark.matches.match_frames import Matches, Task
 
     names = [column.split()[0] for column in SCHEMA.split(", ")]
     events = [dict(zip(names, row, strict=True)) for row in ROWS]

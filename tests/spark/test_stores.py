@@ -15,8 +15,8 @@ from pyarrow import fs
 from fencepost import spark as fps
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.spark import routing, worker
-from fencepost.spark.folders import Store, folder_of, removed
+from fencepost.spark.indexes.index_folders import Store, folder_of, removed
+from fencepost.spark.matches import open_indexes, part_routing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,13 +106,13 @@ def test_a_build_that_another_one_overtook(
     """As two builds at once in a store, which has no lock."""
     path = tmp_path / "index"
     one = spark.createDataFrame([("a", "n > 0", False)], SUBSCRIPTIONS)
-    write = routing.write
+    write = part_routing.write
 
     def overtaken(*given: Any) -> str:
         (path / "manifest.json").write_text("that of another one")
         return write(*given)
 
-    monkeypatch.setattr("fencepost.spark.routing.write", overtaken)
+    monkeypatch.setattr("fencepost.spark.matches.part_routing.write", overtaken)
     with pytest.raises(IndexingError, match="while this one was built; build again"):
         fps.build_index(spark, one, path)
     assert (path / "manifest.json").read_text() == "that of another one"
@@ -153,11 +153,11 @@ def test_a_saved_index_in_a_store(tmp_path: Path, cache: Path) -> None:
     made.subscribe("a", "n > 1")
     made.save(tmp_path / "index")
     store = Store("test://host/index", fs.LocalFileSystem(), str(tmp_path / "index"))
-    assert worker.whole_index(store, None).match({"n": 2}) == ["a"]
+    assert open_indexes.whole_index(store, None).match({"n": 2}) == ["a"]
     again = Store("test://host/other", fs.LocalFileSystem(), str(tmp_path / "index"))
     next((tmp_path / "index").glob("segment-*/names.arrow")).unlink()
     with pytest.raises(IndexingError, match=r"test://host/other is damaged .*; build it again"):
-        worker.whole_index(again, None)
+        open_indexes.whole_index(again, None)
 
 
 def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from fencepost import spark as fps
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError
-from fencepost.spark import worker
+from fencepost.spark.matches import open_indexes
 from tests.spark.cluster import LIGHT
 from tests.waiting import WAIT_S
 
@@ -134,7 +134,7 @@ def test_a_batch_has_the_version_of_its_call(
     for how, early in zip(HOW, first, strict=True):
         assert subscriptions(early) == list("012345678")
         assert subscriptions(fps.match(event, path, how=how)) == list("345678")
-    monkeypatch.setattr("fencepost.spark.building._KEPT_S", 0.0)
+    monkeypatch.setattr("fencepost.spark.indexes.index_build._KEPT_S", 0.0)
     build(spark, path, "3", "update")
     assert sorted(file.name for file in path.glob("manifest-*")) == [
         f"manifest-{number}.json" for number in (3, 4, 5)
@@ -149,7 +149,7 @@ def test_a_batch_has_the_version_of_its_call(
 
 def test_a_version_that_is_no_more(tmp_path: Path) -> None:
     Matcher().save(tmp_path)
-    for ask in (worker.matcher, worker.router, lambda p, v: worker.part(p, v, 0)):
+    for ask in (open_indexes.matcher, open_indexes.router, lambda p, v: open_indexes.part(p, v, 0)):
         with pytest.raises(IndexingError, match=r"version 7 .* start the stream again"):
             ask(str(tmp_path), 7)
         with pytest.raises(IndexingError, match="there is no index in"):

@@ -25,7 +25,7 @@ from rich.console import Console
 from fencepost.cli.terminal import bytes_text, print_json, print_line
 from fencepost.errors import FencepostError
 from fencepost.geometry.space import Space
-from fencepost.spark.session import submitted
+from fencepost.spark.spark_session import submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fencepost.events.times import format_instant
-from fencepost.store import keys
+from fencepost.store import api_keys
 from fencepost.store.endpoint_rows import DeadLetter as StoredDeadLetter
 from fencepost.store.subscription_rows import StoredSubscription
 
@@ -314,7 +314,7 @@ class Key(Json):
     key: Annotated[str | UnsetType, about("The key itself, told once when it is made.")] = UNSET
 
     @staticmethod
-    def of(stored: keys.Key) -> Key:
+    def of(stored: api_keys.Key) -> Key:
         """A key without its secret."""
         return Key(
             id=stored.id,

@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fencepost.lazy_exports import offering
-from fencepost.spark.session import session
+from fencepost.spark.spark_session import session
 
 if TYPE_CHECKING:
-    from fencepost.spark.building import BuiltIndex, build_index
-    from fencepost.spark.detecting import detect
-    from fencepost.spark.matching import MatchPlan, match, plan
-    from fencepost.spark.mqtt_source import read_mqtt
-    from fencepost.spark.payloads import EventsAndLetters, events_of
-    from fencepost.spark.progress import Progress, ProgressListener, progress_of
-    from fencepost.spark.simplifying import simplify
-    from fencepost.spark.sinks.mqtt import send_mqtt
-    from fencepost.spark.sinks.parquet import write_matches, written_files
-    from fencepost.spark.sinks.sending import messages_of
-    from fencepost.spark.sinks.webhook import send_webhooks
-    from fencepost.spark.tracking import track
+    from fencepost.spark.indexes.index_build import BuiltIndex, build_index
+    from fencepost.spark.indexes.simplification import simplify
+    from fencepost.spark.matches.match_frames import MatchPlan, match, plan
+    from fencepost.spark.matches.stream_progress import Progress, ProgressListener, progress_of
+    from fencepost.spark.sinks.mqtt_sink import send_mqtt
+    from fencepost.spark.sinks.parquet_sink import write_matches, written_files
+    from fencepost.spark.sinks.sink_messages import messages_of
+    from fencepost.spark.sinks.webhook_sink import send_webhooks
+    from fencepost.spark.sources.json_payloads import EventsAndLetters, events_of
+    from fencepost.spark.sources.mqtt_source import read_mqtt
+    from fencepost.spark.stateful.detection_frames import detect
+    from fencepost.spark.stateful.tracking_frames import track
 
 __all__ = [
     "BuiltIndex",
@@ -54,18 +54,18 @@ __all__ = [
 _load = offering(
     __name__,
     {
-        "building": ["BuiltIndex", "build_index"],
-        "detecting": ["detect"],
-        "matching": ["MatchPlan", "match", "plan"],
-        "mqtt_source": ["read_mqtt"],
-        "payloads": ["EventsAndLetters", "events_of"],
-        "progress": ["Progress", "ProgressListener", "progress_of"],
-        "simplifying": ["simplify"],
-        "sinks.mqtt": ["send_mqtt"],
-        "sinks.parquet": ["write_matches", "written_files"],
-        "sinks.sending": ["messages_of"],
-        "sinks.webhook": ["send_webhooks"],
-        "tracking": ["track"],
+        "indexes.index_build": ["BuiltIndex", "build_index"],
+        "stateful.detection_frames": ["detect"],
+        "matches.match_frames": ["MatchPlan", "match", "plan"],
+        "sources.mqtt_source": ["read_mqtt"],
+        "sources.json_payloads": ["EventsAndLetters", "events_of"],
+        "matches.stream_progress": ["Progress", "ProgressListener", "progress_of"],
+        "indexes.simplification": ["simplify"],
+        "sinks.mqtt_sink": ["send_mqtt"],
+        "sinks.parquet_sink": ["write_matches", "written_files"],
+        "sinks.sink_messages": ["messages_of"],
+        "sinks.webhook_sink": ["send_webhooks"],
+        "stateful.tracking_frames": ["track"],
     },
 )
 

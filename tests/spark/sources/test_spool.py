@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import StoreError
-from fencepost.spark import spool as spool_module
-from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
-from fencepost.spark.spool_segment import SCHEMA, Message, read_range
+from fencepost.spark.sources import spool as spool_module
+from fencepost.spark.sources.spool import SpoolReader, SpoolWriter, open_writer
+from fencepost.spark.sources.spool_files import SCHEMA, Message, read_range
 
 MESSAGES = st.builds(
     Message,
@@ -188,8 +188,8 @@ def test_files_go_when_every_reader_has_passed_them(
 _HOLD = """
 import sys, os, signal
 from pathlib import Path
-from fencepost.spark.spool import SpoolReader, open_writer
-from fencepost.spark.spool_segment import Message
+from fencepost.spark.sources.spool import SpoolReader, open_writer
+from fencepost.spark.sources.spool_files import Message
 writer = open_writer(Path(sys.argv[1]))
 reader = SpoolReader(Path(sys.argv[1]), "held")
 writer.append([Message("t", b"x", 1, False)])

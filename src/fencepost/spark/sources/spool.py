@@ -26,7 +26,7 @@ from pathlib import Path
 
 from fencepost.atomic_replace import replace_file, sync_folder
 from fencepost.errors import StoreError
-from fencepost.spark.spool_segment import (
+from fencepost.spark.sources.spool_files import (
     Message,
     Range,
     Segment,

@@ -15,7 +15,7 @@ from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.times import DAY, parse_instant
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.spark.observing import observed_payloads
+from fencepost.spark.matches.observed_metrics import observed_payloads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""`fencepost.spark.routing`: an event is sent to each part in which it matches anything."""
+"""`fencepost.spark.matches.part_routing`: an event is sent to each part in which it matches anything."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fencepost.engine.requirements import PLACE, of_segment, of_table
 from fencepost.engine.segment_builder import NEVER
 from fencepost.engine.subscriptions import compiled
 from fencepost.geometry import Space
-from fencepost.spark.placing import FIELDS, KIND, lie
-from fencepost.spark.routing import filters_of, summary
+from fencepost.spark.indexes.partition_cuts import FIELDS, KIND, lie
+from fencepost.spark.matches.part_routing import filters_of, summary
 from tests.engine.earth import PLACES, scene, wkt
 from tests.engine.strategies import EVENTS, EXPRESSIONS, Event, examples
 

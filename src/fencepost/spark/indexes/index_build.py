@@ -35,12 +35,13 @@ from fencepost.engine.storage.manifest import (
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
 from fencepost.errors import IndexingError, ModelError
 from fencepost.geometry.space import Space
-from fencepost.spark import compacting, placing, routing, workers
-from fencepost.spark.folders import Folder, folder_of
-from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
-from fencepost.spark.placing import CHANCE, Division, Places, divide
-from fencepost.spark.reading import Form, Reader
-from fencepost.spark.workers import ASKS, DELETED, PART, WRONG
+from fencepost.spark.indexes import build_tasks, compaction, partition_cuts
+from fencepost.spark.indexes.build_tasks import ASKS, DELETED, PART, WRONG
+from fencepost.spark.indexes.index_folders import Folder, folder_of
+from fencepost.spark.indexes.partition_cuts import CHANCE, Division, Places, divide
+from fencepost.spark.indexes.subscription_rows import Form, Reader
+from fencepost.spark.matches import part_routing
+from fencepost.spark.matches.match_frames import TWICE, ids_given_twice, plain_names, plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ MODES = ("create", "replace", "update")
 REASON = "reason"
 _DELETED = "deleted"
 _ID = plain_names(1)[0]  # it comes first
-_OWN = (PREFIX, routing.PREFIX)  # with which the names of folders begin that versions name
+_OWN = (PREFIX, part_routing.PREFIX)  # with which the names of folders begin that versions name
 _SAMPLE = 100_000
 _PART_SIZE = 500_000  # subscriptions that a worker holds at once
 # A job may be at work with a version that is not the newest: so the last ones are kept, and those
@@ -232,12 +233,12 @@ class _Job:
         """The rows with what is wrong with them or where they lie."""
         from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
-        kinds = {placing.KIND: IntegerType(), ASKS: StringType(), WRONG: StringType()}
-        added = (*placing.FIELDS, ASKS, WRONG)
+        kinds = {partition_cuts.KIND: IntegerType(), ASKS: StringType(), WRONG: StringType()}
+        added = (*partition_cuts.FIELDS, ASKS, WRONG)
         schema = StructType(
             [*rows.schema, *(StructField(n, kinds.get(n, DoubleType()), True) for n in added)]
         )
-        return rows.mapInArrow(workers.Place(used, self.reader, deleting), schema)
+        return rows.mapInArrow(build_tasks.Place(used, self.reader, deleting), schema)
 
     def _has_twins(self, rows: DataFrame) -> bool:
         """Whether some ids are in the table more than once, or hashes of theirs are."""
@@ -257,7 +258,7 @@ class _Job:
     def _dead_letters(self, bad: DataFrame, names: list[str]) -> tuple[int, str | None]:
         """Write rows that cannot be used; how many, and where."""
         name = f"dead-letters/version-{self.version}-{uuid.uuid4().hex[:8]}"
-        write = workers.SetAside(self.folder.uri, name, names)
+        write = build_tasks.SetAside(self.folder.uri, name, names)
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
         return count, self.folder.within(name)
 
@@ -274,7 +275,7 @@ class _Job:
     def _division(self, kept: DataFrame, count: int, parts: int | None) -> Division:
         fraction = min(1.0, 1.2 * _SAMPLE / max(count, 1))
         sample = kept if fraction == 1.0 else kept.sample(fraction=fraction, seed=0)
-        table = sample.select(*placing.FIELDS, CHANCE).toArrow()
+        table = sample.select(*partition_cuts.FIELDS, CHANCE).toArrow()
         return divide(Places.of(table), self._parts(count) if parts is None else parts)
 
     def _parts(self, count: int) -> int:
@@ -288,7 +289,7 @@ class _Job:
         """Build the parts on the workers; what the manifest says of each."""
         placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
         asks = columns_as_json(columns)
-        build = workers.Build(self.folder.uri, used, self.reader, asks, self.prefix)
+        build = build_tasks.Build(self.folder.uri, used, self.reader, asks, self.prefix)
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
@@ -301,11 +302,11 @@ class _Job:
         entries = [_described(self.folder, entry) for entry in entries]
         numbers = self.spark.range(len(entries), numPartitions=max(len(entries), 1))
         rows = numbers.mapInArrow(
-            workers.Ids(self.folder.uri, entries), "id string, segment int, row long"
+            build_tasks.Ids(self.folder.uri, entries), "id string, segment int, row long"
         )
         hit = rows.join(changed.distinct(), "id", "left_semi").select("segment", "row")
         told = hit.repartitionById(max(len(entries), 1), "segment").mapInArrow(
-            workers.Remove(self.folder.uri, entries, self.version),
+            build_tasks.Remove(self.folder.uri, entries, self.version),
             "segment int, entry string, removed long",
         )
         found = told.collect()
@@ -316,11 +317,11 @@ class _Job:
 
     def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
         """Segments with those rewritten together that are too many, or of which much is gone."""
-        groups = compacting.choose(entries, _PART_SIZE)
+        groups = compaction.choose(entries, _PART_SIZE)
         if not groups:
             return entries
         pieces = [piece for group in groups for piece in self._pieces(entries, group)]
-        rewrite = compacting.Rewrite(self.folder.uri, entries, pieces, self.prefix)
+        rewrite = compaction.Rewrite(self.folder.uri, entries, pieces, self.prefix)
         numbers = self.spark.range(len(pieces), numPartitions=len(pieces))
         told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
         taken = {number for group in groups for number in group.numbers}
@@ -328,20 +329,20 @@ class _Job:
         return left + [entry_of(row["entry"]) for row in sorted(told)]
 
     def _pieces(
-        self, entries: list[SegmentEntry], group: compacting.Group
-    ) -> list[compacting.Piece]:
+        self, entries: list[SegmentEntry], group: compaction.Group
+    ) -> list[compaction.Piece]:
         """What is to be written of a group: a piece for each part."""
         count = sum(entries[number].living for number in group.numbers)
         # What updates wrote stays few; the parts of all of it are for as many cores.
         parts = self._parts(count) if group.is_part else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
-            return [compacting.Piece(group, None, 0)]
+            return [compaction.Piece(group, None, 0)]
         own = [entries[number] for number in group.numbers]
-        sample = compacting.Sample(self.folder.uri, own, min(1.0, _SAMPLE / count))
+        sample = compaction.Sample(self.folder.uri, own, min(1.0, _SAMPLE / count))
         numbers = self.spark.range(len(own), numPartitions=len(own))
-        kinds = ", ".join(f"{name} double" for name in (*placing.FIELDS, CHANCE))
+        kinds = ", ".join(f"{name} double" for name in (*partition_cuts.FIELDS, CHANCE))
         division = divide(Places.of(numbers.mapInArrow(sample, kinds).toArrow()), parts)
-        return [compacting.Piece(group, division, part) for part in range(division.parts)]
+        return [compaction.Piece(group, division, part) for part in range(division.parts)]
 
     def _published(
         self,
@@ -352,7 +353,7 @@ class _Job:
         dead: tuple[int, str | None],
     ) -> BuiltIndex:
         folder, version = self.folder, self.version
-        router = routing.write(folder, entries, columns, version)
+        router = part_routing.write(folder, entries, columns, version)
         text = encoded(manifest_for(entries, columns, version, router))
         if folder.text(MANIFEST) != self.seen:
             raise IndexingError(
@@ -389,7 +390,7 @@ def _described(folder: Folder, entry: SegmentEntry) -> SegmentEntry:
     with folder.held(files_of(entry)) as path:
         segment = open_segment(path, entry)
     with folder.writing() as path:
-        routing.write_needs(path / entry.folder, segment)
+        part_routing.write_needs(path / entry.folder, segment)
     return replace(entry, memory_bytes=segment.nbytes, deleted=segment.deleted_count)
 
 

@@ -1,6 +1,6 @@
 """Events of a DataFrame against an index, in `mapInArrow`.
 
-Every worker process maps what it needs of the index and keeps it (`fencepost.spark.worker`);
+Every worker process maps what it needs of the index and keeps it (`fencepost.spark.matches.open_indexes`);
 nothing but the path and the version travel. Either each task maps the whole index, or events are
 first sent to the parts that they may find something in, and each task maps one part. The same call
 serves batch and streaming, because both are maps over rows.
@@ -25,8 +25,8 @@ from fencepost.engine import Pairs, match_pairs
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.manifest import Manifest, SegmentEntry
 from fencepost.errors import IndexingError, ModelError
-from fencepost.spark.folders import folder_of
-from fencepost.spark.observing import Observed
+from fencepost.spark.indexes.index_folders import folder_of
+from fencepost.spark.matches.observed_metrics import Observed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -309,12 +309,12 @@ class Matches:
     task: Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from fencepost.spark import worker
+        from fencepost.spark.matches import open_indexes
 
         matcher: Matcher | None = None
         for batch, version in self.task.versioned(batches):
             if matcher is None:
-                matcher = worker.matcher(self.task.path, version)
+                matcher = open_indexes.matcher(self.task.path, version)
             yield self.task.matches(matcher, self.task.table(batch))
 
 
@@ -326,12 +326,12 @@ class _Routes:
     slots: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from fencepost.spark import worker
+        from fencepost.spark.matches import open_indexes
 
         router: Matcher | None = None
         for batch, version in self.task.versioned(batches):
             if router is None:
-                router = worker.router(self.task.path, version)
+                router = open_indexes.router(self.task.path, version)
             parts = np.array(router.view().snapshot().column("id").to_pylist(), np.int32)
             found, rows, reasons = self.task.pairs(router, self.task.table(batch))
             bad = np.full(len(rows) - len(found), -1, np.int32)
@@ -351,7 +351,7 @@ class _PartMatches:
     task: Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from fencepost.spark import worker
+        from fencepost.spark.matches import open_indexes
 
         for batch, version in self.task.versioned(batches):
             table = self.task.table(batch)
@@ -363,5 +363,5 @@ class _PartMatches:
                     reasons = own.column(_WHY).combine_chunks()
                     yield self.task.result(own, np.arange(own.num_rows), none, reasons)
                     continue
-                matcher = worker.part(self.task.path, version, number)
+                matcher = open_indexes.part(self.task.path, version, number)
                 yield self.task.matches(matcher, own)

@@ -21,10 +21,11 @@ from fencepost.engine.storage.manifest import (
 )
 from fencepost.engine.storage.segment_files import living_ids, name_files_of, without_rows
 from fencepost.geometry.space import Space
-from fencepost.spark import placing, routing
-from fencepost.spark.folders import folder_of
-from fencepost.spark.placing import lie
-from fencepost.spark.reading import Reader, with_names_as_text
+from fencepost.spark.indexes import partition_cuts
+from fencepost.spark.indexes.index_folders import folder_of
+from fencepost.spark.indexes.partition_cuts import lie
+from fencepost.spark.indexes.subscription_rows import Reader, with_names_as_text
+from fencepost.spark.matches import part_routing
 
 DELETED = "fencepost_deleted"
 PART = "fencepost_part"
@@ -70,14 +71,14 @@ class Place:
         for row, reason in bad:
             reasons[numbers[row]] = reason
         found: dict[str, Any] = {
-            placing.KIND: np.full(count, NOTHING, np.int32),
-            **{name: np.zeros(count) for name in placing.FIELDS[1:]},
+            partition_cuts.KIND: np.full(count, NOTHING, np.int32),
+            **{name: np.zeros(count) for name in partition_cuts.FIELDS[1:]},
         }
         for rows, required in tables:
             for name, own in lie(required).items():
                 found[name][numbers[rows]] = own
         asks = columns_as_json(columns)
-        for name in placing.FIELDS:
+        for name in partition_cuts.FIELDS:
             table = table.append_column(name, pa.array(found[name]))
         table = table.append_column(ASKS, pa.array([asks, *[None] * count][:count], pa.string()))
         return table.append_column(WRONG, pa.array(reasons, pa.string()))
@@ -110,7 +111,7 @@ class Build:
         assert not bad, bad  # they were read before
         snapshot = matcher.view().snapshot()
         for shelf in snapshot:
-            entry = routing.write_part(self.path, shelf, self.prefix, snapshot.version)
+            entry = part_routing.write_part(self.path, shelf, self.prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
                 {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
             )

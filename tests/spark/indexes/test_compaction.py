@@ -22,10 +22,10 @@ from fencepost.engine.storage.manifest import (
     manifest_for,
 )
 from fencepost.engine.storage.segment_files import open_segments
-from fencepost.spark import compacting, workers
-from fencepost.spark.compacting import Piece, Rewrite, Sample, choose
-from fencepost.spark.placing import Places, divide
-from fencepost.spark.reading import Form, Reader
+from fencepost.spark.indexes import build_tasks, compaction
+from fencepost.spark.indexes.compaction import Piece, Rewrite, Sample, choose
+from fencepost.spark.indexes.partition_cuts import Places, divide
+from fencepost.spark.indexes.subscription_rows import Form, Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,11 +145,11 @@ class Index:
         self.version += 1
         changed = upserts.keys() | deleted
         for k in range(len(self.entries)):
-            (ids,) = workers.Ids(str(self.path), self.entries)([number(k)])
+            (ids,) = build_tasks.Ids(str(self.path), self.entries)([number(k)])
             hit = [row["row"] for row in ids.to_pylist() if row["id"] in changed]
             if hit:
                 rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
-                remove = workers.Remove(str(self.path), self.entries, self.version)
+                remove = build_tasks.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
                 self.entries[k] = entry_of(told.to_pylist()[0]["entry"])
         self.entries = [own for own in self.entries if own.living]
@@ -157,10 +157,10 @@ class Index:
             rows = {
                 "c0": pa.array(upserts.keys()),
                 "c1": pa.array(upserts.values()),
-                workers.PART: pa.array([0] * len(upserts), pa.int32()),
+                build_tasks.PART: pa.array([0] * len(upserts), pa.int32()),
             }
             asks = columns_as_json(self.columns)
-            build = workers.Build(
+            build = build_tasks.Build(
                 str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
@@ -223,7 +223,7 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     for first in (0, 100, 200):
         index.update({f"s{first + k}": expression(rng) for k in range(100)}, {f"s{first // 2}"})
     before = index.matcher()
-    group = compacting.Group(tuple(range(len(index.entries))), True)
+    group = compaction.Group(tuple(range(len(index.entries))), True)
     sample = Sample(str(tmp_path), index.entries, 0.5)
     batches = [batch for k in group.numbers for batch in sample([number(k)])]
     division = divide(Places.of(pa.Table.from_batches(batches)), 3)
@@ -246,7 +246,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     index = Index(tmp_path, random.Random(3))
     index.entries = decoded("index", (tmp_path / "manifest.json").read_text()).segments
     index.columns = made.view().columns
-    index.rewrite([Piece(compacting.Group((0,), True), None, 0)])
+    index.rewrite([Piece(compaction.Group((0,), True), None, 0)])
     (own,) = index.entries
     assert own.subscriptions == 1
     assert index.matcher().match({"n": 1}) == ["b"]
@@ -263,7 +263,7 @@ def test_updates_on_spark(
 ) -> None:
     """With two of a tier in place of eight; the third update is more than half of all."""
     monkeypatch.setattr(merge_policy, "FAN_OF_JOBS", 2)
-    monkeypatch.setattr("fencepost.spark.building._SMALL_PART", 10)
+    monkeypatch.setattr("fencepost.spark.indexes.index_build._SMALL_PART", 10)
     rng = random.Random(4)
     path, right = tmp_path / "index", Matcher()
     are_parts = []

@@ -30,7 +30,7 @@ from fencepost.engine.storage.manifest import (
     no_index,
 )
 from fencepost.errors import IndexingError
-from fencepost.spark.caching import Cache, side_by_side
+from fencepost.spark.indexes.file_cache import Cache, side_by_side
 
 _LOCK = ".building"
 

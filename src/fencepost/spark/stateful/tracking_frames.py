@@ -19,8 +19,8 @@ import pyarrow as pa
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
-from fencepost.spark.folders import folder_of
-from fencepost.spark.matching import plainly
+from fencepost.spark.indexes.index_folders import folder_of
+from fencepost.spark.matches.match_frames import plainly
 from fencepost.tracking.notification import Key, Notification
 from fencepost.tracking.object_state import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.positions import Names, read_table
@@ -54,9 +54,9 @@ class _Task:
 
     def tracker(self) -> Tracker:
         """A tracker over the index, kept by the worker; the positions that are refused are late."""
-        from fencepost.spark import worker
+        from fencepost.spark.matches import open_indexes
 
-        matcher = worker.matcher(self.path, self.version)
+        matcher = open_indexes.matcher(self.path, self.version)
         found = _last.get(self)
         if found is None or found.matcher is not matcher:
             _last.clear()

@@ -11,7 +11,7 @@ import shapely
 
 from fencepost.engine import Matcher
 from fencepost.errors import FencepostError
-from fencepost.spark.reading import Form, Reader
+from fencepost.spark.indexes.subscription_rows import Form, Reader
 
 SCHEMA = pa.schema(
     [

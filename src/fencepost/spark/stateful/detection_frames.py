@@ -31,7 +31,7 @@ from fencepost.composite.join_plan import EVERYWHERE, reach
 from fencepost.composite.model import Composite
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import ModelError
-from fencepost.spark.matching import plainly
+from fencepost.spark.matches.match_frames import plainly
 
 if TYPE_CHECKING:
     import pandas as pd

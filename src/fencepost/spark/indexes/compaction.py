@@ -20,10 +20,11 @@ from fencepost.engine.merge_policy import Size, merge_all
 from fencepost.engine.requirements import of_segment
 from fencepost.engine.storage.manifest import SegmentEntry, encoded
 from fencepost.engine.storage.segment_files import files_of, open_segment
-from fencepost.spark import placing, routing
-from fencepost.spark.folders import folder_of
-from fencepost.spark.placing import CHANCE, Division, Places, lie
-from fencepost.spark.workers import Batches, Out, numbers_of
+from fencepost.spark.indexes import partition_cuts
+from fencepost.spark.indexes.build_tasks import Batches, Out, numbers_of
+from fencepost.spark.indexes.index_folders import folder_of
+from fencepost.spark.indexes.partition_cuts import CHANCE, Division, Places, lie
+from fencepost.spark.matches import part_routing
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -96,7 +97,7 @@ class Rewrite:
         if not any(map(len, rows)):
             return None
         shelf = merge_segments(shelves, rows)
-        entry = routing.write_part(self.path, shelf, self.prefix)
+        entry = part_routing.write_part(self.path, shelf, self.prefix)
         return replace(entry, is_part=piece.group.is_part)
 
 
@@ -119,4 +120,4 @@ def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
     found = {name: column.cast(pa.float64()) for name, column in lie(of_segment(shelf)).items()}
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
-    return pa.table({**found, CHANCE: pa.array(chance)}).select([*placing.FIELDS, CHANCE])
+    return pa.table({**found, CHANCE: pa.array(chance)}).select([*partition_cuts.FIELDS, CHANCE])

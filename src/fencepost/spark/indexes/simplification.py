@@ -19,8 +19,8 @@ from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokeniser
 from fencepost.geometry.space import Space, space_of
-from fencepost.spark.matching import TWICE, ids_given_twice, plain_names, plainly
-from fencepost.spark.reading import Form, with_names_as_text
+from fencepost.spark.indexes.subscription_rows import Form, with_names_as_text
+from fencepost.spark.matches.match_frames import TWICE, ids_given_twice, plain_names, plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ from fencepost.engine.storage.manifest import (
 )
 from fencepost.engine.storage.segment_files import DAMAGES, files_of, open_segments
 from fencepost.errors import IndexingError
-from fencepost.spark.folders import Folder, folder_of, removed
+from fencepost.spark.indexes.index_folders import Folder, folder_of, removed
 
 _MOST_OPEN = 8
 _MOST_BYTES = 1 << 30  # of all that are mapped, in memory where they were touched; or one alone

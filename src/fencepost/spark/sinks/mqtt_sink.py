@@ -14,9 +14,15 @@ from pyspark.sql.types import StructType
 
 from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError
-from fencepost.spark.mqtt_client import broker_of, client_of, connect
 from fencepost.spark.sinks import started
-from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute, messages_of
+from fencepost.spark.sinks.sink_messages import (
+    Outgoing,
+    Refusal,
+    SendingWriter,
+    absolute,
+    messages_of,
+)
+from fencepost.spark.sources.mqtt_client import broker_of, client_of, connect
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fencepost.spark.placing import cut
+from fencepost.spark.indexes.partition_cuts import cut
 
 
 def points_of(kind: str, rng: np.random.Generator, count: int) -> np.ndarray:

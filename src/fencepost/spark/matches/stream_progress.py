@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from fencepost.spark.observing import EVENTS, MATCHES, PAYLOADS
+from fencepost.spark.matches.observed_metrics import EVENTS, MATCHES, PAYLOADS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (

@@ -24,9 +24,15 @@ from fencepost.delivery.dispatcher import Outcome, Went
 from fencepost.delivery.retry_schedule import Schedule
 from fencepost.delivery.webhook_poster import Poster
 from fencepost.errors import FencepostError, ModelError
-from fencepost.spark.mqtt_client import flag, whole_number
 from fencepost.spark.sinks import started
-from fencepost.spark.sinks.sending import Outgoing, Refusal, SendingWriter, absolute, messages_of
+from fencepost.spark.sinks.sink_messages import (
+    Outgoing,
+    Refusal,
+    SendingWriter,
+    absolute,
+    messages_of,
+)
+from fencepost.spark.sources.mqtt_client import flag, whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

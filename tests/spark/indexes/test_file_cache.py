@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from fencepost.errors import ModelError
-from fencepost.spark.caching import Cache
+from fencepost.spark.indexes.file_cache import Cache
 from tests.waiting import WAIT_S
 
 
@@ -92,7 +92,7 @@ _PROCESS = """
 import sys
 from pathlib import Path
 from typing import BinaryIO
-from fencepost.spark.caching import Cache
+from fencepost.spark.indexes.file_cache import Cache
 root, log = Path(sys.argv[1]), Path(sys.argv[2])
 
 def download(name, to):

@@ -36,7 +36,7 @@ from fencepost.engine.storage.manifest import SegmentEntry
 from fencepost.engine.storage.segment_files import write_segment
 from fencepost.engine.subscriptions import Subscription, expiry
 from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
-from fencepost.spark.folders import Folder, folder_of
+from fencepost.spark.indexes.index_folders import Folder, folder_of
 
 Ints = NDArray[np.int64]
 

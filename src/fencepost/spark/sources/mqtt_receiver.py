@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fencepost.atomic_replace import replace_file
 from fencepost.delivery.mqtt_address import BrokerAddress
 from fencepost.errors import DeliveryError, FencepostError
-from fencepost.spark.mqtt_client import client_of, connect
-from fencepost.spark.spool import KEPT, SpoolWriter
-from fencepost.spark.spool_segment import Message
+from fencepost.spark.sources.mqtt_client import client_of, connect
+from fencepost.spark.sources.spool import KEPT, SpoolWriter
+from fencepost.spark.sources.spool_files import Message
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage

@@ -26,10 +26,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from fencepost.errors import FencepostError, StoreError
-from fencepost.spark.mqtt_client import broker_of, whole_number
-from fencepost.spark.mqtt_receiver import Receiver
-from fencepost.spark.spool import SpoolReader, open_writer
-from fencepost.spark.spool_segment import Range, read_range
+from fencepost.spark.sources.mqtt_client import broker_of, whole_number
+from fencepost.spark.sources.mqtt_receiver import Receiver
+from fencepost.spark.sources.spool import SpoolReader, open_writer
+from fencepost.spark.sources.spool_files import Range, read_range
 
 FORMAT = "fencepost-mqtt"
 _SCHEMA = "topic string, payload binary, received timestamp, redelivered boolean, position long"

@@ -22,9 +22,9 @@ from fencepost import spark as fps
 from fencepost.delivery import BrokerAddress
 from fencepost.engine import Matcher
 from fencepost.errors import DeliveryError, FencepostError, ModelError, StoreError
-from fencepost.spark.mqtt_receiver import Receiver
-from fencepost.spark.spool import SpoolReader, SpoolWriter, open_writer
-from fencepost.spark.spool_segment import Message, read_range
+from fencepost.spark.sources.mqtt_receiver import Receiver
+from fencepost.spark.sources.spool import SpoolReader, SpoolWriter, open_writer
+from fencepost.spark.sources.spool_files import Message, read_range
 from tests.spark.broker import Mosquitto, mosquitto
 from tests.spark.cluster import kill_session
 from tests.waiting import until
@@ -200,7 +200,7 @@ def test_a_broker_that_refuses_or_is_not_there(
     with mosquitto(tmp_path / "broker", [f"acl_file {rules}"]) as own:
         receiver(own, tmp_path / "spool", "open/a").stop()
         barred = receiver(own, tmp_path / "spool", "open/a")
-        monkeypatch.setattr("fencepost.spark.mqtt_receiver._WAIT_S", 0.5)
+        monkeypatch.setattr("fencepost.spark.sources.mqtt_receiver._WAIT_S", 0.5)
         with pytest.raises(DeliveryError, match=r"refuses a subscription|does not give back"):
             barred.catch_up()
         barred.stop()
@@ -217,7 +217,7 @@ def test_a_broker_that_refuses_or_is_not_there(
 
 
 def reading(broker: Mosquitto, folder: Path, **options: str) -> Any:
-    from fencepost.spark.mqtt_source import MqttStreamReader
+    from fencepost.spark.sources.mqtt_source import MqttStreamReader
 
     return MqttStreamReader(
         {"topics": "read/#", "spool": str(folder), "port": str(broker.port), **options}
@@ -314,7 +314,7 @@ def test_packages_that_are_missing_are_named(
         patch.setitem(sys.modules, "paho.mqtt.client", None)
         with pytest.raises(FencepostError, match=r"paho-mqtt; install it with: pip install"):
             receiver(broker, tmp_path, "a")
-    monkeypatch.delitem(sys.modules, "fencepost.spark.mqtt_source", raising=False)
+    monkeypatch.delitem(sys.modules, "fencepost.spark.sources.mqtt_source", raising=False)
     monkeypatch.delattr(fps, "read_mqtt", raising=False)  # it may have been loaded before
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
     with pytest.raises(FencepostError, match=r"read_mqtt needs PySpark 4\.2 or later; install"):
@@ -420,7 +420,7 @@ def test_each_payload_is_an_event_or_a_dead_letter(sent: list[Any]) -> None:
     """What runs on the workers, against a plain rule of what fits."""
     from pyspark.sql import types as t
 
-    from fencepost.spark.payloads import Column, Payloads
+    from fencepost.spark.sources.json_payloads import Column, Payloads
 
     kinds = {"id": t.StringType(), "n": t.LongType(), "x": t.DoubleType(), "ok": t.BooleanType()}
     columns = [Column.of(name, kind) for name, kind in kinds.items()]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.engine.requirements import NOTHING, PLACE, Requirements
-from fencepost.spark.routing import needs_of
+from fencepost.spark.matches.part_routing import needs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

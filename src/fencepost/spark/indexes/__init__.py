@@ -1,0 +1,1 @@
+"""Indexes on Spark: built, divided into parts, compacted, opened."""

@@ -1,0 +1,1 @@
+"""Events of DataFrames matched against an index."""

@@ -1,0 +1,1 @@
+"""Composites and tracked objects on DataFrames."""

@@ -13,7 +13,7 @@ from tests.waiting import WAIT_S
 _PROGRAM = """
 import sys
 from pathlib import Path
-from fencepost.server.running import serve
+from fencepost.server.server_process import serve
 from fencepost.server import Settings
 settings = Settings(Path(sys.argv[1]), space=sys.argv[2], open_access=True)
 serve(settings, "127.0.0.1", 0, lambda address: print(address, flush=True))

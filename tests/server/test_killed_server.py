@@ -32,7 +32,7 @@ BATCH = 20
 _SERVE = """
 import sys
 from pathlib import Path
-from fencepost.server.running import serve
+from fencepost.server.server_process import serve
 from fencepost.server import Settings
 
 serve(Settings(Path(sys.argv[1]), space="planar", open_access=True), "127.0.0.1",

@@ -22,7 +22,7 @@ from fencepost.delivery import BrokerAddress, broker_address, checked_topic, def
 from fencepost.errors import ModelError
 from fencepost.geometry import space_of
 from fencepost.server import Limits
-from fencepost.server.mqtt_events import events_of_payload
+from fencepost.server.broker.mqtt_events import events_of_payload
 from fencepost.store import event_log
 from tests.server.serving import Running, running
 from tests.spark.broker import Mosquitto, mosquitto

@@ -18,7 +18,7 @@ from schemathesis.checks import (
 )
 
 from fencepost.server import OPERATIONS, Service, Settings, create_app
-from fencepost.server.operations import Operation, openapi
+from fencepost.server.http.operations import Operation, openapi
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 

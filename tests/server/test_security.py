@@ -23,7 +23,7 @@ from fencepost.server import (
     check_access,
     is_loopback,
 )
-from fencepost.server import running as process
+from fencepost.server import server_process as process
 from fencepost.store import api_keys
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S

@@ -18,10 +18,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from fencepost.geometry import Space
-from fencepost.server.schemas import LeftOut
-from fencepost.server.watch.live import MOST_WAITING, Watching
-from fencepost.server.watch.shapes import AWAY, Kind, shapes_of, summary_of
-from fencepost.server.writing import Committed, Handed
+from fencepost.server.broker.transaction import Committed, Handed
+from fencepost.server.console.live_feed import MOST_WAITING, Watching
+from fencepost.server.console.map_shapes import AWAY, Kind, shapes_of, summary_of
+from fencepost.server.http.schemas import LeftOut
 from fencepost.store.event_log import NewMessage
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
@@ -166,7 +166,7 @@ def test_a_map_that_follows_random_changes_is_as_a_fresh_one(server: Running) ->
 def test_a_map_that_nobody_looks_at_is_forgotten_and_made_anew(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencepost.server.watch.places._MOST_STALE", 5)
+    monkeypatch.setattr("fencepost.server.console.subscription_map._MOST_STALE", 5)
     subscribe(server, "a")
     seen = Map()
     seen.load(server)

@@ -71,7 +71,7 @@ def serve(
       fencepost serve --open
       fencepost keys add --scope admin && fencepost serve --host 0.0.0.0
     """
-    from fencepost.server.running import serve as run
+    from fencepost.server.server_process import serve as run
     from fencepost.server.settings import Limits, Settings
 
     settings = Settings(
@@ -127,7 +127,7 @@ def list_keys(data: Data = DATA, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
     import msgspec
 
-    from fencepost.server.schemas import Key
+    from fencepost.server.http.schemas import Key
     from fencepost.store import api_keys as stored
     from fencepost.store.database import Database
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import offering
 
 if TYPE_CHECKING:
-    from fencepost.server.app import OPERATIONS, create_app
-    from fencepost.server.asyncapi import CHANNELS
-    from fencepost.server.definitions import definition_of
-    from fencepost.server.delivering import Outbox
-    from fencepost.server.running import Server, check_access, is_loopback, listen
+    from fencepost.server.broker.subscription_definitions import definition_of
+    from fencepost.server.broker.transaction import Writing
+    from fencepost.server.delivery.outbox import Outbox
+    from fencepost.server.http.app import OPERATIONS, create_app
+    from fencepost.server.http.asyncapi import CHANNELS
+    from fencepost.server.server_process import Server, check_access, is_loopback, listen
     from fencepost.server.service import Rates, Service
     from fencepost.server.settings import Limits, Settings
-    from fencepost.server.writing import Writing
 
 __all__ = [
     "CHANNELS",
@@ -37,13 +37,13 @@ if not TYPE_CHECKING:
     __getattr__ = offering(
         __name__,
         {
-            "app": ["OPERATIONS", "create_app"],
-            "asyncapi": ["CHANNELS"],
-            "definitions": ["definition_of"],
-            "delivering": ["Outbox"],
-            "running": ["Server", "check_access", "is_loopback", "listen"],
+            "http.app": ["OPERATIONS", "create_app"],
+            "http.asyncapi": ["CHANNELS"],
+            "broker.subscription_definitions": ["definition_of"],
+            "delivery.outbox": ["Outbox"],
+            "server_process": ["Server", "check_access", "is_loopback", "listen"],
             "service": ["Rates", "Service"],
             "settings": ["Limits", "Settings"],
-            "writing": ["Writing"],
+            "broker.transaction": ["Writing"],
         },
     )

@@ -21,13 +21,13 @@ from fencepost.delivery.cloud_events import Envelopes
 from fencepost.delivery.connection_hub import Envelope, Hub
 from fencepost.errors import FencepostError, StoreError
 from fencepost.geometry.space import space_of
-from fencepost.server.broker import Broker
-from fencepost.server.problems import Refusal, not_found
-from fencepost.server.questions import Questions
+from fencepost.server.broker.broker import Broker
+from fencepost.server.broker.tenant_subscriptions import Questions
+from fencepost.server.broker.transaction import Committed, Writing
+from fencepost.server.console.live_feed import Watching
+from fencepost.server.console.subscription_map import Places
+from fencepost.server.http.problems import Refusal, not_found
 from fencepost.server.settings import Limits, Settings
-from fencepost.server.watch.live import Watching
-from fencepost.server.watch.places import Places
-from fencepost.server.writing import Committed, Writing
 from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
 from fencepost.store.api_keys import DEFAULT_TENANT, SCOPES
 from fencepost.store.database import Database, setting

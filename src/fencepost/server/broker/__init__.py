@@ -1,0 +1,1 @@
+"""The single writer: publications, transactions, and the subscriptions they are matched with."""

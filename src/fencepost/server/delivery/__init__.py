@@ -1,0 +1,1 @@
+"""Messages handed over to endpoints: the outbox and its transports."""

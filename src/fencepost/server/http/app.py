@@ -1,0 +1,149 @@
+"""The server as an ASGI application: operations become routes, errors become problems."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fencepost.errors import FencepostError
+from fencepost.server.console import live_feed
+from fencepost.server.delivery.outbox import Delivering
+from fencepost.server.http import asyncapi, browser_safety, message_streams, publish_socket
+from fencepost.server.http.browser_safety import BrowserSafety
+from fencepost.server.http.handlers import (
+    admin,
+    console_data,
+    endpoints,
+    events,
+    preview,
+    subscribers,
+    subscriptions,
+)
+from fencepost.server.http.operations import Asked, Operation, as_json, openapi
+from fencepost.server.http.problems import Refusal, refusal_of, response
+from fencepost.server.service import Caller, Service, sweep
+
+OPERATIONS = tuple(
+    one
+    for module in (
+        events, subscriptions, preview, subscribers, message_streams, endpoints, publish_socket, admin, console_data
+    )
+    for one in vars(module).values()
+    if isinstance(one, Operation)
+)  # fmt: skip
+_CLIENT = Path(__file__).parents[1] / "static" / "client.js"
+_NOBODY = Caller(0, "", frozenset(), "")
+
+
+def create_app(service: Service) -> Starlette:
+    """The application of a service, which it starts and stops."""
+    delivering = Delivering(service)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        service.attach(asyncio.get_running_loop())
+        await delivering.start()
+        sweeping = asyncio.create_task(sweep(service))
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            service.hub.close_all()
+            app.state.publishers.close_all()
+            service.live.close_all()
+            await delivering.stop()
+            if service.broker.has_read:
+                await service.done(service.broker.keep_read())
+            await asyncio.to_thread(service.close)
+
+    app = Starlette(
+        routes=[
+            *_routes(),
+            WebSocketRoute("/v1/subscribers/{id}/socket", message_streams.web_socket),
+            WebSocketRoute("/v1/publish/socket", publish_socket.publish_socket),
+            WebSocketRoute("/v1/live", live_feed.watch),
+            Route("/openapi.json", _description),
+            Route("/asyncapi.json", _channels),
+            Route("/client.js", _javascript),
+            *browser_safety.routes(),
+        ],
+        lifespan=lifespan,
+        middleware=[
+            Middleware(BrowserSafety, local_only=service.settings.open_access),
+            Middleware(AsSent),
+        ],
+        exception_handlers={
+            FencepostError: _refused,  # type: ignore[dict-item]
+            HTTPException: _not_served,  # type: ignore[dict-item]
+        },
+    )
+    app.state.service = service
+    app.state.delivering = delivering
+    app.state.publishers = publish_socket.Publishers(service)
+    return app
+
+
+class AsSent:
+    """Lets routes see addresses as they were sent: `%2F` in an id is no slash between names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if "raw_path" in scope:
+            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+        await self._app(scope, receive, send)
+
+
+def _routes() -> list[BaseRoute]:
+    return [Route(one.path, _endpoint(one), methods=[one.method]) for one in OPERATIONS]
+
+
+def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        service: Service = request.app.state.service
+        caller = _NOBODY
+        if operation.scope:
+            caller = service.caller(request)
+            service.rates.count(caller.key or (request.client.host if request.client else ""))
+            caller.need(operation.scope)
+        return await operation.answer(Asked(request, caller, service))
+
+    return endpoint
+
+
+async def _description(_: Request) -> Response:
+    return as_json(openapi(OPERATIONS))
+
+
+async def _channels(request: Request) -> Response:
+    return as_json(asyncapi.description(request.url.netloc))
+
+
+async def _javascript(_: Request) -> Response:
+    return FileResponse(
+        _CLIENT, media_type="text/javascript", headers={"cache-control": "no-cache"}
+    )
+
+
+async def _refused(_: Request, error: FencepostError) -> Response:
+    return response(refusal_of(error))
+
+
+async def _not_served(request: Request, error: HTTPException) -> Response:
+    detail = {
+        404: f"nothing is at {request.url.path!r:.80}; see /openapi.json",
+        405: f"{request.method} is not for {request.url.path!r:.80}; see /openapi.json",
+    }.get(error.status_code, str(error.detail))
+    return response(Refusal(error.status_code, detail, dict(error.headers or {})))

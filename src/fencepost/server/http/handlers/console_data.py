@@ -1,0 +1,110 @@
+"""What the console asks: who it is, where subscriptions are, and what matched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from msgspec import Raw, Struct
+from starlette.responses import Response, StreamingResponse
+
+from fencepost.events.times import format_instant
+from fencepost.server.console.live_feed import ids_of
+from fencepost.server.http.operations import Asked, Content, operation, position_of
+from fencepost.server.http.problems import not_found
+from fencepost.server.http.schemas import Binary, Limited, Match, Matches, Me, Text, about
+from fencepost.store import event_log
+from fencepost.store import subscription_rows as stored
+
+_MAP = "application/vnd.fencepost.map"
+_LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscription are looked for
+
+
+@operation("GET", "/v1/me", "", {200: Me})
+async def me(asked: Asked) -> Me:
+    """Who a key belongs to, and what it is good for."""
+    service = asked.service
+    caller = service.caller(asked.request)
+    settings = service.settings
+    return Me(
+        caller.tenant_name, sorted(caller.scopes), service.space.value, not settings.open_access
+    )
+
+
+class MapSince(Struct):
+    """What of a map is wanted."""
+
+    since: Annotated[Text, about("A version: only what changed after it.")] = ""
+
+
+class Known(Struct, rename="kebab"):
+    """The map that is known."""
+
+    if_none_match: Annotated[str, about("The `ETag` of a map.")] = ""
+
+
+@operation(
+    "GET", "/v1/map", "subscribe",
+    {200: Content("Blocks.", {_MAP: Binary}), 304: "Nothing changed."},
+)  # fmt: skip
+async def places(asked: Asked, query: MapSince, headers: Known) -> Response:
+    """Where subscriptions are: simplified shapes in binary blocks, for a map."""
+    found = asked.service.places.of(asked.caller.tenant)
+    tag = f'"{await asyncio.to_thread(found.current)}"'
+    told = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
+    if found.is_complete() and headers.if_none_match == tag:
+        return Response(status_code=304, headers=told)
+    blocks = found.blocks(query.since, asked.service.clock())
+
+    async def stream() -> AsyncIterator[bytes]:
+        while block := await asyncio.to_thread(next, blocks, b""):
+            yield block
+
+    return StreamingResponse(stream(), media_type=_MAP, headers=told)
+
+
+@operation("GET", "/v1/events/{id}/matches", "admin", {200: Matches})
+async def matches_of_event(asked: Asked, query: Limited) -> Matches:
+    """The messages about an event: who matched."""
+    position, tenant = position_of(asked.id), asked.caller.tenant
+
+    def read() -> list[Match] | None:
+        with asked.service.database.reading() as connection:
+            if position is None or event_log.event(connection, tenant, position) is None:
+                return None
+            rows = event_log.messages_about(connection, tenant, position, query.limit + 1)
+        return [_match(name, at, position, type, data) for name, at, type, data in rows]
+
+    return _first(await asyncio.to_thread(read), query.limit, "event", asked.id)
+
+
+@operation("GET", "/v1/subscriptions/{id}/matches", "admin", {200: Matches})
+async def matches_of_subscription(asked: Asked, query: Limited) -> Matches:
+    """What a subscription matched lately, newest first."""
+    tenant, id = asked.caller.tenant, asked.id
+
+    def read() -> list[Match] | None:
+        with asked.service.database.reading() as connection:
+            one = stored.subscription(connection, tenant, id)
+            if one is None:
+                return None
+            subscriber = asked.service.subscriber(asked.caller, one.subscriber)
+            rows = event_log.newest_messages(connection, subscriber, _LOOKED_AT)
+        return [
+            _match(one.subscriber, at, event, type, data)
+            for at, event, type, data in rows
+            if id in ids_of(data)
+        ]
+
+    return _first(await asyncio.to_thread(read), query.limit, "subscription", id)
+
+
+def _first(found: list[Match] | None, most: int, what: str, name: str) -> Matches:
+    if found is None:
+        raise not_found(what, name)
+    return Matches(found[:most], max(0, len(found) - most))
+
+
+def _match(name: str, at: int, event: int | None, type: str, data: str) -> Match:
+    return Match(name, format_instant(at), event, type, Raw(data.encode()))

@@ -1,0 +1,111 @@
+"""Publishing events, and looking at those that came."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from fencepost.events.times import format_instant
+from fencepost.server.http import request_bodies
+from fencepost.server.http.operations import Asked, Content, operation, position_of
+from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.schemas import (
+    AfterPosition,
+    Binary,
+    Event,
+    Events,
+    Feature,
+    Published,
+    Rejected,
+)
+from fencepost.store import event_log
+
+_FEATURES = Annotated[
+    dict[str, Any] | list[Feature], Meta(description="A Feature, a FeatureCollection, or a list.")
+]
+_BODY = Content(
+    "Events.",
+    {
+        "application/json": _FEATURES,
+        "application/geo+json": _FEATURES,
+        "application/x-ndjson": str,
+        "application/vnd.apache.arrow.stream": Binary,
+    },
+)
+
+
+class Idempotency(Struct, rename="kebab"):
+    """What a publication is called."""
+
+    idempotency_key: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | UnsetType,
+        Meta(
+            description="A name for this publication: sent again under it within a day, events "
+            "are not taken twice."
+        ),
+    ] = UNSET
+
+
+@operation("POST", "/v1/events", "publish", {200: Published}, _BODY)
+async def publish(asked: Asked, headers: Idempotency) -> Published:
+    """Publish events; answered once they and their matches are on the disk."""
+    service = asked.service
+    limits = service.settings.limits
+    type = request_bodies.content_type(asked.request)
+    body = await asked.body()
+    if len(body) < 4_096:
+        events = request_bodies.events_of(body, type, limits, service.space)
+    else:
+        events = await asyncio.to_thread(
+            request_bodies.events_of, body, type, limits, service.space
+        )
+    if len(events.table):
+        future = service.broker.publish(
+            asked.caller.tenant,
+            events.table,
+            events.bodies,
+            name=headers.idempotency_key or None,
+        )
+        published = await service.done(future)
+    else:
+        published = Published(accepted=0, messages=0, rejected=[])
+    found = [(events.rows[one.row], one.reason) for one in published.rejected]
+    rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
+    if not published.accepted and len(rejected) == 1:
+        raise Refusal(422, f"the event cannot be used: {rejected[0].reason}")
+    return msgspec.structs.replace(published, rejected=rejected)
+
+
+@operation("GET", "/v1/events", "admin", {200: Events})
+async def newest(asked: Asked, query: AfterPosition) -> Events:
+    """The events that came last, newest first; with `since`, those after it, oldest first."""
+    database, tenant = asked.service.database, asked.caller.tenant
+    if query.since is UNSET:
+        rows = database.read(event_log.newest_events, tenant, query.limit)
+    else:
+        rows = database.read(event_log.events_after, tenant, query.since, query.limit)
+    return Events([_event(*row) for row in rows])
+
+
+@operation("GET", "/v1/events/{id}", "admin", {200: Event})
+async def one(asked: Asked) -> Event:
+    """One event by its position."""
+    return event_at(asked, asked.id)
+
+
+def event_at(asked: Asked, given: str) -> Event:
+    """An event with its position, by that position."""
+    position = position_of(given)
+    row = None
+    if position is not None:
+        row = asked.service.database.read(event_log.event, asked.caller.tenant, position)
+    if position is None or row is None:
+        raise not_found("event", given)
+    return _event(position, *row)
+
+
+def _event(position: int, received: int, body: str) -> Event:
+    return Event(position, format_instant(received), Raw(body.encode()))

@@ -1,0 +1,98 @@
+"""Subscribers: their messages, how far they have read, where messages are posted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from msgspec import UNSET
+from starlette.responses import Response
+
+from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE
+from fencepost.server.delivery.transports import Shown
+from fencepost.server.http.operations import Asked, Content, operation
+from fencepost.server.http.schemas import (
+    Acknowledged,
+    Acknowledgement,
+    AfterPosition,
+    ByName,
+    Count,
+    Json,
+    Message,
+    about,
+)
+from fencepost.server.service import as_list
+from fencepost.store import endpoint_rows, event_log
+
+
+class Subscriber(Json):
+    """The subscriber."""
+
+    subscriber: str
+    acknowledged: Count
+    depth: Annotated[Count, about("Messages that are not acknowledged.")]
+    lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
+    connections: Count
+    endpoint: Shown | None
+
+
+class Subscribers(Json):
+    """Subscribers."""
+
+    subscribers: list[Subscriber]
+    next: str | None
+
+
+@operation(
+    "GET", "/v1/subscribers/{id}/messages", "subscribe",
+    {200: Content("CloudEvents.", {BATCH_CONTENT_TYPE: list[Message]})},
+)  # fmt: skip
+async def messages(asked: Asked, query: AfterPosition) -> Response:
+    """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
+    service = asked.service
+    subscriber = service.subscriber(asked.caller, asked.id)
+    since = service.acknowledged(subscriber) if query.since is UNSET else query.since
+    found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
+    return Response(as_list(found), media_type=BATCH_CONTENT_TYPE)
+
+
+@operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: Acknowledged})
+async def acknowledge(asked: Asked, body: Acknowledgement) -> Acknowledged:
+    """Note that all messages up to a position are read."""
+    service = asked.service
+    subscriber = service.subscriber(asked.caller, asked.id)
+    read = {subscriber: int(body.position)}
+    await service.changed(lambda writing: writing.acknowledge(read))
+    return Acknowledged(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
+
+
+@operation("GET", "/v1/subscribers", "subscribe", {200: Subscribers})
+async def page(asked: Asked, query: ByName) -> Subscribers:
+    """A page of subscribers, by name: how far each has read."""
+    known = asked.service.questions(asked.caller).subscribers
+    names = sorted(name for name in [*known] if name > query.after)[: query.limit]
+    found = await asyncio.to_thread(lambda: [_subscriber(asked, name) for name in names])
+    return Subscribers(found, names[-1] if len(names) == query.limit else None)
+
+
+@operation("GET", "/v1/subscribers/{id}", "subscribe", {200: Subscriber})
+async def one(asked: Asked) -> Subscriber:
+    """One subscriber."""
+    return _subscriber(asked, asked.id)
+
+
+def _subscriber(asked: Asked, name: str) -> Subscriber:
+    service = asked.service
+    subscriber = service.subscriber(asked.caller, name)
+    with service.database.reading() as connection:
+        oldest = event_log.oldest_unread(connection, subscriber)
+        endpoint = endpoint_rows.endpoint(connection, subscriber)
+        acknowledged = event_log.acknowledged(connection, subscriber)
+    return Subscriber(
+        name,
+        acknowledged,
+        service.broker.depth.get(subscriber, 0),
+        service.age(oldest),
+        service.hub.connections(subscriber),
+        None if endpoint is None else asked.request.app.state.delivering.shown(endpoint),
+    )

@@ -1,0 +1,174 @@
+"""Making, replacing, removing and listing subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from fencepost.errors import FencepostError
+from fencepost.server.broker.subscription_definitions import Definition, definition_of
+from fencepost.server.broker.transaction import Writing
+from fencepost.server.http import request_bodies, schemas
+from fencepost.server.http.operations import Asked, Content, as_json, operation
+from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.schemas import (
+    ByName,
+    NewSubscription,
+    Put,
+    Rejected,
+    Subscription,
+    Subscriptions,
+    Text,
+    about,
+)
+from fencepost.server.stateful.subscription_kind import Prepared
+from fencepost.store import subscription_rows as stored
+
+_AT_ONCE = 256  # rows a change: publications go on between
+_ONE_OR_MANY = Content(
+    "One, or many.", {"application/json": NewSubscription, "application/x-ndjson": str}
+)
+_ONE = Content("A subscription.", {"application/json": schemas.Definition})
+
+
+@operation(
+    "POST", "/v1/subscriptions", "subscribe",
+    {200: Put, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
+)  # fmt: skip
+async def create(asked: Asked) -> Response:
+    """Make a subscription. As newline-delimited JSON: make or replace many."""
+    type = request_bodies.content_type(asked.request)
+    body = await asked.body()
+    if type in request_bodies.LINES_TYPES:
+        return as_json(await _put_many(asked, body))
+    if type not in request_bodies.JSON_TYPES:
+        raise request_bodies.unsupported(
+            type, (request_bodies.JSON_TYPES[0], request_bodies.LINES_TYPES[0])
+        )
+    limits = asked.service.settings.limits
+    prepared = await _prepared(asked, definition_of(request_bodies.object_of(body), limits))
+    await _put(asked, prepared, create=True)
+    return as_json(_found(asked, prepared.definition.id), 201)
+
+
+class Condition(Struct, rename="kebab"):
+    """Whether to replace."""
+
+    if_none_match: Annotated[str, about("`*`: do not replace.")] = ""
+
+
+@operation(
+    "PUT", "/v1/subscriptions/{id}", "subscribe",
+    {200: Subscription, 201: Subscription,
+     409: "There is one of this id, and `If-None-Match: *` was sent."}, _ONE,
+)  # fmt: skip
+async def replace(asked: Asked, headers: Condition) -> Response:
+    """Make a subscription of this id, or replace it."""
+    type = request_bodies.content_type(asked.request)
+    body = await asked.body()
+    if type not in request_bodies.JSON_TYPES:
+        raise request_bodies.unsupported(type, (request_bodies.JSON_TYPES[0],))
+    limits = asked.service.settings.limits
+    prepared = await _prepared(
+        asked, definition_of(request_bodies.object_of(body), limits, asked.id)
+    )
+    new = await _put(asked, prepared, create=headers.if_none_match == "*")
+    return as_json(_found(asked, asked.id), 201 if new else 200)
+
+
+async def _prepared(asked: Asked, definition: Definition) -> Prepared:
+    """Check and compile; beside other requests, as it may take a while."""
+    return await asyncio.to_thread(asked.service.questions(asked.caller).prepare, definition)
+
+
+async def _put(asked: Asked, prepared: Prepared, *, create: bool) -> bool:
+    tenant = asked.caller.tenant
+    _check_count(asked, 1)
+    (new,) = await asked.service.changed(
+        lambda writing: writing.put(tenant, [prepared], create=create)
+    )
+    if create and not new:
+        raise Refusal(409, f"there is a subscription {prepared.definition.id!r:.60}; PUT replaces")
+    return new
+
+
+def _check_count(asked: Asked, more: int) -> None:
+    most = asked.service.settings.limits.subscriptions
+    if len(asked.service.questions(asked.caller)) + more > most:
+        raise Refusal(403, f"a tenant has at most {most:,} subscriptions; remove some first")
+
+
+async def _put_many(asked: Asked, body: bytes) -> Put:
+    tenant = asked.caller.tenant
+    questions = asked.service.questions(asked.caller)
+    limits = asked.service.settings.limits
+    lines = await asyncio.to_thread(request_bodies.objects_of, body)
+    _check_count(asked, len(lines.objects))
+    rejected = [*lines.rejected]
+    given = list(zip(lines.rows, lines.objects, strict=True))
+    created = replaced = 0
+
+    def prepare(some: list[tuple[int, dict[str, Any]]]) -> list[Prepared]:
+        good = []
+        for row, one in some:
+            try:
+                good.append(questions.prepare(definition_of(one, limits)))
+            except FencepostError as error:
+                rejected.append((row, str(error)))
+        return good
+
+    for start in range(0, len(given), _AT_ONCE):
+        prepared = await asyncio.to_thread(prepare, given[start : start + _AT_ONCE])
+        new = await asked.service.changed(partial(Writing.put, tenant=tenant, prepared=prepared))
+        created += sum(new)
+        replaced += len(new) - sum(new)
+    return Put(created, replaced, [Rejected(row, why) for row, why in sorted(rejected)])
+
+
+@operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "It was removed."})
+async def remove(asked: Asked) -> None:
+    """Remove a subscription."""
+    tenant, id = asked.caller.tenant, asked.id
+    if not await asked.service.changed(lambda writing: writing.remove(tenant, [id])):
+        raise not_found("subscription", id)
+
+
+@operation("GET", "/v1/subscriptions/{id}", "subscribe", {200: Subscription})
+async def one(asked: Asked) -> Subscription:
+    """One subscription."""
+    return _found(asked, asked.id)
+
+
+class Chosen(ByName):
+    """A page of subscriptions."""
+
+    subscriber: Annotated[Text, about("Only those of one subscriber.")] = ""
+    contains: Annotated[Text, about("Only those with a text in them.")] = ""
+
+
+@operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})
+async def page(asked: Asked, query: Chosen) -> Subscriptions:
+    """A page of subscriptions, by id."""
+    read = partial(
+        asked.service.database.read,
+        stored.subscriptions,
+        asked.caller.tenant,
+        limit=query.limit,
+        after=query.after,
+        subscriber=query.subscriber or None,
+        contains=query.contains,
+    )
+    found = await asyncio.to_thread(read)
+    last = found[-1].id if len(found) == query.limit else None
+    return Subscriptions([*map(Subscription.of, found)], last)
+
+
+def _found(asked: Asked, id: str) -> Subscription:
+    found = asked.service.database.read(stored.subscription, asked.caller.tenant, id)
+    if found is None:
+        raise not_found("subscription", id)
+    return Subscription.of(found)

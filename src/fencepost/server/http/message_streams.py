@@ -1,0 +1,117 @@
+"""Messages as they come: WebSockets and server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
+
+from msgspec import UNSET
+from starlette.responses import Response, StreamingResponse
+from starlette.websockets import WebSocket
+
+from fencepost.delivery.connection_hub import Connection
+from fencepost.server.http import request_bodies
+from fencepost.server.http.operations import Asked, Content, named, operation
+from fencepost.server.http.problems import Refusal
+from fencepost.server.http.schemas import Acknowledgement, Reader, Reconnected
+from fencepost.server.http.websockets import (
+    SHUTTING_DOWN,
+    Closing,
+    Conversation,
+    converse,
+    object_of,
+)
+from fencepost.server.service import Caller, Service, as_list
+
+_HEARTBEAT_S = 15.0
+_LONGEST_FRAME = 4_096
+
+
+def _since(service: Service, subscriber: int, query: Reader, headers: Reconnected) -> int:
+    """After which message a reader goes on: the last that it says it has, or acknowledged."""
+    service.check_connections(len(service.hub))
+    since = query.since if headers.last_event_id is UNSET else headers.last_event_id
+    return service.acknowledged(subscriber) if since is UNSET else since
+
+
+# Server-sent events
+
+
+@operation(
+    "GET", "/v1/subscribers/{id}/stream", "subscribe",
+    {200: Content("A stream of CloudEvents.", {"text/event-stream": str})},
+)  # fmt: skip
+async def server_sent_events(asked: Asked, query: Reader, headers: Reconnected) -> Response:
+    """Messages as server-sent events; the id of each is its position.
+
+    They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
+    """
+    service = asked.service
+    subscriber = service.subscriber(asked.caller, asked.id)
+    since = _since(service, subscriber, query, headers)
+    kept = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(
+        _sent_events(service, subscriber, since), media_type="text/event-stream", headers=kept
+    )
+
+
+async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIterator[str]:
+    connection = service.hub.open(subscriber, since)
+    try:
+        yield ": open\n\n"
+        while True:
+            try:
+                async with asyncio.timeout(_HEARTBEAT_S):
+                    found = await connection.next(service.messages_after)
+            except TimeoutError:
+                yield ": still here\n\n"
+                continue
+            if not found:
+                return
+            yield "".join(f"id: {one.position}\ndata: {one.text}\n\n" for one in found)
+    finally:
+        service.hub.close(connection)
+
+
+# WebSockets
+
+
+async def web_socket(socket: WebSocket) -> None:
+    """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
+
+    async def opened(service: Service, caller: Caller) -> Conversation:
+        subscriber = service.subscriber(caller, named(socket))
+        query = request_bodies.converted(dict(socket.query_params), Reader, 400)
+        headers = request_bodies.converted(dict(socket.headers), Reconnected, 400)
+        since = _since(service, subscriber, query, headers)
+        return _Messages(socket, service, service.hub.open(subscriber, since))
+
+    await converse(socket, "subscribe", opened)
+
+
+class _Messages:
+    """The socket of a subscriber."""
+
+    def __init__(self, socket: WebSocket, service: Service, connection: Connection) -> None:
+        self._socket, self._service, self._connection = socket, service, connection
+
+    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+        """See `Conversation`."""
+        return [self._send()]
+
+    async def take(self, frame: str | None) -> None:
+        """Note how far the subscriber has read."""
+        if frame is not None and len(frame) > _LONGEST_FRAME:
+            raise Refusal(422, 'a frame is a short text as in {"position": 17}')
+        read = request_bodies.converted(object_of(frame), Acknowledgement)
+        self._service.broker.note_read(self._connection.subscriber, int(read.position))
+
+    async def _send(self) -> Closing:
+        while found := await self._connection.next(self._service.messages_after):
+            await self._socket.send_text(as_list(found))
+        return SHUTTING_DOWN
+
+    def close(self) -> None:
+        """See `Conversation`."""
+        self._service.hub.close(self._connection)

@@ -1,0 +1,1 @@
+"""Subscriptions that remember: composites and tracked objects."""

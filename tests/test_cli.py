@@ -93,7 +93,8 @@ class TestHelp:
 
     def test_help_does_not_load_the_compiler(self) -> None:
         program = (
-            "import sys; from typer.testing import CliRunner; from fencepost.cli.entry_point import app\n"
+            "import sys; from typer.testing import CliRunner\n"
+            "from fencepost.cli.entry_point import app\n"
             "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
             "print([name for name in ('numba', 'pyarrow', 'shapely') if name in sys.modules])"
         )

@@ -311,7 +311,7 @@ def is_public(module: str, name: str | None) -> bool:
     if name and name.startswith("_"):
         return False
     parent, _, own = module.rpartition(".")
-    if name in offered(module) or own in offered(parent) or module in OPEN:
+    if name in offered(module) or own in offered(parent) or module.split(".")[0] in OPEN:
         return True
     return not module or (name is None and (SOURCES / module.replace(".", "/")).is_dir())
 

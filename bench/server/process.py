@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _MEMORY = re.compile(r"VmHWM:\s+(\d+) kB")
-_COMMAND = "import sys; from fencepost.cli.entry_point import main; sys.argv[0] = 'fencepost'; sys.exit(main())"
+_COMMAND = (
+    "import sys; from fencepost.cli.entry_point import main; "
+    "sys.argv[0] = 'fencepost'; sys.exit(main())"
+)
 
 
 class Process:

@@ -1,8 +1,8 @@
 """Filters as rows of a table: what a segment is built from, and merged from.
 
-A row is a `CHECK` of `kernels.match.segment_search` as bytes. Which column a check is about, and what it does,
-is the same in all texts of a form; so `FormRows` packs a row from a template, and no object is made
-of it.
+A row is a `CHECK` of `kernels.match.segment_search` as bytes. Which column a check is about, and
+what it does, is the same in all texts of a form; so `FormRows` packs a row from a template, and no
+object is made of it.
 """
 
 from __future__ import annotations

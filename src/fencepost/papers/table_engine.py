@@ -9,8 +9,8 @@ The table is changed by matching, if only in its counters, so that one match run
 lock is that of the shelves.
 
 What an index leaves open is verified term by term, for one event. A term is decided as
-`filters.evaluation` decides conditions, but for its geometry, which is laid out once and not for each
-event.
+`filters.evaluation` decides conditions, but for its geometry, which is laid out once and not for
+each event.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ DeadPositions = list[tuple[object, str]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a tracker knows of one object, to be kept elsewhere; see `fencepost.tracking.object_state`.
+    """What a tracker knows of one object, to be kept elsewhere; see `tracking.object_state`.
 
     Attributes
     ----------

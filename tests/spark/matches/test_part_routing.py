@@ -1,4 +1,4 @@
-"""`fencepost.spark.matches.part_routing`: an event is sent to each part in which it matches anything."""
+"""Which parts of an index an event is sent to: each in which it matches anything."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 `KINDS` says of each kind where its column is stored, how a check becomes a row of `CHECK` and how
 a row is a check again, and what tells how many events pass it. Which box it has is known where all
-boxes are derived, in `kernels/index/check_boxes`; what its item refers to, and how it is decided, is in
-`kernels/match/check_evaluation`. So a new kind is a class in `filters/checks`, a rule in `filters/normal_form` that makes
-it, a code and a branch in `kernels/match/check_evaluation`, and an entry here.
+boxes are derived, in `kernels/index/check_boxes`; what its item refers to, and how it is decided,
+is in `kernels/match/check_evaluation`. So a new kind is a class in `filters/checks`, a rule in
+`filters/normal_form` that makes it, a code and a branch in `kernels/match/check_evaluation`, and an
+entry here.
 """
 
 from __future__ import annotations

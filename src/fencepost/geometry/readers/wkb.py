@@ -1,8 +1,8 @@
 """Well-known binary into flat arrays: WKB, ISO WKB and EWKB in either byte order.
 
-A kernel reads the bytes (`fencepost.kernels.geometry.wkb_decoder` draws them); here is what is said of a row that
-it cannot use. GEOS sees nothing of this: its reader recurses with each nested collection and has no
-limit, so that 90 kB of WKB end the process (GEOS 3.14).
+A kernel reads the bytes (`fencepost.kernels.geometry.wkb_decoder` draws them); here is what is said
+of a row that it cannot use. GEOS sees nothing of this: its reader recurses with each nested
+collection and has no limit, so that 90 kB of WKB end the process (GEOS 3.14).
 """
 
 from __future__ import annotations

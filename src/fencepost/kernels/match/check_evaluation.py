@@ -62,9 +62,9 @@ CHECK = np.dtype(
     align=True,
 )
 
-# Functions of NEAR, in the order of `fencepost.filters.checks.Measure`: what distance must be at most,
-# or less than, a bound. None is less than the distance of the two boxes, and of a point and a point
-# all are the same; only that of the centroids may be less than that of the geometries.
+# Functions of NEAR, in the order of `fencepost.filters.checks.Measure`: what distance must be at
+# most, or less than, a bound. None is less than the distance of the two boxes, and of a point and a
+# point all are the same; only that of the centroids may be less than that of the geometries.
 NEAREST, CENTROIDS, FARTHEST = range(3)
 ON_WGS84 = 4  # a bit beside these: coordinates are lon/lat, and distances metres
 # Functions of LIST, in the order of `fencepost.cql2.ast.Array`.

@@ -36,7 +36,8 @@ from fencepost.server.service import Caller, Service, sweep
 OPERATIONS = tuple(
     one
     for module in (
-        events, subscriptions, preview, subscribers, message_streams, endpoints, publish_socket, admin, console_data
+        events, subscriptions, preview, subscribers, message_streams, endpoints, publish_socket,
+        admin, console_data
     )
     for one in vars(module).values()
     if isinstance(one, Operation)

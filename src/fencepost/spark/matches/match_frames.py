@@ -1,9 +1,10 @@
 """Events of a DataFrame against an index, in `mapInArrow`.
 
-Every worker process maps what it needs of the index and keeps it (`fencepost.spark.matches.open_indexes`);
-nothing but the path and the version travel. Either each task maps the whole index, or events are
-first sent to the parts that they may find something in, and each task maps one part. The same call
-serves batch and streaming, because both are maps over rows.
+Every worker process maps what it needs of the index and keeps it
+(`fencepost.spark.matches.open_indexes`); nothing but the path and the version travel. Either each
+task maps the whole index, or events are first sent to the parts that they may find something in,
+and each task maps one part. The same call serves batch and streaming, because both are maps over
+rows.
 
 All tasks have the same version of the index, and so has a task that is run again. In a batch it is
 the newest when `match` was called, and part of the task. In a stream a subquery, which Spark runs

@@ -1,7 +1,7 @@
 """What a stream tells of its micro-batches: aggregates of rows that pass points of the plan.
 
-Spark reports them to listeners, see `fencepost.spark.matches.stream_progress`. A task that fails and is run again
-counts once.
+Spark reports them to listeners, see `fencepost.spark.matches.stream_progress`. A task that fails
+and is run again counts once.
 """
 
 from __future__ import annotations

@@ -180,7 +180,10 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "zones about places",
         {"saferegion.free_space", "saferegion.zones"},
     ),
-    "saferegion/test_nearby_filters.py": ("what is asked for again", {"saferegion.safe_regions"}),
+    "saferegion/test_nearby_filters.py": (
+        "what is asked for again",
+        {"saferegion.safe_regions"},
+    ),
     "saferegion/test_zones.py": (
         "the bounds of zones and of wants",
         {"saferegion.client_rule", "saferegion.match_zones"},
@@ -311,7 +314,7 @@ def is_public(module: str, name: str | None) -> bool:
     if name and name.startswith("_"):
         return False
     parent, _, own = module.rpartition(".")
-    if name in offered(module) or own in offered(parent) or module.split(".")[0] in OPEN:
+    if name in offered(module) or own in offered(parent) or module.partition(".")[0] in OPEN:
         return True
     return not module or (name is None and (SOURCES / module.replace(".", "/")).is_dir())
 

@@ -117,10 +117,25 @@ def test_a_release_is_in_the_changelog() -> None:
     assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_code_map_names_every_part() -> None:
+def test_the_code_map_names_every_package() -> None:
     code_map = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     parts = [path.name for path in PACKAGE.glob("*.py")]
     parts += [f"{path.parent.name}/" for path in PACKAGE.glob("*/__init__.py")]
+    assert [part for part in parts if f"`{part}`" not in code_map and part != "__init__.py"] == []
+
+
+def test_the_code_map_names_nothing_that_is_not_there() -> None:
+    code_map = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_0-9]+/)*[a-z_0-9]+\.py)`", code_map)) - {"__init__.py"}
+    assert named
     assert [
-        part for part in parts if f"`{part}" not in code_map and f"/{part}`" not in code_map
+        name for name in named if not (PACKAGE / name.removeprefix("src/fencepost/")).exists()
     ] == []
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGE.rglob("*/__init__.py")), ids=name_of)
+def test_a_package_lists_its_modules(package: Path) -> None:
+    described = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    modules = {path.stem for path in package.parent.glob("*.py")} - {"__init__", "__main__"}
+    modules |= {f"{path.parent.name}/" for path in package.parent.glob("*/__init__.py")}
+    assert set(re.findall(r"^- `(\w+/?)`: ", described, re.MULTILINE)) == modules

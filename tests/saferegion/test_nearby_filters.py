@@ -9,7 +9,7 @@ import pytest
 
 import fencepost as fp
 from fencepost import SafeRegions
-from fencepost.saferegion import regions
+from fencepost.saferegion import safe_regions
 
 END = "2999-01-01T00:00:00Z"
 
@@ -86,7 +86,7 @@ def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any)
     taken = len(at_once._nearby) - len(at_once._nearby._known)
     assert taken > 30
     with monkeypatch.context() as patch:
-        patch.setattr(regions, "usual_of", lambda matcher, *_: ([], matcher.ids()))
+        patch.setattr(safe_regions, "usual_of", lambda matcher, *_: ([], matcher.ids()))
         one_by_one = SafeRegions(m, changing=["note"])
     assert len(at_once._nearby) == len(one_by_one._nearby)
     assert at_once._nearby.extent == pytest.approx(one_by_one._nearby.extent, rel=1e-6)

@@ -1,4 +1,18 @@
-"""How messages reach subscribers: envelopes, live queues, webhooks and MQTT."""
+"""How messages reach subscribers: envelopes, live queues, webhooks and MQTT.
+
+- `address_policy`: Which URLs and which addresses of the network a webhook may go to
+- `cloud_events`: Messages as CloudEvents 1.0 in JSON
+- `connection_hub`: Who is connected, and what was just committed for them
+- `dispatcher`: Hands messages over to endpoints by itself, each endpoint at its own pace
+- `mqtt_address`: Where an MQTT broker is, and its topics: where events come in, and where
+  messages go out
+- `mqtt_link`: One connection to an MQTT broker, made again whenever it is lost
+- `retry_schedule`: When to try again, and when to give up; for servers, jobs and clients alike
+- `webhook_poster`: Hands messages over to webhooks: posts bodies to URLs, and says what the
+  answers mean
+- `webhook_signature`: Signatures of webhooks: who holds the secret can tell that a body is ours,
+  and new
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Events: their attributes, times and words, and tables of them, each value read once."""
+"""Events: their attributes, times and words, and tables of them, each value read once.
+
+- `arrow_text`: Text in Arrow columns: which rows are not UTF-8
+- `event_attributes`: An event as a mapping of attribute names to values
+- `event_values`: `EventValues`: the attributes of one event, each geometry of which is read once
+- `table`: `EventTable`: the events of a table or of one publication, each value of which is read
+  once
+- `times`: Times as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any
+  year
+- `tokenizer`: The tokeniser: the words of a text, by which keywords find it
+- `value_types`: What an event's values count as: numbers, strings, times, spans, lists
+"""
 
 from __future__ import annotations
 

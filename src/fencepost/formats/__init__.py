@@ -1,4 +1,19 @@
-"""Events, subscriptions and matches in files: what the command line reads and writes."""
+"""Events, subscriptions and matches in files: what the command line reads and writes.
+
+- `dead_letters`: Dead letters: rows that cannot be used, set aside with the reason while the rest
+  goes on
+- `event_files`: Files of events, a batch at a time
+- `feature_writer`: Events as GeoJSON Features, and their geometries as WKB, for what is written
+- `file_formats`: Which format a file has, by the ending of its name unless it is said; and files
+  of stop words
+- `file_matching`: Subscriptions of a file into a matcher, and the events of a file past it
+- `json_elements`: JSON objects one at a time: from lines, and from a file that is one JSON value
+- `line_batches`: Lines of a file or a pipe in batches, in bounded memory
+- `match_files`: Matches into files: lines, CSV, Parquet, GeoParquet, or GeoJSON with the events
+  themselves
+- `parquet_files`: Parquet and GeoParquet files, a batch of rows at a time
+- `subscription_files`: Files of subscriptions, a batch of rows at a time
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Geometries: what they are, and how they are read and laid out. Bad coordinates stop here."""
+"""Geometries: what they are, and how they are read and laid out. Bad coordinates stop here.
+
+- `readers/`: Readers of geometries: each form of input into the same flat arrays
+- `prepared_shapes`: Geometries ready for the kernels: read, cleaned, checked and laid out in flat
+  arrays, once
+- `relation`: The eight exclusive relations between two places, and how DE-9IM decides among them
+- `space`: What coordinates mean: points of a plane, or longitude and latitude on the WGS84
+  ellipsoid
+"""
 
 from __future__ import annotations
 

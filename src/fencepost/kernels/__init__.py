@@ -2,6 +2,14 @@
 
 Only NumPy and Numba are imported here. Callers check their input first. Each module holds one
 family; `compiling` says how they are compiled and where the machine code is kept.
+
+- `detect/`: Joins of events that composites ask for
+- `geodesic/`: Distances on the WGS84 ellipsoid
+- `geometry/`: Exact relations and distances of shapes in the plane
+- `index/`: Arrays that are searched: R-trees, postings, the memtable
+- `match/`: Events against segments of subscriptions
+- `runtime/`: Compilation, and arrays as compiled code takes them
+- `text/`: Words and strings in UTF-8
 """
 
 from __future__ import annotations

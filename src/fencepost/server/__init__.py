@@ -1,4 +1,17 @@
-"""`fencepost serve`: subscriptions over the network, events in, messages out."""
+"""`fencepost serve`: subscriptions over the network, events in, messages out.
+
+- `broker/`: The single writer: publications, transactions, and the subscriptions they are matched
+  with
+- `console/`: What a person at a map wants to see: where subscriptions are, and events as they
+  come
+- `delivery/`: Messages handed over to endpoints: the outbox and its transports
+- `http/`: HTTP and WebSockets: routes, requests, answers, descriptions
+- `stateful/`: Subscriptions that remember: composites and tracked objects
+- `server_process`: Running a server until it is told to stop
+- `service`: Everything that requests share: the database, the broker, who is connected, who may
+  ask
+- `settings`: What can be set about a server, and its limits
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,13 @@
 from fencepost import spark as fps
 fps.build_index(spark, subscriptions, "/shared/index")
 matches = fps.match(events, "/shared/index", columns=["id"])
+
+- `indexes/`: Indexes on Spark: built, divided into parts, compacted, opened
+- `matches/`: Events of DataFrames matched against an index
+- `sinks/`: Where matches go: Parquet files, an MQTT broker, webhooks; each safe to run again
+- `sources/`: Streams of events into Spark
+- `stateful/`: Composites and tracked objects on DataFrames
+- `spark_session`: A quiet Spark session: a local one, or the one that `spark-submit` asks for
 """
 
 from __future__ import annotations

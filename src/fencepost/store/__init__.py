@@ -1,4 +1,14 @@
-"""Durable state of a server: subscriptions, events, messages, cursors and keys, in SQLite."""
+"""Durable state of a server: subscriptions, events, messages, cursors and keys, in SQLite.
+
+- `api_keys`: Tenants, and the keys that open them
+- `backup`: A backup of a server's folder: one file, made while the server runs
+- `database`: The database of a server: one folder, one process, one writer, many readers
+- `endpoint_rows`: Where messages of a subscriber are posted, what could not be, and answers to
+  keep
+- `event_log`: Events and messages: what came, who gets it, and how far each subscriber has read
+- `stateful_state`: What stateful subscriptions remember: values by owner and name, of each tenant
+- `subscription_rows`: Subscriptions and subscribers as rows
+"""
 
 from __future__ import annotations
 

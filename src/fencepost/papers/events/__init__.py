@@ -8,6 +8,19 @@ kernels of both are in `searching`, and decide predicates and operators by `deci
 
 `notation` is that of OPS4ST, and `glr` their safe region on the client. `adapter` makes both
 versions the index of a `Matcher`: `Matcher(index="ops4st")` is `Matcher(index=ops4st())`.
+
+- `notation/`: The notation of OPS4ST (Hu, Jin, Chen, Zhang, Zhuo 2011), read into the tree of
+  CQL2 and back
+- `adapter`: The two versions of OPS4ST as the table of a `Matcher`: each filter is an entry
+- `glr`: The greedy largest rectangle round a point that meets none of some boxes
+- `index_search`: Events in the multi-level index (see `multilevel`), and every subscription tried
+  on each
+- `multilevel`: The multi-level index of the optimised version: operator, atomic subscription,
+  R-tree (3.3)
+- `ops4st_arrays`: How subscriptions and events lie in memory for both versions
+- `predicate_checks`: Whether predicates and operators hold for an event: the same for both
+  versions
+- `standard`: The standard version: no index
 """
 
 from fencepost.papers.events.adapter import ops4st, ops4st_standard

@@ -1,4 +1,12 @@
-"""Where matches go: Parquet files, an MQTT broker, webhooks; each safe to run again."""
+"""Where matches go: Parquet files, an MQTT broker, webhooks; each safe to run again.
+
+- `mqtt_sink`: A streaming sink that publishes matches to an MQTT broker, with QoS 1
+- `parquet_sink`: Matches as Parquet files, each match once, by Spark's own file sink
+- `sink_messages`: What the sinks that send have in common: messages, which batches are done, what
+  was not sent
+- `webhook_sink`: A streaming sink that posts matches to webhooks, as the server does: signed, and
+  guarded
+"""
 
 from __future__ import annotations
 

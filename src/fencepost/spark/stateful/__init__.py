@@ -1,1 +1,6 @@
-"""Composites and tracked objects on DataFrames."""
+"""Composites and tracked objects on DataFrames.
+
+- `detection_frames`: Composite detection on DataFrames, in two stages
+- `tracking_frames`: Moving things on DataFrames: a `Tracker` for each object, its state in
+  Spark's state store
+"""

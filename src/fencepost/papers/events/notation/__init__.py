@@ -9,4 +9,12 @@
 With regions only, it is a condition on one event, and becomes the tree that CQL2 would give. With
 subscriptions in operators it relates several events: a `Composed`, out of which `subscription`
 makes a `Composite`. `docs/ops4st.md` has the meaning of the operators.
+
+- `event`: Events in the notation: ``ARITH:id=7,STRING:type="TAXI",time,x,y``
+- `location_conditions`: Where an event has to be, as conditions of CQL2 on its geometry; and such
+  conditions again
+- `notation_lexer`: Texts in the notation into tokens
+- `notation_reader`: Subscriptions in the notation into trees
+- `subscription`: Subscriptions of OPS4ST, as expressions or composites, and back into the
+  notation
 """

@@ -1,4 +1,11 @@
-"""Ways to hand messages over. A new one is a module here, and its entry in `TRANSPORTS`."""
+"""Ways to hand messages over. A new one is a module here, and its entry in `TRANSPORTS`.
+
+- `mqtt_transport`: Messages published to a topic, by way of the server's one connection to a
+  broker
+- `transport`: What a transport is: what a subscriber sets, what is told of it, and a carrier of
+  messages
+- `webhook_transport`: Messages posted to an address of the subscriber's
+"""
 
 from __future__ import annotations
 

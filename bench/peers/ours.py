@@ -49,7 +49,7 @@ def subscribed(subscribe: Callable[[Matcher], None]) -> Matcher:
     """A matcher that is ready to match."""
     matcher = Matcher()
     subscribe(matcher)
-    matcher.settle()
+    matcher.compact()
     return matcher
 
 

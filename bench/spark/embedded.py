@@ -77,7 +77,7 @@ def build(subscriptions: str, index: Path) -> None:
         keywords={"text": table["words"].combine_chunks()},
         equals={"kind": table["kind"].to_pylist()},
     )
-    matcher.settle()
+    matcher.compact()
     matcher.save(index)
 
 

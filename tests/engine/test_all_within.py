@@ -91,7 +91,7 @@ def test_many_circles_with_a_word_and_events_that_have_an_extent() -> None:
     circles = {f"{k:03}": (rng.uniform(0, 60), rng.uniform(0, 60), 9.0) for k in range(300)}
     for id, (x, y, radius) in circles.items():
         m.subscribe(id, read(f"@(Circle({x!r},{y!r},{radius}))(STRING:kind=“taxi”)"))
-    m.settle()
+    m.compact()
     total = 0
     for _ in range(60):
         x, y = rng.uniform(0, 60), rng.uniform(0, 60)

@@ -56,7 +56,7 @@ def test_many_points_with_a_word_are_found_by_their_discs() -> None:
     m = Matcher()
     for k in range(300):
         m.subscribe(f"{k:03}", f"kind = 'taxi' AND S_CLOSER(g, POINT({k} 0), 5)")
-    m.settle()
+    m.compact()
     assert m.match({"g": "POINT (100 4)", "kind": "taxi"}) == ["098", "099", "100", "101", "102"]
 
 

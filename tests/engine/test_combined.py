@@ -138,7 +138,7 @@ def test_answers_through_changes(seed: int, tmp_path: Path) -> None:
         given = {f"{turn}-{k}": subscription(rng) for k in range(150)}
         matcher.subscribe_many([{"id": id, "expression": text} for id, (text, _) in given.items()])
         asked.update({id: holds for id, (_, holds) in given.items()})
-        matcher.settle()
+        matcher.compact()
         assert matcher.stats()["filters_by_path"]["combined"] > 80
         check(matcher, asked, rng)
         for id in rng.sample(sorted(asked), 40):
@@ -148,7 +148,7 @@ def test_answers_through_changes(seed: int, tmp_path: Path) -> None:
             text, asked[id] = subscription(rng)
             matcher.subscribe(id, text, replace=True)
         check(matcher, asked, rng)
-    matcher.settle()
+    matcher.compact()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert opened.stats()["filters_by_path"] == matcher.stats()["filters_by_path"]
@@ -156,7 +156,7 @@ def test_answers_through_changes(seed: int, tmp_path: Path) -> None:
 
 
 def paths(matcher: Matcher) -> dict[str, int]:
-    matcher.settle()
+    matcher.compact()
     return {path: n for path, n in matcher.stats()["filters_by_path"].items() if n}
 
 

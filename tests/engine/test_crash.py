@@ -22,7 +22,7 @@ matcher = Matcher()
 for step in range(10**6):
     matcher.subscribe(f"s{step}", f"n = {step}")
     if step % 5 == 4:
-        matcher.settle()
+        matcher.compact()
     matcher.save(sys.argv[1])
     print(step, flush=True)
 """

@@ -243,7 +243,7 @@ def test_a_plan_for_the_events_there_are() -> None:
     subscriptions, events = skewed()
     matcher = Matcher()
     matcher.subscribe_many(subscriptions)
-    matcher.settle()
+    matcher.compact()
     blind, answers = candidates(matcher, events)
     assert {one.expected_from for one in matcher.plan("s004")} == {"subscriptions"}
     assert matcher.plan("s004")[0].path == "interval"
@@ -264,7 +264,7 @@ def test_what_is_filed_and_merged_is_planned_by_events_without_being_asked() -> 
     subscriptions, events = skewed()
     matcher = Matcher()
     matcher.subscribe("first", "kind = 'k0' AND n > 1000")
-    matcher.settle()
+    matcher.compact()
     matcher.match_batch(events, sort=True)
     matcher.subscribe_many(subscriptions)  # at once a segment
     ids = [f"c{k}" for k in range(20)]
@@ -320,7 +320,7 @@ def test_answers_are_the_same_whatever_was_seen(
             matcher.match(event)
         for number, expression in enumerate(expressions[half:]):
             matcher.subscribe(f"s{half + number}", expression)
-        matcher.settle()
+        matcher.compact()
         for planned_anew in (False, True):
             if planned_anew:
                 matcher.plan_anew()

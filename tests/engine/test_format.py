@@ -128,7 +128,7 @@ def npy(path: Path) -> list[int]:
 
 
 def saved(matcher: Matcher, folder: Path) -> Read:
-    matcher.settle()
+    matcher.compact()
     matcher.save(folder)
     return Read(folder)
 
@@ -144,7 +144,7 @@ def test_ids_boxes_and_an_expression(tmp_path: Path) -> None:
     )
     text = "temperature BETWEEN 2.5 AND 40 AND kind IN ('hail', 'snow')"
     matcher.subscribe("text", text, subscriber="me", expires="2100-01-01T00:00:00Z")
-    matcher.settle()
+    matcher.compact()
     assert matcher.unsubscribe("s7")
     matcher.save(tmp_path / "index")
     read = Read(tmp_path / "index")

@@ -42,7 +42,7 @@ def filled(expressions: Sequence[Expression], index: str = "auto") -> Matcher:
 def all_filled(expressions: Sequence[Expression]) -> list[Matcher]:
     """A matcher of them for every index; and one in which they are indexed, and no longer new."""
     settled = filled(expressions)
-    settled.settle()
+    settled.compact()
     return [settled, *(filled(expressions, index) for index in INDEXED)]
 
 
@@ -168,14 +168,14 @@ def test_segments_merged_saved_or_thinned_out_match_the_same(
         matcher.subscribe(f"s{number}", expression)
         kept[f"s{number}"] = parsed[number]
         if rng.random() < 0.4:
-            matcher.settle()
+            matcher.compact()
         if rng.random() < 0.2:
             gone = rng.choice(sorted(kept))
             assert matcher.unsubscribe(gone)
             del kept[gone]
     folder = tmp_path_factory.mktemp("index")
     if rng.random() < 0.5:
-        matcher.settle()
+        matcher.compact()
     matcher.save(folder)
     again = Matcher.open(folder, index=index)
     assert again.ids() == matcher.ids() == sorted(kept)

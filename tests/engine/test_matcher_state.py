@@ -185,8 +185,8 @@ class Sequences(RuleBasedStateMachine):
             self.model[id] = Kept(tree, kept.subscriber, kept.expires)
 
     @rule()
-    def settle(self) -> None:
-        self.matcher.settle()
+    def compact(self) -> None:
+        self.matcher.compact()
 
     @rule(seconds=st.sampled_from([1, 5, 60]))
     def wait(self, seconds: int) -> None:

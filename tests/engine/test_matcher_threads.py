@@ -131,7 +131,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
         assert matcher.match({"n": 6}) == ["changes", "comes", "stays"]
         assert matcher.ids() == ["changes", "comes", "differs", "stays"]
         go_on.set()
-        matcher.settle()
+        matcher.compact()
     assert len(matcher.view().snapshot()) < len(before)
     assert matcher.view().snapshot().version == before.version
 
@@ -149,13 +149,13 @@ def test_one_who_adds_too_fast_waits_for_merges(monkeypatch: pytest.MonkeyPatch)
 def test_an_older_snapshot_stays_as_it_was() -> None:
     matcher = Matcher()
     matcher.subscribe("a", "n > 0")
-    matcher.settle()
+    matcher.compact()
     matcher.subscribe("b", "n > 0")
     old = matcher.view().snapshot()
     matcher.subscribe("c", "n > 0")
     matcher.unsubscribe("a")
     matcher.subscribe("b", "n > 5", replace=True)
-    matcher.settle()
+    matcher.compact()
     rows = match_pairs(matcher, old, [{"n": 1}]).rows.tolist()
     assert [old[row].id_of(0) for row in rows] == ["a", "b"]
     assert matcher.match({"n": 1}) == ["c"]
@@ -171,7 +171,7 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
             assert matcher.unsubscribe(f"s{k - 1}")
         assert len(matcher) == len(matcher.match({"n": 1})) == len(matcher.ids())
         assert matcher.view().snapshot().version <= 5
-    matcher.settle()
+    matcher.compact()
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(40) if k % 3 == 2 or k == 39)
 
 
@@ -189,13 +189,13 @@ def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.Monk
     if child == 0:  # pragma: no cover (another process)
         try:
             matcher.subscribe("t", "n > 0")
-            matcher.settle()
+            matcher.compact()
             os._exit(0 if matcher.match({"n": 1}) == ["s", "t"] else 1)
         finally:
             os._exit(2)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
-    matcher.settle()
+    matcher.compact()
     assert matcher.match({"n": 1}) == ["s"]
 
 

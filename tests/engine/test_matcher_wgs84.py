@@ -99,7 +99,7 @@ def test_distances_are_those_of_pyproj(place: str, tmp_path: Path) -> None:
         asked = Asked(rng, place)
         matcher = asked.filled()
         asked.check(matcher)  # new ones are gone through one by one
-        matcher.settle()
+        matcher.compact()
         asked.check(matcher)
         matcher.save(tmp_path / str(number))
         again = Matcher.open(tmp_path / str(number))
@@ -147,7 +147,7 @@ def test_a_filter_of_both_sides_of_the_antimeridian_matches_once() -> None:
         assert matcher.match({"g": "POINT(179.7 0)", "t": ["hail"]}) == ["one", "two"]
         assert matcher.match({"g": "POINT(-179.7 0)", "t": ["hail"]}) == ["one", "two"]
         assert matcher.match({"g": "POINT(179 0)", "t": ["hail"]}) == []
-        matcher.settle()
+        matcher.compact()
 
 
 def test_segments_that_are_merged_keep_their_metres() -> None:
@@ -157,7 +157,7 @@ def test_segments_that_are_merged_keep_their_metres() -> None:
         matcher.subscribe_many(
             [{"id": f"s{k}", "expression": f"S_DWITHIN(g, POINT({k / 2} 60), 30000)"} for k in rows]
         )
-    matcher.settle()
+    matcher.compact()
     assert matcher.stats()["segments"] < 5
     assert matcher.match({"g": "POINT(10 60)"}) == ["s19", "s20", "s21"]  # half a degree is 28 km
 
@@ -184,7 +184,7 @@ def test_what_is_too_close_to_call_is_decided_by_one_value() -> None:
     assert [id for _, id in wanted] == [f"{n} {name}" for n in range(3) for name in ("above", "at")]
     for _ in range(2):
         assert pairs(matcher.match_batch(events, sort=True)) == wanted
-        matcher.settle()
+        matcher.compact()
     assert matcher.stats()["distances_too_close_to_call"] >= 18
     for row, seen in enumerate(events):
         for id in matcher.ids():
@@ -265,7 +265,7 @@ def test_coordinates_that_are_no_lon_lat(bad: str) -> None:
         assert matcher.match(given) == ["there"]
         assert pairs(matcher.match_batch([given, given], sort=True)) == [(0, "there"), (1, "there")]
         assert pairs(matcher.match_batch(table, sort=True)) == [(0, "there")]
-        matcher.settle()
+        matcher.compact()
     explained = matcher.explain(given, "near")
     assert explained.outcome is None
     assert "antimeridian" in explained.found.unusable[0].problem
@@ -292,7 +292,7 @@ def test_two_attributes_and_two_constants() -> None:
         assert matcher.match(given) == ["both", "degree"]
         for table in tables:
             assert pairs(matcher.match_batch(table, sort=True)) == [(0, "both"), (0, "degree")]
-        matcher.settle()
+        matcher.compact()
     assert matcher.plan("never") == ()
     assert fp.simplify("S_DWITHIN(POINT(0 0), POINT(1 0), 2)", space="wgs84").never_matches
     assert not fp.simplify("S_DWITHIN(POINT(0 0), POINT(1 0), 2)").never_matches

@@ -453,7 +453,7 @@ def test_scores_are_those_of_the_version_that_was_matched() -> None:
     matcher = Matcher()
     for id, word in (("a", "x"), ("b", "y"), ("c", "y")):
         matcher.subscribe(id, f"A_OVERLAPS(t, ('{word}'))")
-    matcher.settle()
+    matcher.compact()
     event = EventValues({"t": "x y"})
     before = matcher.view().snapshot()
     found = ranking.in_order(before, matcher._engine.hits(before, event.attributes))

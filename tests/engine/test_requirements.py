@@ -81,7 +81,7 @@ def test_what_matches_has_what_is_required(
         for one in (matcher, right):
             one.subscribe(str(number), expression)
         if number == 1:
-            matcher.settle()  # some in a segment, some in the memtable
+            matcher.compact()  # some in a segment, some in the memtable
     for segment, _, required in matcher.view().required():
         assert required.subscriptions == len(segment)
         for event in events:
@@ -106,7 +106,7 @@ def test_rows_of_a_filter(settled: bool) -> None:
         "a", "S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND s = 'x' AND n > 3 AND NOT s = 'y'"
     )
     if settled:
-        matcher.settle()
+        matcher.compact()
     ((segment, rows, required),) = matcher.view().required()
     assert (len(segment), rows.tolist(), required.filter.tolist()) == (1, [0], [0] * 4)
     assert sorted(required.kind.tolist()) == [PLACE, STRING, NOTHING, NOTHING]
@@ -145,7 +145,7 @@ def test_a_box_beyond_the_antimeridian_is_split() -> None:
     matcher = Matcher("wgs84")
     matcher.subscribe("there", "S_DWITHIN(g, POINT(179.9 1), 100000)")
     matcher.subscribe("here", "S_DWITHIN(g, POINT(9 1), 100000)")
-    matcher.settle()
+    matcher.compact()
     ((segment, _, required),) = matcher.view().required()
     split = required.subscription[required.filter[required.is_split]]
     assert [segment.id_of(row) for row in split.tolist()] == ["there"]

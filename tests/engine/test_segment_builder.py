@@ -46,7 +46,7 @@ def test_the_path_of_a_filter(text: str, path: str) -> None:
     matcher = Matcher()
     matcher.subscribe("s", text)
     assert counted(matcher) == {"scan": 1}  # until it is indexed
-    matcher.settle()
+    matcher.compact()
     assert counted(matcher) == {path: 1}
 
 
@@ -64,7 +64,7 @@ def test_the_rarer_of_two_ways_is_taken() -> None:
         small = f"BBOX({k}, 0, {k + 1}, 1)"
         matcher.subscribe(f"small{k}", f"S_INTERSECTS(g, {small}) AND s = 'all' AND n > -99")
         matcher.subscribe(f"few{k}", f"n BETWEEN {k} AND {k + 0.5} AND s = 'all' AND b")
-    matcher.settle()
+    matcher.compact()
     assert counted(matcher) == {"region": 40, "combined": 80, "interval": 40}
     event = {"g": "POINT (3.5 0.5)", "s": "all", "n": 3.2, "b": True}
     assert matcher.match(event) == ["few3", "small3"]

@@ -26,7 +26,7 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
     for k in range(0, 100, 2):
         assert matcher.unsubscribe(f"s{k}")
     assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
-    matcher.settle()
+    matcher.compact()
     assert matcher.match({"place": "POINT(50.5 50.5)", "kind": "k1"}) == ["s49"]
     assert len(matcher) == 50
 
@@ -48,7 +48,7 @@ def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
         seen = rng.randrange(k + 2)
         expected = sorted(id for id, least in there.items() if seen > least)
         assert matcher.match({"n": seen, "kind": "a"}) == expected
-    matcher.settle()
+    matcher.compact()
     assert matcher.match({"n": 1000, "kind": "a"}) == sorted(there)
 
 
@@ -58,7 +58,7 @@ def test_words_and_a_place_become_posts_however_they_came() -> None:
     for k in range(40):
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
-    matcher.settle()
+    matcher.compact()
     (shelf,) = matcher.view().snapshot()
     assert keyword_postings.direct_count(shelf.arrays.posts) == 40
     assert len(shelf.arrays.checks) == 0

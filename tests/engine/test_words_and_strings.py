@@ -103,7 +103,7 @@ def test_many_strings_or_frequent_ones_do_not_go_with_words(tmp_path: Path) -> N
         matcher.subscribe(
             f"{k}", f"A_CONTAINS(words, ('hail')) AND kind IN ({kinds}) AND state = 'on'"
         )
-    matcher.settle()
+    matcher.compact()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert not any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
@@ -119,7 +119,7 @@ def test_some_have_a_string_and_some_a_place(tmp_path: Path) -> None:
         box = f"BBOX({k}, {k}, {k + 1}, {k + 1})"
         matcher.subscribe(f"{k}", f"A_CONTAINS(words, ('hail')) AND EH_INSIDE(place, {box})")
         matcher.subscribe(f"other {k}", f"kind = 'bus' AND EH_INSIDE(place, {box})")
-    matcher.settle()
+    matcher.compact()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert any(len(posts.string_columns) for posts in posts_of(opened.view().snapshot()))
@@ -145,7 +145,7 @@ def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> N
             for k in range(100)
         ]
     )
-    matcher.settle()
+    matcher.compact()
     event = {"words": ["w1"], "kind": "k1", "g": "POINT(8.5 1)"}
     assert matcher.match(event) == ["d10", "d7", "w8"]
     for k in range(100):
@@ -168,7 +168,7 @@ def test_numbers_of_any_size_and_of_several_attributes_with_words() -> None:
             parts.append(form.format(name, repr(bounds[low]), repr(bounds[high])))
         for matcher in (ours, reference):
             matcher.subscribe(str(k), " AND ".join(parts))
-    ours.settle()
+    ours.compact()
     built = posts_of(ours.view().snapshot())
     assert any((posts.groups["number_column"] >= 0).any() for posts in built), "none has bounds"
     values = [*bounds, float("inf"), -float("inf"), float("nan"), None, "7", True, 2**60, 0.15]

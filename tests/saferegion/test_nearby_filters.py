@@ -79,7 +79,7 @@ def test_taken_up_at_once_or_one_by_one(space: str, seed: int, monkeypatch: Any)
         m.subscribe(f"s{k}", expression(rng, metres), expires=expires)
     for k in rng.sample(range(250), 20):
         m.unsubscribe(f"s{k}")
-    m.settle()
+    m.compact()
     for k in range(250, 270):
         m.subscribe(f"s{k}", expression(rng, metres))
     at_once = SafeRegions(m, changing=["note"])

@@ -352,7 +352,7 @@ def test_an_index_that_is_removed_and_one_saved_over(spark: SparkSession, tmp_pa
     saved = Matcher()
     for id in ("third", "gone"):
         saved.subscribe(id, "n > 0")
-    saved.settle()
+    saved.compact()
     saved.unsubscribe("gone")
     saved.save(path)
     with pytest.raises(IndexingError, match="has no parts; build it with"):

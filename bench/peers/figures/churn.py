@@ -68,7 +68,7 @@ def run(sizes: Sizes, *, seed: int, progress: Progress) -> Report:
     events = _events(rng, given, sizes.events)
     matcher.subscribe("first", _text(given, 0))  # loads what adds and removes
     matcher.unsubscribe("first")
-    matcher.settle()
+    matcher.compact()
     for event in events[:200]:
         matcher.match(event)
     progress.step("matching at rest")

@@ -125,7 +125,7 @@ def index(
             f"{letters.first[0]}"
         )
     with progress("Building", None):
-        matcher.settle()
+        matcher.compact()
         matcher.save(out)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     seconds = time.perf_counter() - started

@@ -406,7 +406,7 @@ class Matcher:
 
         What came last is indexed first.
         """
-        self.settle()
+        self.compact()
         with self._segments.lock:
             shelf, row = self._segments.find(id)
             condition = condition_on(shelf, row, self._columns)
@@ -438,7 +438,7 @@ class Matcher:
         """The attributes that some subscription asks about."""
         return frozenset(self._columns.every_attribute())
 
-    def settle(self) -> None:
+    def compact(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
         self._segments.compact()
 

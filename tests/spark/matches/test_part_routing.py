@@ -44,7 +44,7 @@ def router(matcher: Matcher) -> Matcher:
 
 def lost(matcher: Matcher, events: Sequence[Event]) -> list[tuple[Event, str]]:
     """Matches of events that are not sent to where the subscription is."""
-    matcher.settle()
+    matcher.compact()
     sends = router(matcher)
     at = {
         id: str(k) for k, shelf in enumerate(matcher.view().snapshot())

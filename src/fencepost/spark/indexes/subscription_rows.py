@@ -107,7 +107,7 @@ class Reader:
             )
         else:
             matcher.subscribe_many(table, bad)
-        matcher.settle()
+        matcher.compact()
         return matcher, bad
 
     def required(self, table: pa.Table) -> tuple[list[Required], Columns, BadRows]:

@@ -169,11 +169,11 @@ def _segments() -> None:
     for space in _SPACES:
         matcher = Matcher(space)
         matcher.subscribe_many(rows)
-        matcher.plan_anew()
+        matcher.reindex()
         _match(matcher)
         matcher.rank(_events()[0])
         matcher.match_batch(_events() * _MANY)
-        matcher.plan_anew()
+        matcher.reindex()
         matcher.subscribe("one beside a segment", "n = 1")
         matcher.match(_events()[0])
         with tempfile.TemporaryDirectory() as folder:

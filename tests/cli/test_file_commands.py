@@ -697,7 +697,7 @@ class TestExplain:
         matcher = Matcher()
         matcher.subscribe("of k", "kind = 'k' AND n > 1")
         matcher.match_batch([{"kind": "other", "n": 2}] * 1000, sort=True)
-        matcher.plan_anew()
+        matcher.reindex()
         matcher.save("seen.index")
         result = run("explain", "--plan", "of k", "--index", "seen.index", "--json")
         (planned,) = json.loads(result.stdout)["filters"]

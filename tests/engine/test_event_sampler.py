@@ -247,7 +247,7 @@ def test_a_plan_for_the_events_there_are() -> None:
     blind, answers = candidates(matcher, events)
     assert {one.expected_from for one in matcher.plan("s004")} == {"subscriptions"}
     assert matcher.plan("s004")[0].path == "interval"
-    matcher.plan_anew()
+    matcher.reindex()
     learned, same = candidates(matcher, events)
     assert same.equals(answers)
     assert len(answers) > 1000
@@ -280,11 +280,11 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
     matcher = Matcher()
     matcher.subscribe_many(subscriptions)
     answers = matcher.match_batch(events, sort=True)
-    matcher.plan_anew()
+    matcher.reindex()
     matcher.save(tmp_path / "index")
     opened = Matcher.open(tmp_path / "index")
     assert opened.plan("s004") == matcher.plan("s004")
-    opened.plan_anew()
+    opened.reindex()
     assert opened.plan("s004")[0].expected_from != "events"
     assert opened.match_batch(events, sort=True).equals(answers)
     assert not [path for path in (tmp_path / "index").rglob("*") if "sample" in path.name]
@@ -292,13 +292,13 @@ def test_a_plan_is_saved_and_the_sample_is_not(tmp_path: Path) -> None:
 
 def test_planning_anew_without_subscriptions_or_events() -> None:
     matcher = Matcher()
-    matcher.plan_anew()
+    matcher.reindex()
     matcher.subscribe("a", "n = 1")
-    matcher.plan_anew()
+    matcher.reindex()
     assert matcher.match({"n": 1}) == ["a"]
     assert matcher.plan("a")[0].expected_from == "subscriptions"
     matcher.unsubscribe("a")
-    matcher.plan_anew()
+    matcher.reindex()
     assert matcher.match({"n": 1}) == []
     assert matcher.stats()["segments"] == 0
 
@@ -323,6 +323,6 @@ def test_answers_are_the_same_whatever_was_seen(
         matcher.compact()
         for planned_anew in (False, True):
             if planned_anew:
-                matcher.plan_anew()
+                matcher.reindex()
             for event in events:
                 assert matcher.match(event) == wanted(parsed, event)

@@ -40,7 +40,7 @@ def matcher() -> Matcher:
 
 
 def state(matcher: Matcher) -> object:
-    return len(matcher), matcher.ids(), sorted(matcher.attributes_asked())
+    return len(matcher), matcher.ids(), sorted(matcher.requested_attributes())
 
 
 # --------------------------------------------------------------------------------- one subscription

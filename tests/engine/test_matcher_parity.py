@@ -189,7 +189,7 @@ def test_segments_merged_saved_or_thinned_out_match_the_same(
 @given(EXPRESSIONS)
 def test_attributes_asked_are_those_of_the_expression(expression: Expression) -> None:
     matcher = filled([expression])
-    asked = matcher.attributes_asked()
+    asked = matcher.requested_attributes()
     assert asked <= {*NAMES, "x"}
     # What is not asked about makes no difference.
     event: Mapping[str, object] = {"n": 1, "s": "a", "b": True, "t": "2020-01-02", "l": ["a"]}

@@ -356,8 +356,8 @@ def test_who_waits_for_a_merge_that_fails_is_told_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr(manager_module, "merge_segments", failing)
         with pytest.raises(MemoryError, match="no memory"):
-            matcher.plan_anew()
+            matcher.reindex()
         assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]
-    matcher.plan_anew()
+    matcher.reindex()
     assert len(matcher.view().snapshot()) == 1
     assert matcher.match({"n": 7}) == ["0-7", "1-7", "2-7"]

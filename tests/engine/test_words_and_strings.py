@@ -150,7 +150,7 @@ def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> N
     assert matcher.match(event) == ["d10", "d7", "w8"]
     for k in range(100):
         matcher.unsubscribe(f"d{k}")
-    matcher.plan_anew()
+    matcher.reindex()
     assert matcher.stats()["filters_by_path"]["combined"] == 0
     assert matcher.match(event) == ["w8"]
 

@@ -247,7 +247,7 @@ def match(
         letters = stack.enter_context(LetterBox(dead_letters, strict))
         matcher = _matcher(index, subscriptions, stop_words, space, letters)
         whole = form in (OutFormat.GEOJSON, OutFormat.GEOPARQUET)
-        columns = None if whole else matcher.attributes_asked() | {"id"}
+        columns = None if whole else matcher.requested_attributes() | {"id"}
         file = read_events(events, letters, format=format, columns=columns)
         stream = sys.stdout.buffer if out is None else stack.enter_context(written(out))
         sink = Nowhere() if count else sink_for(form, stream, file, limits is not None)

@@ -434,7 +434,7 @@ class Matcher:
             **self._engine.stats(),
         }
 
-    def attributes_asked(self) -> frozenset[str]:
+    def requested_attributes(self) -> frozenset[str]:
         """The attributes that some subscription asks about."""
         return frozenset(self._columns.every_attribute())
 
@@ -442,7 +442,7 @@ class Matcher:
         """Wait until all that came last is indexed, which otherwise happens by the way."""
         self._segments.compact()
 
-    def plan_anew(self) -> None:
+    def reindex(self) -> None:
         """Index everything anew, by what the events that went by are like.
 
         What comes, and what is merged, is planned so anyway. This is for many subscriptions that

@@ -264,7 +264,7 @@ class SafeRegions:
             for name, value in own.items()
             if name != self._position and name not in self._changing
         }
-        asked = self._matcher.attributes_asked() | self._composite_names()
+        asked = self._matcher.requested_attributes() | self._composite_names()
         watched = {name: plain(own.get(name)) for name in asked - self._changing - {self._position}}
         nowhere = SafeRegion(False, position=self._position, at=point, version=self._version)
         if point is None or any(value is UNUSABLE for value in watched.values()):

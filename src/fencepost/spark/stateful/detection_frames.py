@@ -126,7 +126,7 @@ def detect(
         skip_unusable,
         dead_letters,
     )
-    asked = _plan(task).matcher.attributes_asked()
+    asked = _plan(task).matcher.requested_attributes()
     needed = [name for name in events.columns if name in asked or name in names]
     routed = plainly(events, needed).mapInArrow(
         _Routes(task, tuple(needed)), from_arrow_schema(_ROUTED)

@@ -16,13 +16,13 @@ import pytest
 
 from fencepost.kernels import handle, kernel
 from fencepost.kernels.runtime import compilation, numba_internals
-from fencepost.kernels.runtime.compilation import separate, uncounted
+from fencepost.kernels.runtime.compilation import no_refcount, outlined
 
 ROOT = Path(__file__).parents[3]
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def first_of(array: Any) -> Any:
     return array[0]
 

@@ -26,7 +26,7 @@ from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.geometry.edge_trees import chains_of, points_of
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate
+from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
 HALF_MERIDIAN = 20_003_931.458625448  # metres
 _SHORT = 1e-7  # metres: cells as short as that are not halved
@@ -34,7 +34,7 @@ _DEPTH = 128  # more than the halvings of two edges that are as long as can be
 _FIELDS = 9
 
 
-@separate
+@outlined
 @kernel
 def farthest_bracket(g, a, h, b, search, stack):
     """Bounds (low, high) of the distance of the farthest points of shapes a of g and b of h.

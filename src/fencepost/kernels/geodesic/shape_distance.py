@@ -36,7 +36,7 @@ from fencepost.kernels.geometry.planar_distance import (
 )
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import POINTS
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
 ERROR = 1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
 _COMPUTED = 5e-7  # exceeds by far what a distance of two points can be off by
@@ -49,7 +49,7 @@ _SHORTEST_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
 _LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
-@uncounted
+@no_refcount
 def within_wgs84_pairs(g, h, first, second, distances, room, out):
     """out[k] = `within_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
     for k in range(second.shape[0]):
@@ -75,7 +75,7 @@ def within_wgs84(g, a, h, b, d, room):
     return NO if low > search.reach else UNSURE
 
 
-@uncounted
+@no_refcount
 def all_within_wgs84(g, a, h, b, d, room):
     """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
@@ -89,7 +89,7 @@ def all_within_wgs84(g, a, h, b, d, room):
     return NO if low > search.reach else UNSURE
 
 
-@uncounted
+@no_refcount
 def farthest_wgs84(g, a, h, b, enough, reach, room):
     """How far the farthest points of shapes a of g and b of h are apart in metres.
 
@@ -101,7 +101,7 @@ def farthest_wgs84(g, a, h, b, enough, reach, room):
     return low
 
 
-@uncounted
+@no_refcount
 def distance_wgs84(g, a, h, b, enough, reach, room):
     """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
 
@@ -115,8 +115,8 @@ def distance_wgs84(g, a, h, b, enough, reach, room):
     return high
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def same_place_wgs84(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d metres apart.
 
@@ -151,8 +151,8 @@ def _bracket(g, a, h, b, search, room):
     return _edges_to_edges(g, a, h, b, search, room)
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _points_to_points(g, a, h, b, search):
     low = high = np.inf
     chain, _ = chains_of(g, a)
@@ -173,8 +173,8 @@ def _points_to_points(g, a, h, b, search):
     return low, high
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _points_to_edges(g, a, h, b, search, room):
     low = high = np.inf
     stack = room.stack
@@ -210,8 +210,8 @@ def _points_to_edges(g, a, h, b, search, room):
     return low, high
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _edges_to_edges(g, a, h, b, search, room):
     if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0

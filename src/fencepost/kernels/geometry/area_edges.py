@@ -22,7 +22,7 @@ from fencepost.kernels.geometry.edge_trees import (
 from fencepost.kernels.geometry.edge_trees import edges as edges_below
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH
 
 _ROUNDING = 4e-16  # exceeds 3 units in the last place, and what is lost in the bound itself
@@ -36,7 +36,7 @@ _MOST_SIDES = 40  # vertices of a region; with more, its tree does better
 _MOST_TESTS = 2048  # vertices times edges; with more, two trees do better
 
 
-@separate
+@outlined
 @kernel
 def edges_of(g, a, width, height):
     """The edges of an area: ends, direction, and the error bound of side tests.
@@ -159,7 +159,7 @@ def _slab(y0, y1, y):
     return 0 if not place > 0.0 else _SLABS - 1 if place >= _SLABS - 1.0 else np.int64(place)
 
 
-@separate
+@outlined
 @kernel
 def slabs_of(g, a, edges):
     """The edges of an area by level slabs of its box: slab s has the edges numbered in
@@ -221,8 +221,8 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
     return CLEAR if clear else UNDECIDED
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
     """What the edges near[low:high] do to the boundary of an area, within a window.
 

@@ -51,7 +51,7 @@ from fencepost.kernels.geometry.edge_trees import (
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, between, locate_in_area
 from fencepost.kernels.geometry.shape_arrays import TOUCH
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 BOUNDARY_IN = 1  # A's boundary enters B's interior
 BOUNDARY_OUT = 2  # ... B's exterior
@@ -107,7 +107,7 @@ RELATION_OF_FACTS = np.array([_relation_of(facts) for facts in range(128)], np.u
 MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64)
 
 
-@uncounted
+@no_refcount
 def relate_areas(g, h, first, second, whole, room, out):
     """out[k] = the facts about areas first[k] of g and second[k] of h.
 
@@ -129,8 +129,8 @@ def _decided(facts):
     )
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def area_relation(g, a, h, b, room):
     """The relation of two areas, for kernels that do not relate areas only."""
     return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, room)])
@@ -267,7 +267,7 @@ def _swap(facts):
     return (facts & ~15) | (facts & 3) << 2 | (facts & 12) >> 2
 
 
-@uncounted
+@no_refcount
 def _contact(
     px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y, b_next_x, b_next_y
 ):
@@ -294,7 +294,7 @@ def _contact(
     return facts
 
 
-@uncounted
+@no_refcount
 def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
     """Facts at vertex p of A, where A or B may pass several times.
 

@@ -19,10 +19,10 @@ from fencepost.kernels.geometry.shape_arrays import (
     build_trees,
     count_nodes,
 )
-from fencepost.kernels.runtime.compilation import kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import kernel, no_refcount, outlined
 
 
-@uncounted
+@no_refcount
 def fills_its_box(g, a):
     """Whether a geometry is a point, or a rectangle along the axes."""
     first, stop = chains_of(g, a)
@@ -42,7 +42,7 @@ def fills_its_box(g, a):
     return True
 
 
-@separate
+@outlined
 @kernel
 def meets_box(g, a, box, room):
     """Whether a geometry has a point in common with a box."""

@@ -6,7 +6,7 @@ Relations are the codes of `fencepost.geometry.relation`.
 
 from __future__ import annotations
 
-from fencepost.kernels.runtime.compilation import uncounted
+from fencepost.kernels.runtime.compilation import no_refcount
 
 DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(8)
 
@@ -14,7 +14,7 @@ DISJOINT, MEETS, OVERLAPS, EQUALS, INSIDE, CONTAINS, COVERS, COVERED_BY = range(
 II, IB, IE, BI, BB, BE, EI, EB, EE = range(0, 18, 2)
 
 
-@uncounted
+@no_refcount
 def transpose(m):
     """The matrix of (b, a) from that of (a, b)."""
     kept = m & ((3 << II) | (3 << BB) | (3 << EE))
@@ -23,14 +23,14 @@ def transpose(m):
     return kept | up | down
 
 
-@uncounted
+@no_refcount
 def relations_of_matrices(matrices, out):
     """out[k] = which of the eight relations matrices[k] means."""
     for k in range(matrices.shape[0]):
         out[k] = relation_of_matrix(matrices[k])
 
 
-@uncounted
+@no_refcount
 def relation_of_matrix(m):
     """Which of the eight relations a matrix means."""
     if not (m >> II) & 3:

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.runtime.compilation import kernel, uncounted
+from fencepost.kernels.runtime.compilation import kernel, no_refcount
 
 _EPSILON = 2.0**-53
 _RELATIVE_BOUND = (3.0 + 16.0 * _EPSILON) * _EPSILON
@@ -34,7 +34,7 @@ _LOWEST = 2 * (-1074 - 52)
 _LIMBS = (2 * 1024 - _LOWEST) // 32 + 4
 
 
-@uncounted
+@no_refcount
 def orient(ax, ay, bx, by, cx, cy):
     """1 where a, b, c turn left, -1 where they turn right, 0 where they lie on one line."""
     ux = bx - ax
@@ -57,7 +57,7 @@ def orient(ax, ay, bx, by, cx, cy):
     return orient_integer(ax, ay, bx, by, cx, cy)
 
 
-@uncounted
+@no_refcount
 def orient_integer(ax, ay, bx, by, cx, cy):
     """The same as `orient`, without the floating-point stage."""
     amx, aex = math.frexp(ax)
@@ -86,7 +86,7 @@ def orient_integer(ax, ay, bx, by, cx, cy):
     return orient_accumulated(ax, ay, bx, by, cx, cy)
 
 
-@uncounted
+@no_refcount
 def _fixed(mantissa, exponent, base):
     """mantissa * 2**exponent as a whole number of 2**base."""
     if mantissa == 0.0:
@@ -94,7 +94,7 @@ def _fixed(mantissa, exponent, base):
     return np.int64(mantissa * 9007199254740992.0) << np.int64(exponent - 53 - base)
 
 
-@uncounted
+@no_refcount
 def _compare_products(a, b, c, d):
     """The sign of a * b - c * d for 64-bit integers."""
     left_sign = _sign(a) * _sign(b)
@@ -112,17 +112,17 @@ def _compare_products(a, b, c, d):
     return 0
 
 
-@uncounted
+@no_refcount
 def _sign(a):
     return 1 if a > 0 else -1 if a < 0 else 0
 
 
-@uncounted
+@no_refcount
 def _magnitude(a):
     return np.uint64(a if a >= 0 else -a)
 
 
-@uncounted
+@no_refcount
 def _multiply(a, b):
     """The 128-bit product of two unsigned 64-bit integers below 2**63, as high and low words."""
     a_high = a >> _SHIFT_32
@@ -158,7 +158,7 @@ def orient_accumulated(ax, ay, bx, by, cx, cy):
     return 1 if some or carry > 0 else 0
 
 
-@uncounted
+@no_refcount
 def _accumulate(limbs, a, b, sign):
     """Add sign * a * b; each limb grows by less than 2**36, so 6 products cannot overflow it."""
     if a == 0.0 or b == 0.0:
@@ -184,7 +184,7 @@ def _accumulate(limbs, a, b, sign):
     _add_bits(limbs, position + 54, a_high * b_high, sign)
 
 
-@uncounted
+@no_refcount
 def _add_bits(limbs, position, value, sign):
     """Add sign * value * 2**position for 0 <= value < 2**56."""
     limb = position >> 5

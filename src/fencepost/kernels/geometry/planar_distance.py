@@ -35,7 +35,7 @@ from fencepost.kernels.geometry.edge_trees import (
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
 NO, YES, UNSURE = 0, 1, 2
 
@@ -45,7 +45,7 @@ _TINY = 1e-290
 _TINY_LENGTH = 1e-144
 
 
-@uncounted
+@no_refcount
 def within_pairs(g, h, first, second, distances, room, out):
     """out[k] = `within` of shapes first[k] of g and second[k] of h, and of distances[k].
 
@@ -75,7 +75,7 @@ def within(g, a, h, b, d, room):
     return UNSURE if low <= d and d > 0.0 else NO
 
 
-@uncounted
+@no_refcount
 def all_within(g, a, h, b, d):
     """Whether no point of shape a of g is more than d from a point of b of h, as `within`.
 
@@ -99,7 +99,7 @@ def all_within(g, a, h, b, d):
     return answer
 
 
-@uncounted
+@no_refcount
 def farthest(g, a, h, b):
     """About how far the farthest points of shapes a of g and b of h are apart."""
     most = 0.0
@@ -111,7 +111,7 @@ def farthest(g, a, h, b):
     return most
 
 
-@uncounted
+@no_refcount
 def distance(g, a, h, b, room):
     """About how far shapes a of g and b of h are apart; 0 exactly where they are in contact.
 
@@ -142,7 +142,7 @@ def _bracket(g, a, h, b, enough, reach, room):
     return _edges_to_edges(g, a, h, b, enough, reach, room)
 
 
-@uncounted
+@no_refcount
 def _points_to_points(g, a, h, b, enough, reach):
     low = high = np.inf
     chain, _ = chains_of(g, a)
@@ -172,8 +172,8 @@ def _points_to_points(g, a, h, b, enough, reach):
     return low, high
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _points_to_edges(g, a, h, b, enough, reach, room):
     low = high = np.inf
     stack = room.stack
@@ -204,8 +204,8 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
     return low, high
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _edges_to_edges(g, a, h, b, enough, reach, room):
     if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0
@@ -232,7 +232,7 @@ def _edges_to_edges(g, a, h, b, enough, reach, room):
     return low, high
 
 
-@uncounted
+@no_refcount
 def some_chain_within(g, a, h, b, stack):
     """Whether a first point of a chain of shape a lies in the area b.
 
@@ -301,7 +301,7 @@ def _to_point(dx, dy):
     return value, _RELATIVE * value + _TINY_LENGTH
 
 
-@uncounted
+@no_refcount
 def distance_to_segment(px, py, ax, ay, bx, by):
     """The distance of p from the segment from a to b, and a bound on its error.
 
@@ -330,7 +330,7 @@ def distance_to_segment(px, py, ax, ay, bx, by):
     return value, _RELATIVE * value + doubt / length + _TINY_LENGTH
 
 
-@uncounted
+@no_refcount
 def in_contact(px, py, nx, ny, qx, qy, mx, my):
     """Whether two segments whose boxes meet have a point in common."""
     if segments_apart(px, py, nx, ny, qx, qy, mx, my):
@@ -425,7 +425,7 @@ def centroids(g, out):
         out[s, 0], out[s, 1], out[s, 2] = centroid(g, s)
 
 
-@uncounted
+@no_refcount
 def same_place(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
     ax, ay, a_error = centroid(g, a)
@@ -433,7 +433,7 @@ def same_place(g, a, h, b, d):
     return closer_than(ax, ay, a_error, bx, by, b_error, d)
 
 
-@uncounted
+@no_refcount
 def closer_than(ax, ay, a_error, bx, by, b_error, d):
     """Whether two places, known up to their errors, are less than d apart: `YES`, `NO`, `UNSURE`.
 
@@ -450,8 +450,8 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
     return NO if value - error >= d else UNSURE
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def centroid(g, a):
     """(x, y, error): the centroid of shape a of g, and how far from (x, y) the true one can be.
 
@@ -495,7 +495,7 @@ def centroid(g, a):
     return middle_x, middle_y, 2.0 * across
 
 
-@uncounted
+@no_refcount
 def _area_sums(g, a, middle_x, middle_y, unit):
     """Twice the area, the same with all terms positive, and the sums for x and y.
 
@@ -518,7 +518,7 @@ def _area_sums(g, a, middle_x, middle_y, unit):
     return weight, size, x_sum / 3.0, y_sum / 3.0
 
 
-@uncounted
+@no_refcount
 def _line_sums(g, a, middle_x, middle_y, unit):
     """The length, again the length as all terms are positive, and the sums for x and y."""
     weight = x_sum = y_sum = 0.0
@@ -534,7 +534,7 @@ def _line_sums(g, a, middle_x, middle_y, unit):
     return weight, weight, 0.5 * x_sum, 0.5 * y_sum
 
 
-@uncounted
+@no_refcount
 def _point_sums(g, a, middle_x, middle_y, unit):
     """The number of points, again that number, and the sums for x and y."""
     x_sum = y_sum = 0.0

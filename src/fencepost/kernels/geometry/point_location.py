@@ -16,7 +16,7 @@ from fencepost.kernels.geometry.edge_trees import (
 )
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.shape_arrays import BOUNDARY, LINES, POINTS
-from fencepost.kernels.runtime.compilation import inlined, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
 ALL_CHAINS = -1
@@ -28,7 +28,7 @@ _ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
 _TINY = 1e-300  # exceeds what is lost where products are too small for doubles
 
 
-@uncounted
+@no_refcount
 def locate(g, shape, px, py, stack):
     """Where (px, py) lies in shape `shape` of g. stack : scratch of `STACK` int64."""
     if not covers_point(g.shapes, shape, px, py):
@@ -83,7 +83,7 @@ def point_in_rings(g, shape, x, y, stack):
     return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
 
 
-@uncounted
+@no_refcount
 def locate_in_area(g, shape, chain, px, py, stack):
     """Where a point lies in an area, or in the ring `chain` of it alone (shell or hole alike).
 
@@ -137,7 +137,7 @@ def _on_level_edge(x0, x1, y1, px, py):
     return x0 == px or (y1 == py and (x0 < px) != (x1 < px)) or (y1 == py and x1 == px)
 
 
-@uncounted
+@no_refcount
 def locate_on_lines(g, shape, px, py, stack):
     """Where a point lies in a set of lines."""
     stack[0] = root(g, shape)
@@ -162,7 +162,7 @@ def locate_on_lines(g, shape, px, py, stack):
     return EXTERIOR
 
 
-@uncounted
+@no_refcount
 def on_segment(ax, ay, bx, by, px, py):
     """Whether p lies on the closed segment from a to b."""
     if not between(ax, bx, px) or not between(ay, by, py):
@@ -175,7 +175,7 @@ def between(a, b, value):
     return (a <= value <= b) if a <= b else (b <= value <= a)
 
 
-@uncounted
+@no_refcount
 def locate_in_points(g, shape, px, py):
     """Whether a point is one of a set of points (they have no boundary)."""
     chain, _ = chains_of(g, shape)

@@ -41,10 +41,10 @@ from fencepost.kernels.geometry.point_location import (
     locate_in_points,
 )
 from fencepost.kernels.geometry.shape_arrays import AREAS, BOUNDARY, LINES, POINTS
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 
-@uncounted
+@no_refcount
 def matrix_pairs(g, h, first, second, whole, room, out):
     """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
@@ -56,8 +56,8 @@ def matrix_pairs(g, h, first, second, whole, room, out):
         out[k] = matrix_of(g, first[0 if one else k], h, second[k], whole, room)
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def matrix_of(g, a, h, b, whole, room):
     """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
@@ -67,7 +67,7 @@ def matrix_of(g, a, h, b, whole, room):
     return transpose(_matrix_upwards(h, b, g, a, whole, room))
 
 
-@uncounted
+@no_refcount
 def _matrix_upwards(g, a, h, b, whole, room):
     """The matrix where a's dimension is at most b's, and a is no area."""
     b_dimension = h.shapes[b]["dimension"]
@@ -78,7 +78,7 @@ def _matrix_upwards(g, a, h, b, whole, room):
     return line_matrix(g, a, h, b, room)
 
 
-@uncounted
+@no_refcount
 def _points_matrix(g, a, h, b, b_dimension, room):
     """The matrix of a set of points and a shape."""
     m = 3 << EE
@@ -100,7 +100,7 @@ def _points_matrix(g, a, h, b, b_dimension, room):
     return m
 
 
-@uncounted
+@no_refcount
 def _some_outside(g, a, h, b):
     """Whether some point of set a is not in set b."""
     chain, _ = chains_of(g, a)
@@ -120,8 +120,8 @@ END_ON = 32  # ... on the boundary
 END_OUT = 64  # ... in the exterior
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def line_area_matrix(g, a, h, b, whole, room):
     """The matrix of lines and an area; unless `whole`, EB is taken to be there."""
     facts = _line_area_facts(g, a, h, b, room)
@@ -145,7 +145,7 @@ def line_area_matrix(g, a, h, b, whole, room):
     return m
 
 
-@uncounted
+@no_refcount
 def _line_area_facts(g, a, h, b, room):
     """What the lines of shape a do to the area b."""
     a_first, a_stop = chains_of(g, a)
@@ -222,7 +222,7 @@ def _line_area_leaves(g, i, h, b, j):
     return facts
 
 
-@uncounted
+@no_refcount
 def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
     """Facts where vertex p of a line lies on edge q of an area, its end excepted."""
     px, py = g.x[p], g.y[p]
@@ -249,8 +249,8 @@ def _line_fact(way):
     return INNER_OUT if way == OUT_OF else INNER_ALONG
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def line_matrix(g, a, h, b, room):
     m = 3 << EE
     if not boxes_apart(g.shapes, a, h.shapes, b):
@@ -267,7 +267,7 @@ def line_matrix(g, a, h, b, room):
     return m
 
 
-@uncounted
+@no_refcount
 def _line_contacts(g, a, h, b, room):
     """The entries II, IB, BI and BB of two sets of lines."""
     m = 0
@@ -331,7 +331,7 @@ def _point_entry(a_end, b_end):
     return 1 << IB if b_end else 1 << II
 
 
-@uncounted
+@no_refcount
 def _all_covered(g, a, h, b, stack):
     """Whether every edge of shape a lies on edges of shape b."""
     for c in range(*chains_of(g, a)):
@@ -342,7 +342,7 @@ def _all_covered(g, a, h, b, stack):
     return True
 
 
-@uncounted
+@no_refcount
 def _covered(ax, ay, bx, by, h, shape, stack):
     """Whether the segment from a to b lies on edges of a shape.
 
@@ -387,7 +387,7 @@ def _covered(ax, ay, bx, by, h, shape, stack):
         reached = farthest
 
 
-@uncounted
+@no_refcount
 def line_ends(g, a, h, b, stack):
     """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
     found = 0

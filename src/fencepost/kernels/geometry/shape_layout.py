@@ -18,7 +18,7 @@ from fencepost.kernels.geometry.shape_arrays import (
     empty_box,
 )
 from fencepost.kernels.geometry.validity import check_areas, mark_line_ends
-from fencepost.kernels.runtime.compilation import kernel, separate
+from fencepost.kernels.runtime.compilation import kernel, outlined
 
 _CONTACTS = 1  # an ordinary geometry has none with itself; of others it is enough to know
 
@@ -105,7 +105,7 @@ def lay_out_points(x, y):
     )
 
 
-@separate
+@outlined
 @kernel
 def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
     """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fencepost.kernels.geometry.de9im import BB, BE, BI, EB, EI, IB, IE, II, relation_of_matrix
 from fencepost.kernels.geometry.shape_arrays import LINES
-from fencepost.kernels.runtime.compilation import uncounted
+from fencepost.kernels.runtime.compilation import no_refcount
 
 # The order of `fencepost.cql2.ast.Spatial`; from EH_DISJOINT on, the eight exclusive relations.
 INTERSECTS, DISJOINT, EQUALS, TOUCHES, WITHIN, CONTAINS, OVERLAPS, CROSSES, FIRST_EH = range(9)
 
 
-@uncounted
+@no_refcount
 def spatial_holds(function, mask, m, a_dimension, b_dimension):
     """Whether matrix m of shapes of these dimensions has the relation `function`.
 

@@ -54,10 +54,10 @@ from fencepost.kernels.geometry.shape_arrays import (
     SPIKE,
     box_of_points,
 )
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate
+from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
 
-@separate
+@outlined
 @kernel
 def check_areas(g, defect, place, contacts, room):
     """Judge every area of g without a defect so far; how many contacts there are.
@@ -83,7 +83,7 @@ def check_areas(g, defect, place, contacts, room):
     return count
 
 
-@separate
+@outlined
 @kernel
 def find_contacts(g, s, contacts, count, room):
     """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
@@ -334,7 +334,7 @@ def _runs_clockwise(g, s, c):
     return not _is_shell(g, first, c)
 
 
-@separate
+@outlined
 @kernel
 def mark_line_ends(g, contacts, count, stack):
     """Mark the boundary of every set of lines in g by the mod-2 rule; the count of contacts.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.runtime.compilation import inlined, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 POINT_BYTES = 16
 SMALLEST_CHAIN = 21  # bytes that a chain takes, at least: a point
@@ -35,7 +35,7 @@ _SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
 _STEPS = tuple(np.uint64(k) for k in range(8))
 
 
-@uncounted
+@no_refcount
 def read_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, reason, place):
     """Write the shapes of a column; how many points and chains there are.
 
@@ -71,7 +71,7 @@ def read_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, 
     return points, chains
 
 
-@uncounted
+@no_refcount
 def _read_row(data, at, stop, x, y, chain_start, chain_part, points, chains, place):
     """Write one shape behind `points` and `chains`: whether it is usable, its kind, both ends."""
     fault, kind, little, stride, at = _head(data, at, stop)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Floats, Ints, Positions
-from fencepost.kernels.runtime.compilation import inlined, kernel, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount
 from fencepost.kernels.runtime.simd import WIDTH, block_inside, block_meeting
 
 SEARCH_STACK = 128  # more than any search can hold: 15 waiting at each level and one
@@ -87,7 +87,7 @@ def build(boxes: Floats, tree_of: Ints, values: Positions, trees: int) -> RTreeA
 # ------------------------------------------------------------------------------------------ search
 
 
-@uncounted
+@no_refcount
 def search(forest, tree, x0, y0, x1, y1, stack, out):
     """Write to `out` the values of a tree's boxes that meet the closed box x0, y0, x1, y1.
 
@@ -188,18 +188,18 @@ def _sort_keys(boxes, tree_of, trees):
     return keys
 
 
-@uncounted
+@no_refcount
 def _is_empty(boxes, k):
     return not (boxes[k, 0] <= boxes[k, 2] and boxes[k, 1] <= boxes[k, 3])
 
 
-@uncounted
+@no_refcount
 def _centre(boxes, k):
     """The middle of a box; not finite if the box is not."""
     return 0.5 * boxes[k, 0] + 0.5 * boxes[k, 2], 0.5 * boxes[k, 1] + 0.5 * boxes[k, 3]
 
 
-@uncounted
+@no_refcount
 def _cell(value, low, high):
     """The cell of a value between low and high; they are halved, as a difference may overflow."""
     width = 0.5 * high - 0.5 * low
@@ -208,7 +208,7 @@ def _cell(value, low, high):
     return min(np.int64((0.5 * value - 0.5 * low) / width * _LAST_CELL), _LAST_CELL)
 
 
-@uncounted
+@no_refcount
 def curve_place(x, y):
     """Where on the Hilbert curve through 2**20 x 2**20 cells the cell (x, y) comes."""
     place = 0
@@ -264,7 +264,7 @@ def _pack(boxes, tree_of, values, order, trees):
     )
 
 
-@uncounted
+@no_refcount
 def _pack_level(packed, first, stop):
     """Write the boxes of blocks first:stop, a whole level, to the level above, which follows it."""
     for block in range(first, stop):

@@ -21,7 +21,7 @@ from fencepost.kernels.geometry.point_location import is_place, point_in_area
 from fencepost.kernels.geometry.relation_matrix import matrix_of
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.geometry.spatial_functions import FIRST_EH, spatial_holds
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.text.like import compare, like
 
 # Kinds of checks, the cheapest first: in this order the checks of a filter are evaluated.
@@ -75,8 +75,8 @@ NO, YES, UNKNOWN, CLOSE = 0, 1, 2, 3
 NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits where some are accepted
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def check_all(segment, events, string_id, item_id, e, f, room):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     checks = segment.arrays.checks
@@ -113,7 +113,7 @@ def _below(a, a_rest, b, b_rest):
     return a < b or (a == b and a_rest < b_rest)
 
 
-@uncounted
+@no_refcount
 def _range(check, events, e):
     value = events.arrays.number[check["column"], e]
     if np.isnan(value):
@@ -132,7 +132,7 @@ def _range(check, events, e):
     return YES
 
 
-@uncounted
+@no_refcount
 def _boolean(check, events, e):
     value = events.arrays.truth[check["column"], e]
     if value < 0:
@@ -141,7 +141,7 @@ def _boolean(check, events, e):
     return YES if allowed else NO
 
 
-@uncounted
+@no_refcount
 def _member(segment, check, string_id, e):
     """string_id is -2 where the event has no string, -1 where no subscription knows it."""
     own = string_id[check["column"], e]
@@ -152,7 +152,7 @@ def _member(segment, check, string_id, e):
     return YES if _in_set(segment.arrays.set_items, low, high, own) else NO
 
 
-@uncounted
+@no_refcount
 def _in_set(items, low, high, item):
     while low < high:
         middle = (low + high) >> 1
@@ -165,7 +165,7 @@ def _in_set(items, low, high, item):
     return False
 
 
-@uncounted
+@no_refcount
 def _text(segment, check, events, e):
     start = events.arrays.string_start[check["column"], e]
     if start < 0:
@@ -182,7 +182,7 @@ def _text(segment, check, events, e):
     return YES if (order < 0) == (check["flags"] & LESS > 0) else NO
 
 
-@uncounted
+@no_refcount
 def _list(segment, check, events, item_id, e):
     """The event's items are distinct; those that no subscription knows have the id -1."""
     kind = events.arrays.list_kind[check["column"], e]
@@ -210,7 +210,7 @@ def _list(segment, check, events, item_id, e):
     return YES if common > 0 else NO
 
 
-@uncounted
+@no_refcount
 def _relate(segment, check, events, e, room):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
@@ -241,7 +241,7 @@ def _relate(segment, check, events, e, room):
     return NO
 
 
-@uncounted
+@no_refcount
 def _near(segment, check, events, e, room):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:

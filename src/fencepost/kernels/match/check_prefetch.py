@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.match.check_evaluation import FOUND, ITEM_OF, SHAPE_ITEM
-from fencepost.kernels.runtime.compilation import inlined, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount
 from fencepost.kernels.runtime.prefetch import prefetch
 
 _AT_ONCE = 64  # filters whose checks are asked for before they are read
@@ -19,7 +19,7 @@ _LINE, _LINES = 8, 2  # numbers in a line of the cache; lines of coordinates tha
 _CHECKS = 3  # that are asked for of a filter: few have more that are left to be evaluated
 
 
-@uncounted
+@no_refcount
 def fetch_checks(segment, filters):
     """Ask for what will be read of some filters, each array of all of them before the next."""
     filters = filters[:_AT_ONCE]
@@ -37,7 +37,7 @@ def fetch_later(segment, filters, k, stop):
             _fetch_step(segment, filters[later], step)
 
 
-@uncounted
+@no_refcount
 def fetch_first(segment, filters, stop):
     """The same for the first ones, which nobody has asked for yet."""
     for step in range(_STEPS):

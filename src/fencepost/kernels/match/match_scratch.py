@@ -19,7 +19,7 @@ from fencepost.kernels.match.posting_search import (
     PostScratch,
 )
 from fencepost.kernels.match.region_points import PointRoom, point_room
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import put
 
@@ -89,8 +89,8 @@ class Needs(NamedTuple):
     near: int
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def needs(segment, events):
     """What events need to be matched with a segment; handles both."""
     posts = segment.arrays.posts
@@ -113,8 +113,8 @@ def needs(segment, events):
     )
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def has_room(room_handle, needed):
     """Whether there is room enough behind a handle."""
     room = room_handle.arrays
@@ -129,7 +129,7 @@ def has_room(room_handle, needed):
     )
 
 
-@separate
+@outlined
 @kernel
 def grow(room_handle, needed):
     """Let there be room enough behind a handle."""
@@ -181,7 +181,7 @@ def most_candidates(segment):
     )
 
 
-@uncounted
+@no_refcount
 def _most_chains(g):
     most = np.int64(1)
     for s in range(g.shapes.shape[0] - 1):

@@ -23,7 +23,7 @@ from fencepost.kernels.match.posting_search import (
     looks_alone,
     mark,
 )
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 
 AHEAD = 64  # events that are looked at in one go
@@ -39,8 +39,8 @@ class Ahead(NamedTuple):
     stops: NDArray[np.int64]  # (AHEAD + 1, 2): where those of each event end; the first are 0
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def find_posted(segment, events_handle, item_id, with_string, combined, begin, room, own, ahead):
     """Find what some events match, and filters that they may match; the event after the last.
 
@@ -67,8 +67,8 @@ def find_posted(segment, events_handle, item_id, with_string, combined, begin, r
     return stop
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _sort_by_event(own, near, events, stops, sorted):
     """Bring what is near in the order of the events; where each one's end is left in `stops`."""
     for k in range(events + 1):
@@ -89,8 +89,8 @@ def _sort_by_event(own, near, events, stops, sorted):
         stops[event, 0] += 1  # at last where its own end
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead):
     """Write to `ahead` the subscriptions that match, and filters that may."""
     shapes = events.shapes

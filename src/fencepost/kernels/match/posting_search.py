@@ -28,7 +28,7 @@ from fencepost.kernels.index.posting_arrays import (
     level_range,
     number_image,
 )
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, meeting, overlapping
 
@@ -86,8 +86,8 @@ class PostScratch(NamedTuple):
     limits: NDArray[np.int64]  # AT_ONCE: how many events look at the same time; NEAR_BY
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def look(posts, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
     """Write to `near` the entries posted under words of events begin:stop whose images meet theirs.
 
@@ -236,7 +236,7 @@ def _few_near(posts, events, item_id, with_string, e, g, own, event):
     return words if expected < _BLOCKS_A_WORD * words else 0
 
 
-@uncounted
+@no_refcount
 def _by_place(posts, events, item_id, with_string, e, g, stack, own, event, words, near):
     """Append the entries of group g near event e whose first word it has; how many there are.
 
@@ -522,8 +522,8 @@ def _prefetch_block(boxes, k):
 # ---------------------------------------------------------------------------------------- search
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
     """Write to `out` which of `count` boxes from `first` on meet the box a, b, c, d of images.
 

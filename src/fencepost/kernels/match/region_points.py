@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.point_location import point_in_ring, point_in_rings
 from fencepost.kernels.geometry.shape_arrays import POINTS, Positions
-from fencepost.kernels.runtime.compilation import inlined, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 
@@ -47,8 +47,8 @@ def point_room() -> PointRoom:
     )
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def find_points(segment, events, begin, stack, room):
     """Find what some events from `begin` on match, or may match, by regions; the event after them.
 
@@ -63,8 +63,8 @@ def find_points(segment, events, begin, stack, room):
     return begin
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def find_point(segment, geometry, x, y, stack, room, out):
     """Write the subscriptions whose regions a point answers to `out`; how many they are.
 
@@ -129,7 +129,7 @@ def find_point(segment, geometry, x, y, stack, room, out):
     return count
 
 
-@uncounted
+@no_refcount
 def _end_of_points(segment, events, begin):
     regions = segment.arrays.regions
     columns = segment.arrays.region_column
@@ -156,7 +156,7 @@ def _end_of_points(segment, events, begin):
     return stop
 
 
-@uncounted
+@no_refcount
 def _find(segment, events, begin, stop, stack, room):
     """Whether there is room for what the events begin:stop find, which are points."""
     columns = segment.arrays.region_column

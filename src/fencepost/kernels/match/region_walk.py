@@ -61,7 +61,7 @@ from fencepost.kernels.geometry.point_location import ALL_CHAINS, EXTERIOR, INTE
 from fencepost.kernels.geometry.relation_matrix import matrix_of
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Floats, Positions
 from fencepost.kernels.index.rtree import SEARCH_STACK, WIDTH_BITS, RTreeArrays
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting
 
 ENTRY = np.dtype(
@@ -105,7 +105,7 @@ _EITHER_SIDE = 1 << DISJOINT | 1 << CONTAINS
 _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
 
 
-@separate
+@outlined
 @kernel
 def walk(regions, tree, g, a, h, room, out, found):
     """Write to `out`, from `found` on, the owners of a tree's regions whose mask is met.
@@ -125,7 +125,7 @@ def walk(regions, tree, g, a, h, room, out, found):
 # --------------------------------------------------------------------------------- events of areas
 
 
-@separate
+@outlined
 @kernel
 def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     forest = regions.trees
@@ -308,7 +308,7 @@ def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
     return np.int64(_BY_BOXES[apart | within << 1 | freely << 2 | around << 3 | widely << 4])
 
 
-@separate
+@outlined
 @kernel
 def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     start = np.int64(regions.large_start[tree])
@@ -353,7 +353,7 @@ def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
     return found
 
 
-@uncounted
+@no_refcount
 def _by_boundaries(
     g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, room
 ):
@@ -418,7 +418,7 @@ def _is_first_in(g, a, edges, slabs, h, shape, stack):
 # --------------------------------------------------------------------- events of points and lines
 
 
-@separate
+@outlined
 @kernel
 def _walk_thin(regions, tree, g, a, h, room, out, found):
     """Boxes apart from the event's box are disjoint from it; the others are looked at."""
@@ -469,7 +469,7 @@ def _walk_thin(regions, tree, g, a, h, room, out, found):
     return found
 
 
-@uncounted
+@no_refcount
 def _thin_relation(g, a, h, b, room):
     """The relation of points or lines to an area."""
     if g.shapes[a]["dimension"] == POINTS:
@@ -483,7 +483,7 @@ def _thin_relation(g, a, h, b, room):
     return relation_of_matrix(matrix_of(g, a, h, b, 0, room))
 
 
-@separate
+@outlined
 @kernel
 def _large_thin(regions, tree, g, a, h, room, out, found):
     start = np.int64(regions.large_start[tree])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.runtime.compilation import inlined, kernel, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount
 from fencepost.kernels.runtime.simd import WIDTH, below, lowest
 
 _FEW = 24  # numbers that are sorted by insertion
@@ -54,7 +54,7 @@ def _sort_few(results, start, stop):
     return write
 
 
-@uncounted
+@no_refcount
 def _sort_by_bits(results, start, stop, seen):
     """The same by way of a bit for each number that there may be."""
     one = np.uint64(1)

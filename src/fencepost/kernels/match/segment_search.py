@@ -43,7 +43,7 @@ from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.kernels.match.result_pairs import sort_distinct
 from fencepost.kernels.match.signature_keys import CombinedArrays, words_of_events
 from fencepost.kernels.match.word_string_keys import ROOM, words_with_strings
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 from fencepost.kernels.runtime.struct_references import put
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
@@ -135,7 +135,7 @@ def match_events(segments, events_handle, room_handle, now, version):
     return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
 
 
-@separate
+@outlined
 @kernel
 def find_all(segments, events_handle, room_handle, now, version, stops):
     """The same, left in the room's `results` and `uncertain`; how many there are of both."""
@@ -156,7 +156,7 @@ def find_all(segments, events_handle, room_handle, now, version, stops):
     return found, unsure
 
 
-@separate
+@outlined
 @kernel
 def _match_segment(segment, s, events, words, room_handle, now, version, found, unsure, stops):
     """Append what the events find in segment s; how many results and uncertain ones there are.
@@ -211,8 +211,8 @@ def _give_room(room_handle, most, found, unsure):
     )
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
     """Append what the events from `first` on find, as long as there is room.
 
@@ -409,7 +409,7 @@ def _words_of(segment, events, room_handle, one_of_many):
     )
 
 
-@uncounted
+@no_refcount
 def _item_count(events):
     """How many items the lists of the events have; there may be room for more."""
     count = np.int64(0)
@@ -419,7 +419,7 @@ def _item_count(events):
     return count
 
 
-@uncounted
+@no_refcount
 def _all_posted_by_place(segment):
     """Whether events can find nothing but what is posted, near them."""
     groups = segment.arrays.posts.groups
@@ -433,7 +433,7 @@ def _all_posted_by_place(segment):
     )
 
 
-@uncounted
+@no_refcount
 def _look_up_near(segment, events, string_start, near, item_id):
     """Write the numbers of the items of events that may find anything here, and only of those.
 
@@ -462,13 +462,13 @@ def _look_up_near(segment, events, string_start, near, item_id):
         item_id[near[0, k]] = found[k]
 
 
-@uncounted
+@no_refcount
 def has_regions_only(segment):
     """Whether events find nothing in a segment but by their relations to regions."""
     return segment.arrays.posts.owner.shape[0] == 0 and not _has_others(segment)
 
 
-@uncounted
+@no_refcount
 def drop_gone(segment, now, version, results, start, stop):
     """Drop what is removed by a version or expires by `now`; where what stays ends."""
     state = segment.arrays.state
@@ -479,7 +479,7 @@ def drop_gone(segment, now, version, results, start, stop):
     )
 
 
-@uncounted
+@no_refcount
 def _has_others(segment):
     """Whether filters stand elsewhere than in the posts, and among the regions."""
     return (
@@ -491,8 +491,8 @@ def _has_others(segment):
     )
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _walked(segment, events, e, direct, room, out, found):
     """Append what event e finds among the regions: the subscriptions that ask for nothing else
     but a relation that it has, or the filters that ask for more.
@@ -518,7 +518,7 @@ def _is_gone(gone, expires, subscription, now, version):
     return gone[subscription] <= version or expires[subscription] <= now
 
 
-@uncounted
+@no_refcount
 def _drop_gone(gone, expires, now, version, results, start, stop):
     write = start
     for k in range(start, stop):
@@ -527,14 +527,14 @@ def _drop_gone(gone, expires, now, version, results, start, stop):
     return write
 
 
-@uncounted
+@no_refcount
 def look_up(segment_handle, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
     look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def _candidates(segment, events, string_id, e, version, room, out, count):
     """Append the filters that event e may satisfy, but for those of posts and regions."""
     for t in range(segment.arrays.tree_column.shape[0]):
@@ -587,7 +587,7 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
     return _scanned(segment, events, e, version, out, count)
 
 
-@uncounted
+@no_refcount
 def _scanned(segment, events, e, version, out, count):
     """Append the filters under no other path, but for those whose boxes event e does not meet."""
     geometry, shapes = events.arrays.geometry, events.arrays.shapes.shapes
@@ -627,7 +627,7 @@ def post_key(space, column, value):
     return np.uint64(space) << _SPACE | np.uint64(column) << _COLUMN | np.uint64(value)
 
 
-@uncounted
+@no_refcount
 def _posted(segment, key, out, count):
     """Append the filters that a value is posted for."""
     slot = np.searchsorted(segment.arrays.post_key, key)
@@ -638,7 +638,7 @@ def _posted(segment, key, out, count):
     return count
 
 
-@uncounted
+@no_refcount
 def place_of_string(text, start, stop, source):
     """Where a string stands among all by its first few bytes, or its last ones read backwards."""
     place = np.int64(0)

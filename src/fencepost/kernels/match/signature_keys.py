@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.kernels.geometry.shape_arrays import Positions
-from fencepost.kernels.runtime.compilation import uncounted
+from fencepost.kernels.runtime.compilation import no_refcount
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
 MOST_COLUMNS = 3  # of a signature
@@ -38,7 +38,7 @@ class CombinedArrays(NamedTuple):
     words: Vocabulary
 
 
-@uncounted
+@no_refcount
 def words_of_events(combined, string_id, found, room):
     """found[s, e] = the word of signature s and event e; negative where nobody asks for it.
 

@@ -16,7 +16,7 @@ from fencepost.kernels.match.segment_search import (
     find_all,
     has_regions_only,
 )
-from fencepost.kernels.runtime.compilation import kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import kernel, no_refcount, outlined
 from fencepost.kernels.runtime.struct_references import handle
 
 BETWEEN = 0  # a byte between items that are written in one piece
@@ -65,7 +65,7 @@ def match_one(desk, xy, chain_start, chain_part, shape_chain, dimension, now, ve
     return _matched(own, _with_shapes(own.events.arrays, shapes), now, version)
 
 
-@separate
+@outlined
 @kernel
 def _in_regions(own, x, y, now, version):
     """The short way out, where all segments ask for nothing but relations to regions: what is
@@ -86,7 +86,7 @@ def _in_regions(own, x, y, now, version):
     return total
 
 
-@uncounted
+@no_refcount
 def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
     """Append what a point answers in one segment to `answer`; where it ends."""
     if not has_regions_only(segment):
@@ -100,7 +100,7 @@ def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
     return drop_gone(segment, now, version, answer, total, total + found)
 
 
-@uncounted
+@no_refcount
 def _write(shapes, x, y):
     """Write a point as the only shape."""
     x += 0.0  # which makes -0.0 a 0.0
@@ -134,7 +134,7 @@ def _with_shapes(event, shapes):
     )
 
 
-@uncounted
+@no_refcount
 def tell_apart(joined, text, item_start):
     """Move items together that have `BETWEEN` between them, and write where each begins."""
     write = joined[0]
@@ -151,7 +151,7 @@ def tell_apart(joined, text, item_start):
     joined[1] = joined[0]
 
 
-@separate
+@outlined
 @kernel
 def _matched(own, events, now, version):
     if own.joined[0] < own.joined[1]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.runtime.compilation import inlined, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount
 from fencepost.kernels.text.vocabulary import look_up_all
 
 KEY_NUMBERS = 3  # the string column, the string, the word
@@ -18,7 +18,7 @@ _KEY_BYTES = 4 * KEY_NUMBERS
 ROOM = 6  # for a place, an end, what is found, half of the numbers of a key, and the last end
 
 
-@uncounted
+@no_refcount
 def words_with_strings(posts, events, string_id, item_id, found, room):
     """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 

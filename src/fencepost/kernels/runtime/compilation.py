@@ -60,7 +60,7 @@ def kernel(function: Function) -> Function:
     return _compiled(function, counted=True)
 
 
-def uncounted(function: Function) -> Function:
+def no_refcount(function: Function) -> Function:
     """A `kernel` that makes no arrays, nor gets any from those it calls.
 
     Who uses the arrays that it is given is not counted. Else there is a call each time that a name
@@ -75,11 +75,11 @@ def _compiled(function: Function, *, counted: bool) -> Function:
         dispatcher._cache = _KernelCache(function)
         dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
         if not counted:
-            dispatcher.add_overload = functools.partial(_add_uncounted, dispatcher)
+            dispatcher.add_overload = functools.partial(_add_without_refcount, dispatcher)
     return dispatcher  # type: ignore[no-any-return]
 
 
-def _add_uncounted(dispatcher: Any, result: Any) -> None:
+def _add_without_refcount(dispatcher: Any, result: Any) -> None:
     """Take up what was compiled or loaded, unless it would leave arrays that nobody frees."""
     known = result.fndesc.typemap
     for expression, signature in (result.fndesc.calltypes or {}).items():
@@ -107,23 +107,23 @@ def _call_template(dispatcher: Any, args: Any, kws: Any) -> Any:
     return type(dispatcher).get_call_template(dispatcher, [*map(unliteral, args)], plain)
 
 
-def separate(dispatcher: Function) -> Function:
+def outlined(dispatcher: Function) -> Function:
     """Let those that call a kernel hold no copy of it: for what is large.
 
     A call costs a few nanoseconds more, and is never inlined.
     """
     if not numba.config.DISABLE_JIT:
         whole: Any = dispatcher
-        whole.add_overload = functools.partial(_add_separate, whole, whole.add_overload)
+        whole.add_overload = functools.partial(_add_outlined, whole, whole.add_overload)
     return dispatcher
 
 
 _SYMBOL = "fencepost."
-_separate: dict[str, tuple[str, str, Any]] = {}
+_outlined: dict[str, tuple[str, str, Any]] = {}
 """By symbol: the module and name of a kernel, and the types of its arguments."""
 
 
-def _add_separate(dispatcher: Any, add: Callable[[Any], None], result: Any) -> None:
+def _add_outlined(dispatcher: Any, add: Callable[[Any], None], result: Any) -> None:
     """Take up what was compiled or loaded, and let kernels call it by its symbol."""
     add(result)
     module, name = dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
@@ -131,7 +131,7 @@ def _add_separate(dispatcher: Any, add: Callable[[Any], None], result: Any) -> N
     symbol = f"{_SYMBOL}{module}.{name}.{hashlib.sha256(repr(kinds).encode()).hexdigest()[:24]}"
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
     llvm.add_symbol(symbol, address)
-    _separate[symbol] = module, name, kinds
+    _outlined[symbol] = module, name, kinds
     described = copy.copy(result.fndesc)
     described.mangled_name = symbol
     context = dispatcher.targetctx
@@ -142,7 +142,7 @@ def _add_separate(dispatcher: Any, add: Callable[[Any], None], result: Any) -> N
 def _symbols_in(library: Any) -> list[tuple[str, str, Any]]:
     """The separate kernels that machine code calls."""
     names = (f.name for f in library._final_module.functions if f.is_declaration)
-    return [_separate[name] for name in names if name.startswith(_SYMBOL)]
+    return [_outlined[name] for name in names if name.startswith(_SYMBOL)]
 
 
 def inlined(function: Function) -> Function:

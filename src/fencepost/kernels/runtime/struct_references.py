@@ -57,7 +57,7 @@ def _read(context: Any, builder: Any, type: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _uncounted(_: Any, given: Any) -> Any:
+def _without_refcount(_: Any, given: Any) -> Any:
     """The same arrays without counts of who uses them; somebody else must keep them alive."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
@@ -83,7 +83,7 @@ def _without_counts(context: Any, builder: Any, type: Any, value: Any) -> Any:
 
 @kernel
 def _new(arrays):
-    return _Handle(_uncounted(arrays), arrays)
+    return _Handle(_without_refcount(arrays), arrays)
 
 
 @kernel
@@ -93,7 +93,7 @@ def _held(handle):
 
 @kernel
 def _put(handle, arrays):
-    handle.arrays = _uncounted(arrays)
+    handle.arrays = _without_refcount(arrays)
     handle.owned = arrays
 
 

@@ -7,7 +7,7 @@ values that UTF-8 never uses stand for the wildcards, every other byte for itsel
 
 from __future__ import annotations
 
-from fencepost.kernels.runtime.compilation import inlined, uncounted
+from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 ANY_RUN, ONE = 0xFF, 0xFE
 
@@ -40,7 +40,7 @@ def compile_pattern(pattern: str) -> bytes:
     return bytes(compiled)
 
 
-@uncounted
+@no_refcount
 def like(pattern, pattern_low, pattern_high, text, low, high):
     """Whether the whole of text[low:high] fits the compiled pattern[pattern_low:pattern_high].
 
@@ -85,7 +85,7 @@ def _next_character(text, t, high):
     return t
 
 
-@uncounted
+@no_refcount
 def compare(some, low, high, others, other_low, other_high):
     """-1, 0 or 1: how two strings are ordered, by bytes, which is by code points."""
     length = high - low

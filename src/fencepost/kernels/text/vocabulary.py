@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Bytes, Ints
-from fencepost.kernels.runtime.compilation import inlined, kernel, separate, uncounted
+from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
 
 UNKNOWN = -1
@@ -168,8 +168,8 @@ def _larger(slots, hashes):
     return slots
 
 
-@separate
-@uncounted
+@outlined
+@no_refcount
 def look_up_all(vocabulary, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]], or `UNKNOWN`; (n,) int64 all three.
 
@@ -203,7 +203,7 @@ def _marked(slots, key):
     return np.int64(UNKNOWN) if slots[at] == _NO_SLOT else np.int64(_word_in(slots[at]))
 
 
-@uncounted
+@no_refcount
 def look_up_hashed(vocabulary, key, text, low, high):
     """The number of the word text[low:high], whose hash is `key`, or `UNKNOWN`."""
     slots = vocabulary.slots

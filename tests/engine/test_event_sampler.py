@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
 from fencepost.engine import Columns, FilterTable, Matcher, Segment, build, event_sampler, lay_out
-from fencepost.engine.event_sampler import ROOM, Sample, Seen
+from fencepost.engine.event_sampler import ROOM, EventSampler, Sample
 from fencepost.events import EventTable, EventValues
 from fencepost.filters import filters
 from fencepost.kernels import EventArrays
@@ -36,14 +36,14 @@ def every_event() -> Iterator[None]:
         yield
 
 
-def look(taken: Seen, events: EventArrays, count: int) -> None:
+def look(taken: EventSampler, events: EventArrays, count: int) -> None:
     if taken.due(count):
         taken.take(events, count)
 
 
 def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
     with every_event():
-        taken = Seen()
+        taken = EventSampler()
         for event in events:
             look(taken, lay_out(columns, EventTable([event])), 1)
     assert len(taken.sample()) == len(events)
@@ -133,7 +133,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
     columns = Columns()
     segment_of(columns, ["a = 'x'"], Sample())
     with every_event():
-        taken = Seen()
+        taken = EventSampler()
         for k in range(20):
             event = EventValues({"a": "x", "b": "y"})
             look(taken, lay_out(columns, EventTable([event.attributes])), 1)
@@ -163,7 +163,7 @@ def numbered(columns: Columns, first: int, count: int) -> EventArrays:
     return lay_out(columns, EventTable([row.attributes for row in rows]))
 
 
-def kept(taken: Seen) -> list[float]:
+def kept(taken: EventSampler) -> list[float]:
     return sorted(float(event.number[0]) for event in taken.sample().events)
 
 
@@ -171,7 +171,7 @@ def kept(taken: Seen) -> list[float]:
 def test_it_stays_small_and_forgets(count: int) -> None:
     columns = Columns()
     segment_of(columns, ["n = 1"], Sample())
-    taken = Seen()
+    taken = EventSampler()
     block = numbered(columns, 0, count)
     while len(taken.sample()) < ROOM:
         before = len(taken.sample())
@@ -187,7 +187,7 @@ def test_it_stays_small_and_forgets(count: int) -> None:
 def test_a_block_is_sampled_from_end_to_end() -> None:
     columns = Columns()
     segment_of(columns, ["n = 1"], Sample())
-    taken = Seen()
+    taken = EventSampler()
     look(taken, numbered(columns, 0, 10_000), 10_000)
     found = kept(taken)
     assert 32 <= len(found) <= 64
@@ -199,7 +199,7 @@ def test_a_block_is_sampled_from_end_to_end() -> None:
 def test_threads_that_look_together() -> None:
     columns = Columns()
     segment_of(columns, ["n = 1"], Sample())
-    taken = Seen()
+    taken = EventSampler()
     block = numbered(columns, 0, 50)
 
     def go_by() -> None:

@@ -38,7 +38,7 @@ class _Event(NamedTuple):
     box: Floats  # (columns, 4), NaN where there is none
 
 
-class Seen:
+class EventSampler:
     """Takes a sample of the events that go by."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.engine.columns.column_registry import Columns
-from fencepost.engine.event_sampler import Seen
+from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.memtable import FIRST_ROOM, Memtable, MemtableView
 from fencepost.engine.merge_policy import Size, merge_at_rest, merge_now
@@ -74,7 +74,7 @@ class SegmentManager:
         self.columns = columns
         self.lock = threading.RLock()
         self._clock = clock
-        self.seen = Seen()
+        self.seen = EventSampler()
         self.max_memtable = MAX_MEMTABLE
         self.small = SMALL
         self._segments: list[Segment] = []

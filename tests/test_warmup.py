@@ -17,7 +17,7 @@ from fencepost.kernels import cache_folder
 PACKAGE = Path(fencepost.__file__).parent
 DECORATORS = {
     f"fencepost.kernels.runtime.compilation.{name}"
-    for name in ("kernel", "uncounted", "separate", "inlined")
+    for name in ("kernel", "no_refcount", "outlined", "inlined")
 }
 
 

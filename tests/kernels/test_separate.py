@@ -15,16 +15,16 @@ Run = Callable[[], list[str]]
 _KERNELS = """
 import numpy as np
 from fencepost.kernels import kernel
-from fencepost.kernels.runtime.compilation import separate
+from fencepost.kernels.runtime.compilation import outlined
 
 
-@separate
+@outlined
 @kernel
 def inner(values, factor):
     return values.sum() * factor
 
 
-@separate
+@outlined
 @kernel
 def middle(values, factor):
     return inner(values, factor) + 1

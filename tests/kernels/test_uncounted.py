@@ -10,7 +10,7 @@ from pathlib import Path
 _KERNELS = """
 import numpy as np
 from fencepost.kernels import kernel
-from fencepost.kernels.runtime.compilation import uncounted
+from fencepost.kernels.runtime.compilation import no_refcount
 
 
 @kernel
@@ -18,24 +18,24 @@ def pair(n):
     return n, np.empty(n)
 
 
-@uncounted
+@no_refcount
 def reads(values):
     part = values[1:]
     return part.sum()
 
 
-@uncounted
+@no_refcount
 def makes(n):
     return np.empty(n).shape[0]
 
 
-@uncounted
+@no_refcount
 def gets(n):
     return pair(n)[1].shape[0]
 
 
 if __name__ == "__main__":
-    import own_uncounted as own  # by its name, as it is kept
+    import own_no_refcount as own  # by its name, as it is kept
 
     print(own.reads(np.arange(4.0)))
     for refused in (own.makes, own.gets):
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def test_what_would_leave_arrays_that_nobody_frees_is_refused(tmp_path: Path) -> None:
-    script = tmp_path / "own_uncounted.py"
+    script = tmp_path / "own_no_refcount.py"
     script.write_text(_KERNELS)
     environment = {**os.environ, "FENCEPOST_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, str(script)]

@@ -126,9 +126,9 @@ class SegmentEngine(_OfShelves):
             return []
         columns = self._shelves.columns
         found = self._runner.match_one(snapshot, columns, event, self._clock())
-        if found is not None and self._shelves.seen.due(1):
+        if found is not None and self._shelves.event_sampler.due(1):
             table = EventTable((event,), space=columns.space)
-            self._shelves.seen.take(lay_out(columns, table), 1)
+            self._shelves.event_sampler.take(lay_out(columns, table), 1)
         return found
 
     def _split(
@@ -143,8 +143,8 @@ class SegmentEngine(_OfShelves):
     def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = lay_out(self._shelves.columns, events)
-        if self._shelves.seen.due(len(events)):
-            self._shelves.seen.take(block, len(events))
+        if self._shelves.event_sampler.due(len(events)):
+            self._shelves.event_sampler.take(block, len(events))
         self._runner.spend(time.perf_counter_ns() - begin, 0)
         return iter(self._runner.match(shelves, handle(block), self._clock()))
 

@@ -238,7 +238,7 @@ class Matcher:
             taken = self._segments.taken(made.ids)
             if taken:
                 raise ModelError(in_use(min(taken)))
-            segment = made.segment(self._segments.seen.sample())
+            segment = made.segment(self._segments.event_sampler.sample())
             self._columns.adopt(columns)
             tell("adding them to the others")
             self._segments.push(segment)

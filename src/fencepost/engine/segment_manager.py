@@ -74,7 +74,7 @@ class SegmentManager:
         self.columns = columns
         self.lock = threading.RLock()
         self._clock = clock
-        self.seen = EventSampler()
+        self.event_sampler = EventSampler()
         self.max_memtable = MAX_MEMTABLE
         self.small = SMALL
         self._segments: list[Segment] = []
@@ -85,7 +85,7 @@ class SegmentManager:
         self._merger: threading.Thread | None = None
         self._merging: list[Segment] = []  # by that thread
         self._failure: BaseException | None = None  # of which the last merge died
-        self._moment = self.seen.moment  # when a segment was added last
+        self._moment = self.event_sampler.moment  # when a segment was added last
         self._added_without_events = _BULK_LOAD  # segments, since an event went by
         self._reindexing = False
         self._compacting = 0  # how many callers wait for what is merged at rest
@@ -255,7 +255,7 @@ class SegmentManager:
         for number, subscription in enumerate(subscriptions):
             table.add(number, subscription.asked)
         expires = np.array([s.expires for s in subscriptions], np.int64)
-        arrays = build(table.arrays(), expires, sample=self.seen.sample())
+        arrays = build(table.arrays(), expires, sample=self.event_sampler.sample())
         return Segment(arrays, names_table(subscriptions))
 
     def _flush(self) -> None:
@@ -277,7 +277,7 @@ class SegmentManager:
     def _append(self, given: SegmentReader, kept: Rows | None = None) -> None:
         """Add a segment, or those rows of the memtable; together with a small last one."""
         parts, rows = [given], [np.arange(len(given)) if kept is None else kept]
-        moment, self._moment = self._moment, self.seen.moment
+        moment, self._moment = self._moment, self.event_sampler.moment
         quiet = moment == self._moment
         self._added_without_events = self._added_without_events + 1 if quiet else 0
         last = self._segments[-1] if self._segments and self._events_go_by() else None
@@ -289,7 +289,7 @@ class SegmentManager:
         if len(parts) == 1 and isinstance(given, Segment):
             made = given
         else:
-            made = merge_segments(parts, rows, self.seen.sample())
+            made = merge_segments(parts, rows, self.event_sampler.sample())
         self._segments.append(self._numbered(made))
 
     def _events_go_by(self) -> bool:
@@ -329,7 +329,7 @@ class SegmentManager:
             try:
                 now = self._clock()
                 rows = [segment.living(now, version) for segment in chosen]
-                merged = merge_segments(chosen, rows, self.seen.sample())
+                merged = merge_segments(chosen, rows, self.event_sampler.sample())
             except BaseException as error:  # all stays as it was; callers that wait are told
                 with self.lock:
                     self._failure, self._merging = error, []

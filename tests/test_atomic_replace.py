@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.atomic_replace import replace_file, replacing
+from fencepost.atomic_replace import atomic_write, replace_file
 
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_the_new_file_takes_the_place_of_the_old(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "a.json"
     replace_file(path, b"old", durable=durable)
-    with replacing(path, durable=durable) as file:
+    with atomic_write(path, durable=durable) as file:
         file.write(b"ne")
         file.write(b"w")
         assert path.read_bytes() == b"old"
@@ -28,7 +28,7 @@ def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path: Path) -
     replace_file(path, b"old", durable=False)
 
     def broken() -> None:
-        with replacing(path, durable=True) as file:
+        with atomic_write(path, durable=True) as file:
             file.write(b"half")
             raise KeyboardInterrupt
 

@@ -21,7 +21,7 @@ from fencepost.errors import (
     Unreachable,
 )
 from fencepost.geometry.relation import Relation
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.client.optional_clients import AsyncClient, Client
@@ -74,7 +74,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker that saw this would let every misspelt name pass
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "client.optional_clients": ["AsyncClient", "Client"],

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, durable: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A new file, which takes the place of `path` where the block ends without an error.
 
     Parameters
@@ -38,8 +38,8 @@ def replacing(path: Path, *, durable: bool, mode: int = 0o666) -> Iterator[Binar
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool, mode: int = 0o666) -> None:
-    """Write a file in one step; see `replacing`."""
-    with replacing(path, durable=durable, mode=mode) as file:
+    """Write a file in one step; see `atomic_write`."""
+    with atomic_write(path, durable=durable, mode=mode) as file:
         file.write(content)
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 
-def offering(package: str, modules: Mapping[str, Sequence[str] | None]) -> Callable[[str], object]:
+def lazy_getattr(
+    package: str, modules: Mapping[str, Sequence[str] | None]
+) -> Callable[[str], object]:
     """The `__getattr__` of a package that offers names of its modules, and whole modules.
 
     No name may be that of another module of the package: importing that module would set the name.

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.composite.detector import Detector
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "member_conditions": [

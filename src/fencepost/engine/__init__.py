@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.engine.batch import Pairs, match_pairs
@@ -85,7 +85,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "batch": ["Pairs", "match_pairs"],

@@ -104,7 +104,7 @@ def match_pairs(
     _set_aside(events.bad, dead_letters)
 
     def run(block: EventTable) -> list[Found]:
-        return list(matcher._engine.by_shelf(snapshot, block))
+        return list(matcher._engine.by_segment(snapshot, block))
 
     if threads == 1:
         answers = [run(block) for block in _blocks(events, threads)]

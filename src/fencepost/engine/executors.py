@@ -53,7 +53,7 @@ class Engine(Protocol):
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers, each once, in any order."""
 
-    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
@@ -91,7 +91,7 @@ class _OfShelves(ABC):
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
         table = EventTable((event,), space=self._shelves.columns.space)
-        return [rows.tolist() for rows, _ in self.by_shelf(snapshot, table)]
+        return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
 
 
 def _named(names: Sequence[Callable[[int], str]], hits: Sequence[Sequence[int]]) -> Iterable[str]:
@@ -140,7 +140,7 @@ class SegmentEngine(_OfShelves):
         ends = [first, *(first + stop for stop in found[:first])]
         return [found[start:stop] for start, stop in pairwise(ends)]
 
-    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         begin = time.perf_counter_ns()
         block = lay_out(self._shelves.columns, events)
         if self._shelves.event_sampler.due(len(events)):
@@ -167,7 +167,7 @@ class SegmentEngine(_OfShelves):
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         columns = self._shelves.columns
         rows = [Row(event) for event in events.rows(columns.every_attribute(), columns.geometric())]
         stop_words, space = columns.tokeniser.stop_words, columns.space

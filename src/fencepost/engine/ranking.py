@@ -61,7 +61,7 @@ def check_limits(top_k: object, min_score: object) -> None:
         raise ModelError(f"min_score must be a number, or None; saw {min_score!r:.40}")
 
 
-def by_shelf(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
+def by_segment(shelves: Snapshot, rows: NDArray[np.int64]) -> Matches:
     """Rows counted through all shelves, ascending, as rows of each."""
     ends = np.cumsum([0, *(len(shelf) for shelf in shelves)])
     cuts = np.searchsorted(rows, ends)
@@ -327,7 +327,7 @@ def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArr
         if start < stop:
             rows = found.rows[start:stop].astype(np.int64)
             order = np.argsort(rows)
-            own = by_shelf(snapshot, rows[order])
+            own = by_segment(snapshot, rows[order])
             scores[start + order] = matcher._scores.of(snapshot, values, own)
         start = stop
     return scores

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.atomic_replace import replacing
+from fencepost.atomic_replace import atomic_write
 from fencepost.formats.event_files import Batch, EventFile
 from fencepost.formats.feature_writer import features, ids, json_text, wkb_of
 from fencepost.formats.file_formats import OutFormat, cannot_write
@@ -225,7 +225,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
             with path.open("wb") as stream:
                 yield stream
             return
-        with replacing(path, durable=False) as stream:
+        with atomic_write(path, durable=False) as stream:
             yield stream
     except BrokenPipeError:
         raise

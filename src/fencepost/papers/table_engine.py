@@ -131,9 +131,9 @@ class TableEngine:
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
         table = EventTable((event,), space=self._shelves.columns.space)
-        return [rows.tolist() for rows, _ in self.by_shelf(snapshot, table)]
+        return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
 
-    def by_shelf(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         """For each shelf the rows that the events answer, and where each event's end."""
         pairs = self._pairs(shelves, events)
         base = 0

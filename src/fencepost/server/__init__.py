@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.server.broker.subscription_definitions import definition_of
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "http.app": ["OPERATIONS", "create_app"],

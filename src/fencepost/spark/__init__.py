@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 from fencepost.spark.spark_session import session
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ __all__ = [
 
 # Loaded when first used: sources and sinks need PySpark, and the processes that Spark starts for
 # them need not wait for the kernels, which only `match` and `build_index` need.
-_load = offering(
+_load = lazy_getattr(
     __name__,
     {
         "indexes.index_build": ["BuiltIndex", "build_index"],

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "backup": ["export_to", "import_from"],

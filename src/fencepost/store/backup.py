@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-from fencepost.atomic_replace import replacing
+from fencepost.atomic_replace import atomic_write
 from fencepost.errors import StoreError
 from fencepost.events.times import format_instant
 from fencepost.store.database import FILE, MIGRATIONS, Database
@@ -94,7 +94,7 @@ def export_to(folder: Path, out: Path, now: int, *, replace: bool = False) -> Ma
             schema, counts = _schema(connection), _counts(connection)
         size, sha256 = _digest(copy)
         made = Manifest(schema, version("fencepost"), format_instant(now), size, sha256, counts)
-        with replacing(out, durable=True, mode=0o600) as file:
+        with atomic_write(out, durable=True, mode=0o600) as file:
             file.write(json.dumps({"fencepost_backup": _FORMAT, **asdict(made)}).encode() + b"\n")
             with copy.open("rb") as source, gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 shutil.copyfileobj(source, packed, _CHUNK)

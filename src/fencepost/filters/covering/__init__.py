@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencepost.lazy_exports import offering
+from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = offering(
+    __getattr__ = lazy_getattr(
         __name__,
         {
             "area_covering": ["CONFLICTS", "COVERS"],

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fencepost.atomic_replace import replacing
+from fencepost.atomic_replace import atomic_write
 from fencepost.engine.requirements import NOTHING
 from fencepost.engine.storage.manifest import (
     SegmentEntry,
@@ -138,7 +138,7 @@ class SetAside:
         with folder_of(self.path).writing() as path:
             (path / self.name).mkdir(parents=True, exist_ok=True)
             part = path / self.name / f"part-{number:05}.parquet"
-            with replacing(part, durable=False) as file:
+            with atomic_write(part, durable=False) as file:
                 pq.write_table(table, file)
         yield pa.RecordBatch.from_pydict({"rows": [table.num_rows]})
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from fencepost.atomic_replace import replacing
+from fencepost.atomic_replace import atomic_write
 from fencepost.errors import ModelError
 
 _FOLDER = "FENCEPOST_INDEX_CACHE_DIR"
@@ -91,7 +91,7 @@ class Cache:
 
         def fetch(name: str) -> None:
             (path / name).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path / name, durable=True) as file:
+            with atomic_write(path / name, durable=True) as file:
                 download(name, file)
 
         with _locked(path / f"{folder}.lock", fcntl.LOCK_EX):

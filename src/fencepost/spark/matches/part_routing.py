@@ -19,7 +19,7 @@ import shapely
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from fencepost.atomic_replace import replacing
+from fencepost.atomic_replace import atomic_write
 from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
 from fencepost.engine import Columns, SegmentReader
 from fencepost.engine.matcher import Matcher
@@ -156,7 +156,7 @@ def write_needs(folder: Path, segment: SegmentReader) -> None:
     folder.mkdir(exist_ok=True)
     table = summary(of_segment(segment))
     with (
-        replacing(folder / _NEEDS, durable=True) as file,
+        atomic_write(folder / _NEEDS, durable=True) as file,
         pa.ipc.new_file(file, table.schema) as writer,
     ):
         writer.write_table(table)

@@ -1,4 +1,4 @@
-"""Making, replacing, removing and listing subscriptions."""
+"""Making, atomic_write, removing and listing subscriptions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ import shapely
 import fencepost as fp
 from fencepost.client import Operations, Patience
 from fencepost.client.network_effects import Request
-from fencepost.server import Limits, Rates
+from fencepost.server import Limits, RateLimiter
 from tests.client.cutting import Cutting
 from tests.client.driving import Driven
 from tests.server.serving import Running, running
@@ -296,7 +296,7 @@ def test_a_busy_server_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Hastening()
-    rates = Rates(Limits(requests_per_s=1.0, burst=1), lambda: clock.now)
+    rates = RateLimiter(Limits(requests_per_s=1.0, burst=1), lambda: clock.now)
     logger = logging.getLogger("fencepost.client")
     logger.addHandler(clock)
     try:

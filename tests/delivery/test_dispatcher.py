@@ -74,12 +74,12 @@ class Stage:
         self.clock = HandClock()
         self.service = Service(Settings(folder), self.clock.now)
         self.numbers: dict[str, int] = {}
-        questions = self.service.broker.questions(1)
+        tenant_subscriptions = self.service.broker.tenant_subscriptions(1)
         for name in names:
             given = {"id": name, "expression": f"{name} = 1"}
-            prepared = questions.prepare(definition_of(given, Limits()))
+            prepared = tenant_subscriptions.prepare(definition_of(given, Limits()))
             self.service.broker.change(lambda w, p=prepared: w.put(1, [p])).result(WAIT_S)  # type: ignore[misc]
-            self.numbers[name] = questions.subscribers[name]
+            self.numbers[name] = tenant_subscriptions.subscribers[name]
             self.set(name)
 
     def set(self, name: str, url: str = "x") -> None:

@@ -28,7 +28,9 @@ class Running:
     def key(self, *scopes: str, tenant: str = "default") -> str:
         """A new key."""
         made = self.service.broker.change(
-            lambda writing: api_keys.add_key(writing.connection, tenant, scopes, "", writing.now)
+            lambda transaction: api_keys.add_key(
+                transaction.connection, tenant, scopes, "", transaction.now
+            )
         )
         return made.result(WAIT_S)
 

@@ -26,12 +26,12 @@ def fill(server: Running) -> str:
         client.publish({"kind": "taxi", "n": n} for n in range(10))
         client.acknowledge("me", 4)
     broker = server.service.broker
-    number = broker.questions(1).subscribers["me"]
+    number = broker.tenant_subscriptions(1).subscribers["me"]
 
-    def more(writing: Any) -> None:
+    def more(transaction: Any) -> None:
         hook = {"url": "https://example.org", "secret": "s", "headers": {}, "batch": 1}
-        endpoint_rows.put_endpoint(writing.connection, number, "webhook", hook)
-        endpoint_rows.add_dead_letter(writing.connection, 1, 1, "mqtt", "no JSON", "{")
+        endpoint_rows.put_endpoint(transaction.connection, number, "webhook", hook)
+        endpoint_rows.add_dead_letter(transaction.connection, 1, 1, "mqtt", "no JSON", "{")
 
     broker.change(more).result(WAIT_S)
     return server.key("publish", "subscribe", "admin", tenant="acme")

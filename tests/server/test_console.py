@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
-from fencepost.server import Writing
+from fencepost.server import Transaction
 from fencepost.store import subscription_rows as stored
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
@@ -447,17 +447,17 @@ def test_the_index_of_boxes_finds_what_every_box_tried_finds(
 def test_a_hundred_thousand_subscriptions(browser: Browser, server: Running) -> None:
     n = 100_000
 
-    def fill(writing: Writing) -> None:
+    def fill(transaction: Transaction) -> None:
         # Rows only: what is tested here is the map, and compiling them all would take a minute.
         tenant = 1
-        numbers = {name: writing.subscriber(tenant, name) for name in ("me", "you")}
+        numbers = {name: transaction.subscriber(tenant, name) for name in ("me", "you")}
         rows = []
         for k in range(n):
             x, y = (k * 0.737) % 300 - 150, (k * 0.4217) % 120 - 60
             where = f"BBOX({x:.4f}, {y:.4f}, {x + 0.3:.4f}, {y + 0.2:.4f})"
             asked = json.dumps({"expression": f"S_INTERSECTS(geometry, {where})"})
             rows.append((f"s{k:06}", numbers["me" if k % 2 else "you"], asked, None))
-        stored.put_subscriptions(writing.connection, tenant, rows, writing.now, 0)
+        stored.put_subscriptions(transaction.connection, tenant, rows, transaction.now, 0)
 
     server.service.broker.change(fill).result(WAIT_S)
     with console(browser, server) as page:

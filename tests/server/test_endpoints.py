@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 import fencepost as fp
-from fencepost.server import Writing
+from fencepost.server import Transaction
 from fencepost.store import endpoint_rows
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running
@@ -157,18 +157,18 @@ def test_dead_letters_are_sent_again(tmp_path: Path) -> None:
         subscribe(server, "a", url=receiver.url)
         publish(server, {"a": 0, "large": 12345678901234567890.0})
         posted = receiver.next()
-        number = server.service.broker.questions(1).subscribers["a"]
+        number = server.service.broker.tenant_subscriptions(1).subscribers["a"]
 
-        def set_aside(writing: Writing) -> None:
+        def set_aside(transaction: Transaction) -> None:
             body = posted.body.decode()
             endpoint_rows.add_dead_letter(
-                writing.connection, 1, 1, "webhook", "it answered 400", body, number, 1
+                transaction.connection, 1, 1, "webhook", "it answered 400", body, number, 1
             )
             endpoint_rows.add_dead_letter(
-                writing.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}'
+                transaction.connection, 1, 1, "mqtt:x", "it was bad", '{"a": 7}'
             )
             endpoint_rows.add_dead_letter(
-                writing.connection, 1, 1, "mqtt:x", "it is bad", "nonsense"
+                transaction.connection, 1, 1, "mqtt:x", "it is bad", "nonsense"
             )
 
         server.service.broker.change(set_aside).result(WAIT_S)

@@ -17,7 +17,7 @@ from fencepost.errors import FencepostError
 from fencepost.server import (
     OPERATIONS,
     Limits,
-    Rates,
+    RateLimiter,
     Service,
     Settings,
     check_access,
@@ -254,7 +254,7 @@ def test_a_million_vertices_are_refused(server: Running) -> None:
 
 def test_a_key_has_so_many_requests() -> None:
     now = [0.0]
-    rates = Rates(Limits(requests_per_s=2, burst=3), lambda: now[0])
+    rates = RateLimiter(Limits(requests_per_s=2, burst=3), lambda: now[0])
     for _ in range(3):
         rates.count("a")
     with pytest.raises(FencepostError, match="requests a second") as refused:
@@ -285,7 +285,7 @@ def test_headers_that_do_not_come(
 ) -> None:
     with running(tmp_path) as server:
         with monkeypatch.context() as patched:  # not for those who are to be answered
-            patched.setattr(process, "HEADER_SECONDS", 0.2)
+            patched.setattr(process, "HEADER_TIMEOUT_S", 0.2)
             with _raw(server, sent) as slow, pytest.raises(ConnectionError):
                 _until_closed(slow)
         assert server.http.get("/healthz").status_code == 200

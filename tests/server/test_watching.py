@@ -18,10 +18,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from fencepost.geometry import Space
-from fencepost.server.broker.transaction import Committed, Handed
-from fencepost.server.console.live_feed import MOST_WAITING, Watching
+from fencepost.server.broker.transaction import CommittedChanges, CommittedMessage
+from fencepost.server.console.live_feed import MOST_WAITING, LiveFeed
 from fencepost.server.console.map_shapes import AWAY, Kind, shapes_of, summary_of
-from fencepost.server.http.schemas import LeftOut
+from fencepost.server.http.schemas import OmittedCounts
 from fencepost.store.event_log import NewMessage
 from tests.server.serving import Running, running
 from tests.server.test_api import feature, subscribe
@@ -279,16 +279,18 @@ def test_events_are_seen_as_they_come(server: Running) -> None:
 
 def test_a_watcher_who_does_not_read_costs_a_bounded_memory() -> None:
     async def run() -> None:
-        watching = Watching()
+        watching = LiveFeed()
         watcher = watching.open(1)
         for position in range(1, 5_001):
             message = NewMessage(3, position, 0, position, "match", '{"subscriptions": ["a"]}')
             events = [(1, position, "{}", 1), (2, position, '{"secret": 1}', 0)]
-            watching.committed(Committed([Handed(message, "{}")], events, [(1, "a")]))
+            watching.committed(
+                CommittedChanges([CommittedMessage(message, "{}")], events, [(1, "a")])
+            )
         frame = await watcher.next()
         assert frame is not None
         assert [one.position for one in frame.events] == [*range(5_001 - MOST_WAITING, 5_001)]
-        assert frame.left_out == LeftOut(5_000 - MOST_WAITING, 5_000 - MOST_WAITING)
+        assert frame.left_out == OmittedCounts(5_000 - MOST_WAITING, 5_000 - MOST_WAITING)
         watching.close(1, watcher)
         assert len(watching) == 0
         watching.close_all()

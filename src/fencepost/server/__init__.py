@@ -21,12 +21,12 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.server.broker.subscription_definitions import definition_of
-    from fencepost.server.broker.transaction import Writing
+    from fencepost.server.broker.transaction import Transaction
     from fencepost.server.delivery.outbox import Outbox
     from fencepost.server.http.app import OPERATIONS, create_app
     from fencepost.server.http.asyncapi import CHANNELS
     from fencepost.server.server_process import Server, check_access, is_loopback, listen
-    from fencepost.server.service import Rates, Service
+    from fencepost.server.service import RateLimiter, Service
     from fencepost.server.settings import Limits, Settings
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Running a server until it is told to stop.
 
-`PatientProtocol` bounds how long a connection may take to say what it wants, and how much it may
+`HeaderTimeoutProtocol` bounds how long a connection may take to say what it wants, and how much it may
 say before that: uvicorn waits for the headers of a request as long as it takes, and takes as many
 as come.
 """
@@ -25,11 +25,11 @@ from fencepost.server.service import Service
 from fencepost.server.settings import Settings
 from fencepost.store import api_keys
 
-HEADER_SECONDS = 10.0
-HEADER_BYTES = 65_536
+HEADER_TIMEOUT_S = 10.0
+MAX_HEADER_BYTES = 65_536
 
 
-class PatientProtocol(HttpToolsProtocol):
+class HeaderTimeoutProtocol(HttpToolsProtocol):
     """HTTP whose headers must come in time, and are bounded."""
 
     _deadline: asyncio.TimerHandle | None = None
@@ -54,7 +54,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Take what came, unless there are headers without end."""
         if self._deadline is not None:
             self._size += len(data)
-            if self._size > HEADER_BYTES and not self._has_end(data):
+            if self._size > MAX_HEADER_BYTES and not self._has_end(data):
                 self._give_up()
                 return
         super().data_received(data)
@@ -66,12 +66,12 @@ class PatientProtocol(HttpToolsProtocol):
 
     @staticmethod
     def _has_end(data: bytes) -> bool:
-        return b"\r\n\r\n" in data[:HEADER_BYTES]
+        return b"\r\n\r\n" in data[:MAX_HEADER_BYTES]
 
     def _wait(self) -> None:
         self._stop_waiting()
         self._size = 0
-        self._deadline = self.loop.call_later(HEADER_SECONDS, self._give_up)
+        self._deadline = self.loop.call_later(HEADER_TIMEOUT_S, self._give_up)
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:
@@ -159,7 +159,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 lifespan="on",
-                http=PatientProtocol,
+                http=HeaderTimeoutProtocol,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
                 ws_max_size=1 << 16,
                 ws_per_message_deflate=False,  # costs more than sending does

@@ -22,10 +22,10 @@ from fencepost.delivery.connection_hub import Envelope, Hub
 from fencepost.errors import FencepostError, StoreError
 from fencepost.geometry.space import space_of
 from fencepost.server.broker.broker import Broker
-from fencepost.server.broker.tenant_subscriptions import Questions
-from fencepost.server.broker.transaction import Committed, Writing
-from fencepost.server.console.live_feed import Watching
-from fencepost.server.console.subscription_map import Places
+from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
+from fencepost.server.broker.transaction import CommittedChanges, Transaction
+from fencepost.server.console.live_feed import LiveFeed
+from fencepost.server.console.subscription_map import SubscriptionMaps
 from fencepost.server.http.problems import Refusal, not_found
 from fencepost.server.settings import Limits, Settings
 from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
@@ -35,7 +35,7 @@ from fencepost.store.database import Database, setting
 _MOST_REMEMBERED = 10_000
 
 
-class Rates:
+class RateLimiter:
     """Counts requests by key; the oldest are forgotten beyond a bound."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -122,9 +122,9 @@ class Service:
             self.database.close()
             raise
         self.hub = Hub()
-        self.live = Watching()
-        self.places = Places(self.database, self.space)
-        self.rates = Rates(settings.limits)
+        self.live = LiveFeed()
+        self.places = SubscriptionMaps(self.database, self.space)
+        self.rates = RateLimiter(settings.limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._envelopes: dict[int, Envelopes] = {}
         self._tenant_names: dict[int, str] = {}
@@ -169,18 +169,18 @@ class Service:
 
     # What is there
 
-    def questions(self, caller: Caller) -> Questions:
+    def tenant_subscriptions(self, caller: Caller) -> TenantSubscriptions:
         """The subscriptions of a tenant."""
-        return self.broker.questions(caller.tenant)
+        return self.broker.tenant_subscriptions(caller.tenant)
 
     def subscriber(self, caller: Caller, name: str) -> int:
         """The number of a subscriber who was heard of."""
-        number = self.questions(caller).subscribers.get(name)
+        number = self.tenant_subscriptions(caller).subscribers.get(name)
         if number is None:
             raise not_found("subscriber", name)
         return number
 
-    async def changed(self, work: Callable[[Writing], T]) -> T:
+    async def changed(self, work: Callable[[Transaction], T]) -> T:
         """Have something changed, and wait until it is committed."""
         return await asyncio.wrap_future(self.broker.change(work))
 
@@ -189,7 +189,7 @@ class Service:
         """Wait for what the broker does."""
         return await asyncio.wrap_future(future)
 
-    def check_connections(self, count: int) -> None:
+    def check_connection_limit(self, count: int) -> None:
         """Refuse one more than so many."""
         if count >= self.settings.limits.connections:
             raise Refusal(
@@ -230,7 +230,7 @@ class Service:
         """Up to which position a subscriber has read."""
         return self.database.read(event_log.acknowledged, subscriber)
 
-    def _committed(self, committed: Committed) -> None:
+    def _committed(self, committed: CommittedChanges) -> None:
         """In the broker's thread: put what was committed into envelopes for who is connected."""
         self.places.note(committed.subscriptions)
         self.live.committed(committed)
@@ -240,15 +240,15 @@ class Service:
                 text = self.envelopes(number).wrap(position, at, type, data, event, body)
                 found.setdefault(number, []).append(Envelope(position, text))
         if found:
-            self.in_loop(self.hub.hand, found)
+            self.call_in_loop(self.hub.hand, found)
 
-    def in_loop(self, work: Callable[..., None], *given: Any) -> None:
+    def call_in_loop(self, work: Callable[..., None], *given: Any) -> None:
         """Have something done by the event loop, from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *given)
 
 
-def as_list(envelopes: Iterable[Envelope]) -> str:
+def json_array(envelopes: Iterable[Envelope]) -> str:
     """Messages as one JSON array."""
     return f"[{','.join(one.text for one in envelopes)}]"
 
@@ -275,8 +275,8 @@ async def sweep(service: Service) -> None:
     while True:
         await asyncio.sleep(_EVERY_S)
         try:
-            if service.broker.has_read:
-                await service.done(service.broker.keep_read())
+            if service.broker.has_unsaved_acknowledgements:
+                await service.done(service.broker.save_acknowledged())
             more = True
             while more:
                 more = await sweep_once(service)
@@ -291,32 +291,35 @@ async def sweep_once(service: Service) -> bool:
     with service.database.reading() as connection:
         expired = subscription_rows.expired_subscriptions(connection, now, _AT_ONCE)
         oldest = event_log.last_event_before(connection, before)
-    if any(questions.tracked.has_clocks() for _, questions in service.broker.all_questions()):
-        await service.changed(Writing.tick)
+    if any(
+        tenant_subscriptions.tracked.has_clocks()
+        for _, tenant_subscriptions in service.broker.all_tenant_subscriptions()
+    ):
+        await service.changed(Transaction.tick)
     if expired:
-        await service.changed(lambda writing: _remove(writing, expired))
+        await service.changed(lambda transaction: _remove(transaction, expired))
     forgotten = 0
     if oldest:
-        forgotten = await service.changed(lambda writing: forget(writing, oldest))
+        forgotten = await service.changed(lambda transaction: forget(transaction, oldest))
     answers = now - _ANSWERS_KEPT_S * 10**9
     if service.broker.counts["commits"] % 64 == 0:
-        await service.changed(lambda writing: _forget_kept(writing, answers, before))
+        await service.changed(lambda transaction: _forget_kept(transaction, answers, before))
     await asyncio.to_thread(service.database.checkpoint)
     return len(expired) == _AT_ONCE or forgotten == _AT_ONCE
 
 
-def _remove(writing: Writing, expired: list[tuple[int, str]]) -> None:
+def _remove(transaction: Transaction, expired: list[tuple[int, str]]) -> None:
     for tenant in {tenant for tenant, _ in expired}:
-        writing.remove(tenant, [id for other, id in expired if other == tenant])
+        transaction.remove(tenant, [id for other, id in expired if other == tenant])
 
 
-def forget(writing: Writing, up_to: int) -> int:
-    writing.keep_before(up_to)
-    forgotten = event_log.forget_events(writing.connection, up_to, _AT_ONCE)
-    writing.recount = True
+def forget(transaction: Transaction, up_to: int) -> int:
+    transaction.checkpoint_before(up_to)
+    forgotten = event_log.forget_events(transaction.connection, up_to, _AT_ONCE)
+    transaction.recount = True
     return forgotten
 
 
-def _forget_kept(writing: Writing, answers: int, letters: int) -> None:
-    endpoint_rows.forget_publications(writing.connection, answers)
-    endpoint_rows.forget_dead_letters(writing.connection, letters)
+def _forget_kept(transaction: Transaction, answers: int, letters: int) -> None:
+    endpoint_rows.forget_publications(transaction.connection, answers)
+    endpoint_rows.forget_dead_letters(transaction.connection, letters)

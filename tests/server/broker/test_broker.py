@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
-from fencepost.server import Limits, Service, Settings, Writing, definition_of
+from fencepost.server import Limits, Service, Settings, Transaction, definition_of
 from tests.waiting import WAIT_S
 
 
@@ -18,7 +18,7 @@ def test_who_stops_waiting_does_not_stop_the_broker(tmp_path: Path) -> None:
     service = Service(Settings(tmp_path))
     begun, go_on = threading.Event(), threading.Event()
 
-    def wait(_: Writing) -> str:
+    def wait(_: Transaction) -> str:
         begun.set()
         go_on.wait(WAIT_S)
         return "done"
@@ -42,16 +42,16 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
     broker = service.broker
     begun, go_on = threading.Event(), threading.Event()
 
-    def wait(_: Writing) -> None:
+    def wait(_: Transaction) -> None:
         begun.set()
         go_on.wait(WAIT_S)
 
-    def subscribe(writing: Writing) -> list[bool]:
+    def subscribe(transaction: Transaction) -> list[bool]:
         definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
-        return writing.put(1, [broker.questions(1).prepare(definition)])
+        return transaction.put(1, [broker.tenant_subscriptions(1).prepare(definition)])
 
-    def fail(writing: Writing) -> None:
-        writing.connection.execute("INSERT INTO nothing VALUES (1)")
+    def fail(transaction: Transaction) -> None:
+        transaction.connection.execute("INSERT INTO nothing VALUES (1)")
 
     broker.change(wait)
     assert begun.wait(WAIT_S)
@@ -67,7 +67,7 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
         entries[2].result(WAIT_S)
     first, second = (entries[k].result(WAIT_S) for k in (1, 3))
     assert (first.first, second.first, first.messages, second.messages) == (1, 2, 1, 1)
-    assert broker.depth == {broker.questions(1).subscribers["a"]: 2}
+    assert broker.depth == {broker.tenant_subscriptions(1).subscribers["a"]: 2}
     service.close()
     again = Service(Settings(tmp_path, space="planar"))
     assert again.broker.last == broker.last
@@ -82,21 +82,21 @@ def test_what_was_known_is_there_while_all_is_read_anew(
     service = Service(Settings(tmp_path, space="planar"))
     broker = service.broker
 
-    def subscribe(writing: Writing) -> list[bool]:
+    def subscribe(transaction: Transaction) -> list[bool]:
         definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
-        return writing.put(1, [broker.questions(1).prepare(definition)])
+        return transaction.put(1, [broker.tenant_subscriptions(1).prepare(definition)])
 
     broker.change(subscribe).result(WAIT_S)
     known = dict(broker.names)
     assert known
     read: list[dict[int, tuple[int, str]]] = []
-    empty = broker.no_questions
+    empty = broker.new_tenant_subscriptions
 
     def watched() -> Any:
         read.append(dict(broker.names))
         return empty()
 
-    monkeypatch.setattr(broker, "no_questions", watched)
+    monkeypatch.setattr(broker, "new_tenant_subscriptions", watched)
     broker.load()
     assert read == [known]
     assert broker.names == known

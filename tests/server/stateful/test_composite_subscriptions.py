@@ -193,7 +193,7 @@ def test_events_may_go_from_the_log_before_a_restart(tmp_path: Path) -> None:
         put(server, "meet", PICK_UP)
         publish(server, event("taxi", 0, 0, 0, "t"))
         publish(server, event("dog", 1, 50, 50))
-        server.service.broker.change(lambda writing: forget(writing, 2)).result(WAIT_S)
+        server.service.broker.change(lambda transaction: forget(transaction, 2)).result(WAIT_S)
         with server.service.database.reading() as connection:
             assert connection.execute("SELECT count(*) FROM event").fetchone() == (0,)
     with running(tmp_path, space="planar") as server:

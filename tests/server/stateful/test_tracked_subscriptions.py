@@ -11,7 +11,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.events import format_instant
-from fencepost.server import Writing
+from fencepost.server import Transaction
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 
@@ -131,15 +131,15 @@ def test_time_goes_by_where_a_clock_is_wanted(tmp_path: Path) -> None:
         track(server, "depot", DEPOT, rules)
         track(server, "still", DEPOT, {**rules, "clock": False})
         publish(server, at(0, 5))  # years ago: a minute has gone by
-        server.service.broker.change(Writing.tick).result(WAIT_S)
+        server.service.broker.change(Transaction.tick).result(WAIT_S)
         [dwell] = told(server, "depot")
         assert dwell["kind"] == "dwell"
         assert "event" not in dwell
-        server.service.broker.change(Writing.tick).result(WAIT_S)
+        server.service.broker.change(Transaction.tick).result(WAIT_S)
         assert len(told(server, "depot")) == 1
         assert told(server, "still") == []
     with running(tmp_path, space="planar") as server:
-        server.service.broker.change(Writing.tick).result(WAIT_S)
+        server.service.broker.change(Transaction.tick).result(WAIT_S)
         assert len(told(server, "depot")) == 1
 
 

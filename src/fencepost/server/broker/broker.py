@@ -20,14 +20,14 @@ from typing import Any, Generic, TypeVar
 
 from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
-from fencepost.server.broker.publications import Publication, answered_before, log_together
+from fencepost.server.broker.publications import Publication, previous_result, publish_batch
 from fencepost.server.broker.subscription_definitions import Definition
-from fencepost.server.broker.tenant_subscriptions import Questions
-from fencepost.server.broker.transaction import Committed, Writing
+from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
+from fencepost.server.broker.transaction import CommittedChanges, Transaction
 from fencepost.server.http.problems import Busy
-from fencepost.server.http.schemas import Published
+from fencepost.server.http.schemas import PublishResult
 from fencepost.server.settings import Limits
-from fencepost.server.stateful.subscription_kind import Prepared
+from fencepost.server.stateful.subscription_kind import PreparedSubscription
 from fencepost.store import api_keys, event_log, stateful_state, subscription_rows
 from fencepost.store.database import Database
 
@@ -40,7 +40,7 @@ _LOADED_AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class _Change(Generic[T]):
-    work: Callable[[Writing], T]
+    work: Callable[[Transaction], T]
     done: Future[T] = field(default_factory=Future)
 
 
@@ -82,8 +82,8 @@ class Broker:
         self._limits = limits or Limits()
         self._lateness_s = lateness_s
         self.counts = {"events": 0, "rejected": 0, "messages": 0, "commits": 0}
-        self._tenants: dict[int, Questions] = {}
-        self._listeners: list[Callable[[Committed], None]] = []
+        self._tenants: dict[int, TenantSubscriptions] = {}
+        self._listeners: list[Callable[[CommittedChanges], None]] = []
         self._change_listeners: list[Callable[[set[int]], None]] = []
         self._reload_listeners: list[Callable[[], None]] = []
         self._queue: deque[Publication | _Change[Any]] = deque()
@@ -102,22 +102,25 @@ class Broker:
             self.last = event_log.counters(connection)
             self.depth = event_log.pending(connection)
             names: dict[int, tuple[int, str]] = {}
-            fresh = {tenant: self.no_questions() for tenant in api_keys.tenant_names(connection)}
+            fresh = {
+                tenant: self.new_tenant_subscriptions()
+                for tenant in api_keys.tenant_names(connection)
+            }
             for number, tenant, name in subscription_rows.every_subscriber(connection):
                 names[number] = tenant, name
                 fresh[tenant].subscribers[name] = number
             now = self.clock()
-            for tenant, questions in fresh.items():
-                page: list[Prepared] = []
+            for tenant, tenant_subscriptions in fresh.items():
+                page: list[PreparedSubscription] = []
                 for one in subscription_rows.every_subscription(connection, tenant, now):
                     given = Definition(one.id, one.subscriber, one.definition, one.expires)
-                    page.append(questions.prepare(given))
+                    page.append(tenant_subscriptions.prepare(given))
                     if len(page) == _LOADED_AT_ONCE:
-                        questions.put(page)
+                        tenant_subscriptions.put(page)
                         page = []
                 if page:
-                    questions.put(page)
-                questions.restore(connection, tenant)
+                    tenant_subscriptions.put(page)
+                tenant_subscriptions.restore(connection, tenant)
             # Others read these meanwhile: what was there stays until all is.
             self.names = names
             self._tenants = fresh
@@ -128,21 +131,21 @@ class Broker:
         for reloaded in self._reload_listeners:
             reloaded()
 
-    def no_questions(self) -> Questions:
-        return Questions(self.space, self._limits, self._lateness_s, self.clock)
+    def new_tenant_subscriptions(self) -> TenantSubscriptions:
+        return TenantSubscriptions(self.space, self._limits, self._lateness_s, self.clock)
 
-    def questions(self, tenant: int) -> Questions:
+    def tenant_subscriptions(self, tenant: int) -> TenantSubscriptions:
         """The subscriptions of a tenant."""
         found = self._tenants.get(tenant)
         if found is None:
-            found = self._tenants.setdefault(tenant, self.no_questions())
+            found = self._tenants.setdefault(tenant, self.new_tenant_subscriptions())
         return found
 
-    def all_questions(self) -> list[tuple[int, Questions]]:
+    def all_tenant_subscriptions(self) -> list[tuple[int, TenantSubscriptions]]:
         """The tenants, and the subscriptions of each."""
         return [*self._tenants.items()]
 
-    def on_commit(self, listener: Callable[[Committed], None]) -> None:
+    def on_commit(self, listener: Callable[[CommittedChanges], None]) -> None:
         """Have a function called by the broker's thread after each commit, before answers."""
         self._listeners.append(listener)
 
@@ -164,7 +167,7 @@ class Broker:
         *,
         name: str | None = None,
         source: str | None = None,
-    ) -> Future[Published]:
+    ) -> Future[PublishResult]:
         """Log events and what they answer.
 
         Parameters
@@ -192,7 +195,7 @@ class Broker:
         self._enqueue(publication)
         return publication.done
 
-    def change(self, work: Callable[[Writing], T]) -> Future[T]:
+    def change(self, work: Callable[[Transaction], T]) -> Future[T]:
         """Have something changed, all of it or nothing.
 
         The work may raise before it changes anything in memory; what it wrote is then undone.
@@ -201,21 +204,21 @@ class Broker:
         self._enqueue(change)
         return change.done
 
-    def note_read(self, subscriber: int, position: int) -> None:
-        """Remember up to which position a subscriber has read, until `keep_read`.
+    def note_acknowledged(self, subscriber: int, position: int) -> None:
+        """Remember up to which position a subscriber has read, until `save_acknowledged`.
 
         For one thread. If the server is killed before, messages come again, which they may.
         """
         self._read[subscriber] = max(position, self._read.get(subscriber, 0))
 
-    def keep_read(self) -> Future[None]:
+    def save_acknowledged(self) -> Future[None]:
         """Write what was noted."""
         read, self._read = self._read, {}
-        return self.change(lambda writing: writing.acknowledge(read))
+        return self.change(lambda transaction: transaction.acknowledge(read))
 
     @property
-    def has_read(self) -> bool:
-        """Whether something is to be written by `keep_read`."""
+    def has_unsaved_acknowledgements(self) -> bool:
+        """Whether something is to be written by `save_acknowledged`."""
         return bool(self._read)
 
     def _enqueue(self, entry: Publication | _Change[Any]) -> None:
@@ -263,11 +266,11 @@ class Broker:
             if self._is_stale:
                 self._reload()
             with self.database.transaction():
-                writing = Writing(self)
-                self._work_through(group, writing, results)
-                self._keep_state(writing)
-                if writing.last != self.last:
-                    event_log.note_counters(writing.connection, writing.last)
+                transaction = Transaction(self)
+                self._process_group(group, transaction, results)
+                self._save_state(transaction)
+                if transaction.last != self.last:
+                    event_log.note_counters(transaction.connection, transaction.last)
         except BaseException as error:  # whatever it is, those who wait are told
             self._is_stale = True
             with suppress(Exception):  # else the next who writes tries again
@@ -278,72 +281,74 @@ class Broker:
                 for entry in group:
                     self._write([entry])
             return
-        self._took_place(writing)
+        self._after_commit(transaction)
         for done, result, problem in results:
             if problem is None:
                 done.set_result(result)
             else:
                 done.set_exception(problem)
 
-    def _keep_state(self, writing: Writing) -> None:
-        for tenant in writing.asked:
-            changes = self.questions(tenant).changes(writing.last.event)
+    def _save_state(self, transaction: Transaction) -> None:
+        for tenant in transaction.asked:
+            changes = self.tenant_subscriptions(tenant).changes(transaction.last.event)
             if changes:
-                stateful_state.apply_changes(writing.connection, tenant, changes)
+                stateful_state.apply_changes(transaction.connection, tenant, changes)
 
-    def _work_through(
+    def _process_group(
         self,
         group: list[Publication | _Change[Any]],
-        writing: Writing,
+        transaction: Transaction,
         results: list[tuple[Future[Any], Any, BaseException | None]],
     ) -> None:
         together: list[Publication] = []  # of one tenant, matched at once
         for entry in group:
             if isinstance(entry, Publication):
                 if together and (entry.tenant != together[0].tenant or entry.name is not None):
-                    results += log_together(together, writing)
+                    results += publish_batch(together, transaction)
                     together = []
-                answer = answered_before(entry, writing)
+                answer = previous_result(entry, transaction)
                 if answer is not None:
                     results.append((entry.done, answer, None))
                 else:
                     together.append(entry)
                 continue
             if together:
-                results += log_together(together, writing)
+                results += publish_batch(together, transaction)
                 together = []
-            results.append((entry.done, *self._changed(entry, writing)))
+            results.append((entry.done, *self._changed(entry, transaction)))
         if together:
-            results += log_together(together, writing)
+            results += publish_batch(together, transaction)
 
-    def _changed(self, entry: _Change[Any], writing: Writing) -> tuple[Any, BaseException | None]:
+    def _changed(
+        self, entry: _Change[Any], transaction: Transaction
+    ) -> tuple[Any, BaseException | None]:
         try:
             with self.database.savepoint():
-                return entry.work(writing), None
+                return entry.work(transaction), None
         except FencepostError as error:
             return None, error
 
-    def _took_place(self, writing: Writing) -> None:
-        self.last = writing.last
+    def _after_commit(self, transaction: Transaction) -> None:
+        self.last = transaction.last
         depth = self.depth
-        for handed in writing.committed.messages:
+        for handed in transaction.committed.messages:
             number = handed.message.subscriber
             depth[number] = depth.get(number, 0) + 1
-        for number, read in writing.read.items():
+        for number, read in transaction.read.items():
             left = depth.get(number, 0) - read
             if left > 0:
                 depth[number] = left
             else:
                 depth.pop(number, None)
-        if writing.recount:
+        if transaction.recount:
             self.depth = self.database.read(event_log.pending)
         self.counts["commits"] += 1
-        self.counts["events"] += len(writing.committed.events)
-        self.counts["messages"] += len(writing.committed.messages)
-        if writing.changed:
-            self._call(self._change_listeners, writing.changed)
-        if any(writing.committed):
-            self._call(self._listeners, writing.committed)
+        self.counts["events"] += len(transaction.committed.events)
+        self.counts["messages"] += len(transaction.committed.messages)
+        if transaction.changed:
+            self._call(self._change_listeners, transaction.changed)
+        if any(transaction.committed):
+            self._call(self._listeners, transaction.committed)
 
     @staticmethod
     def _call(listeners: Iterable[Callable[[Any], None]], what: object) -> None:

@@ -19,11 +19,11 @@ from fencepost.errors import FencepostError, StoreError
 from fencepost.events.table import EventTable
 from fencepost.formats.json_elements import elements
 from fencepost.geometry.space import Space
-from fencepost.server.broker.transaction import Writing
+from fencepost.server.broker.transaction import Transaction
 from fencepost.server.http import request_bodies
 from fencepost.server.http.problems import Busy, Refusal
 from fencepost.server.http.request_bodies import Events
-from fencepost.server.http.schemas import Published
+from fencepost.server.http.schemas import PublishResult
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
 from fencepost.store import api_keys, endpoint_rows
@@ -38,7 +38,7 @@ _IDEMPOTENCY = "idempotency-key"
 _logger = logging.getLogger("fencepost")
 
 
-class Letter(NamedTuple):
+class RejectedPayload(NamedTuple):
     """What cannot be used, and why."""
 
     reason: str
@@ -95,7 +95,7 @@ class MqttEvents:
         done.add_done_callback(lambda one: one.cancelled() or one.exception())  # if nobody waits
         return done
 
-    async def _publish(self, one: _Publication) -> Future[Published]:
+    async def _publish(self, one: _Publication) -> Future[PublishResult]:
         while True:
             try:
                 return self._service.broker.publish(
@@ -108,7 +108,7 @@ class MqttEvents:
             except Busy:  # who publishes waits with us, as nothing is acknowledged
                 await asyncio.sleep(_BUSY_PAUSE_S)
 
-    async def _written(self, one: _Publication, done: Future[Published]) -> None:
+    async def _written(self, one: _Publication, done: Future[PublishResult]) -> None:
         """Wait until it is written. What cannot be, though all else can, is set aside at last."""
         try:
             await asyncio.wrap_future(done)
@@ -118,20 +118,20 @@ class MqttEvents:
         async with self._alone:  # what is written together fails together
             for _ in range(_TRIES):
                 await self._service.changed(
-                    lambda writing: probe(writing.connection)
+                    lambda transaction: probe(transaction.connection)
                 )  # where it fails, the broker sends all again
                 try:
                     await asyncio.wrap_future(await self._publish(one))
                     return
                 except StoreError as error:
                     reason = str(error)
-            await self._set_aside(one, [Letter(reason, one.shown)])
+            await self._set_aside(one, [RejectedPayload(reason, one.shown)])
 
-    async def _set_aside(self, one: _Publication, letters: list[Letter]) -> None:
-        def work(writing: Writing) -> None:
+    async def _set_aside(self, one: _Publication, letters: list[RejectedPayload]) -> None:
+        def work(transaction: Transaction) -> None:
             for reason, body in letters:
                 endpoint_rows.add_dead_letter(
-                    writing.connection, one.tenant, writing.now, one.source, reason, body
+                    transaction.connection, one.tenant, transaction.now, one.source, reason, body
                 )
 
         await self._service.changed(work)
@@ -145,12 +145,14 @@ class MqttEvents:
         return self._tenants[name]
 
 
-def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Events, list[Letter]]:
+def events_of_payload(
+    payload: bytes, limits: Limits, space: Space
+) -> tuple[Events, list[RejectedPayload]]:
     """The events of a payload, and what in it is none."""
     nothing = Events(EventTable([], space=space), [], [], [])
     if len(payload) > limits.body_bytes:
         reason = f"it is larger than {limits.body_bytes:,} bytes; publish it in parts"
-        return nothing, [Letter(reason, _shown(payload))]
+        return nothing, [RejectedPayload(reason, _shown(payload))]
     as_lines = False
     try:
         try:
@@ -161,13 +163,13 @@ def events_of_payload(payload: bytes, limits: Limits, space: Space) -> tuple[Eve
                 raise
             as_lines = True
     except FencepostError as error:
-        return nothing, [Letter(str(error), _shown(payload))]
+        return nothing, [RejectedPayload(str(error), _shown(payload))]
     if not events.rejected:
         return events, []
     return events, _letters(payload, events, as_lines=as_lines)
 
 
-def _letters(payload: bytes, events: Events, *, as_lines: bool) -> list[Letter]:
+def _letters(payload: bytes, events: Events, *, as_lines: bool) -> list[RejectedPayload]:
     rejected = sorted(events.rejected)
     if as_lines:
         lines = [one for one in payload.splitlines() if not _is_blank(one)]
@@ -176,10 +178,12 @@ def _letters(payload: bytes, events: Events, *, as_lines: bool) -> list[Letter]:
         wanted = {row for row, _ in rejected[:_MOST_LETTERS]}
         found = enumerate(elements(payload.decode("utf-8-sig"), "the payload"))
         texts = {row: one.text[:_LONGEST_LETTER] for row, one in found if row in wanted}
-    letters = [Letter(reason, texts[row]) for row, reason in rejected[:_MOST_LETTERS]]
+    letters = [RejectedPayload(reason, texts[row]) for row, reason in rejected[:_MOST_LETTERS]]
     more = len(rejected) - len(letters)
     if more:
-        letters.append(Letter(f"{more:,} more rows of the same payload cannot be used", ""))
+        letters.append(
+            RejectedPayload(f"{more:,} more rows of the same payload cannot be used", "")
+        )
     return letters
 
 

@@ -12,9 +12,9 @@ from msgspec import UNSET
 
 from fencepost.engine.matcher import DeadLetters
 from fencepost.events.table import EventTable
-from fencepost.server.broker.transaction import Handed, Writing
-from fencepost.server.http.schemas import Published, Rejected
-from fencepost.server.stateful.subscription_kind import ITS_OWN, NO_EVENT
+from fencepost.server.broker.transaction import CommittedMessage, Transaction
+from fencepost.server.http.schemas import PublishResult, Rejected
+from fencepost.server.stateful.subscription_kind import NO_EVENT, OWN_EVENT
 from fencepost.store import endpoint_rows, event_log
 from fencepost.store.event_log import Counters, NewMessage
 
@@ -28,33 +28,33 @@ class Publication:
     bodies: Sequence[str]
     name: str | None
     source: str | None
-    done: Future[Published] = field(default_factory=Future)
+    done: Future[PublishResult] = field(default_factory=Future)
 
 
-def answered_before(entry: Publication, writing: Writing) -> Published | None:
+def previous_result(entry: Publication, transaction: Transaction) -> PublishResult | None:
     """The answer that a publication of its name got, if there was one."""
     if entry.name is None:
         return None
-    found = endpoint_rows.publication(writing.connection, entry.tenant, entry.name)
+    found = endpoint_rows.publication(transaction.connection, entry.tenant, entry.name)
     if found is None:
         return None
-    return msgspec.json.decode(found, type=Published)
+    return msgspec.json.decode(found, type=PublishResult)
 
 
-def log_together(
-    together: Sequence[Publication], writing: Writing
+def publish_batch(
+    together: Sequence[Publication], transaction: Transaction
 ) -> list[tuple[Future[Any], Any, None]]:
     """Match and write publications of one tenant; the answer to each."""
     tenant = together[0].tenant
-    questions = writing.broker.questions(tenant)
+    tenant_subscriptions = transaction.broker.tenant_subscriptions(tenant)
     events = EventTable.concatenated([one.events for one in together])
     bodies = [body for one in together for body in one.bodies]
     bad: DeadLetters = []
-    first = writing.last.event + 1
-    found = questions.answer(events, bad, first)
-    writing.asked.add(tenant)
+    first = transaction.last.event + 1
+    found = tenant_subscriptions.answer(events, bad, first)
+    transaction.asked.add(tenant)
     reasons = dict(bad)
-    position, message = writing.last
+    position, message = transaction.last
     rows: list[tuple[str, int]] = []
     new: list[NewMessage] = []
     counts: list[int] = []
@@ -68,33 +68,33 @@ def log_together(
             at += 1
             if good:
                 message += 1
-                number = questions.subscribers[one.subscriber]
-                about = position if one.about == ITS_OWN else one.about
+                number = tenant_subscriptions.subscribers[one.subscriber]
+                about = position if one.about == OWN_EVENT else one.about
                 event = None if about == NO_EVENT else about
-                new.append(NewMessage(number, message, writing.now, event, one.type, one.data))
+                new.append(NewMessage(number, message, transaction.now, event, one.type, one.data))
         counts.append(message - before)
         if good:
             rows.append((body, message))
     if rows:
-        event_log.append_events(writing.connection, tenant, writing.now, first, rows)
+        event_log.append_events(transaction.connection, tenant, transaction.now, first, rows)
     if new:
-        event_log.append_messages(writing.connection, new)
-    writing.last = Counters(position, message)
+        event_log.append_messages(transaction.connection, new)
+    transaction.last = Counters(position, message)
     texts = [body for body, _ in rows]
-    writing.committed.messages.extend(
-        Handed(one, _body(writing, tenant, one.event, first, texts)) for one in new
+    transaction.committed.messages.extend(
+        CommittedMessage(one, _body(transaction, tenant, one.event, first, texts)) for one in new
     )
     kept = [count for row, count in enumerate(counts) if row not in reasons]
-    writing.committed.events.extend(
+    transaction.committed.events.extend(
         (tenant, first + offset, text, count)
         for offset, (text, count) in enumerate(zip(texts, kept, strict=True))
     )
-    return _answers(together, writing, first, counts, reasons)
+    return _answers(together, transaction, first, counts, reasons)
 
 
 def _answers(
     together: Sequence[Publication],
-    writing: Writing,
+    transaction: Transaction,
     first: int,
     counts: Sequence[int],
     reasons: dict[int, str],
@@ -105,25 +105,30 @@ def _answers(
         stop = start + len(one.events)
         rejected = [Rejected(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
         accepted = len(one.events) - len(rejected)
-        published = Published(
+        published = PublishResult(
             accepted=accepted,
             first=first if accepted else UNSET,
             last=first + accepted - 1 if accepted else UNSET,
             messages=sum(counts[start:stop]),
             rejected=rejected,
         )
-        writing.broker.counts["rejected"] += len(rejected)
+        transaction.broker.counts["rejected"] += len(rejected)
         if one.source is not None:
             for row, reason in map(msgspec.structs.astuple, rejected):
                 endpoint_rows.add_dead_letter(
-                    writing.connection, one.tenant, writing.now, one.source, reason, one.bodies[row]
+                    transaction.connection,
+                    one.tenant,
+                    transaction.now,
+                    one.source,
+                    reason,
+                    one.bodies[row],
                 )
         if one.name is not None:
             endpoint_rows.note_publication(
-                writing.connection,
+                transaction.connection,
                 one.tenant,
                 one.name,
-                writing.now,
+                transaction.now,
                 msgspec.json.encode(published).decode(),
             )
         answers.append((one.done, published, None))
@@ -133,12 +138,12 @@ def _answers(
 
 
 def _body(
-    writing: Writing, tenant: int, event: int | None, first: int, texts: Sequence[str]
+    transaction: Transaction, tenant: int, event: int | None, first: int, texts: Sequence[str]
 ) -> str | None:
     """The event that a message is about: one of those that just came, or an earlier one."""
     if event is None:
         return None
     if event >= first:
         return texts[event - first]
-    row = event_log.event(writing.connection, tenant, event)
+    row = event_log.event(transaction.connection, tenant, event)
     return None if row is None else row[1]

@@ -19,22 +19,22 @@ from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
-from fencepost.server.stateful.composite_subscriptions import Composites
+from fencepost.server.stateful.composite_subscriptions import CompositeSubscriptions
 from fencepost.server.stateful.subscription_kind import (
-    Asking,
-    Found,
-    Prepared,
-    Remembering,
-    arrived,
+    PendingMessage,
+    PreparedSubscription,
+    StatefulKind,
+    SubscriptionKind,
+    accepted,
 )
-from fencepost.server.stateful.tracked_subscriptions import Tracked
+from fencepost.server.stateful.tracked_subscriptions import TrackedSubscriptions
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
 
 MATCH = "match"
 
 
-class Expressions:
+class ExpressionSubscriptions:
     """Subscriptions that look at one event at a time."""
 
     def __init__(self, space: str) -> None:
@@ -53,7 +53,7 @@ class Expressions:
             ends,
         )
 
-    def put(self, prepared: Sequence[Prepared]) -> None:
+    def put(self, prepared: Sequence[PreparedSubscription]) -> None:
         """See `Asking`."""
         self.matcher.add([one.compiled for one in prepared], replace=True)
         for definition, _ in prepared:
@@ -68,7 +68,7 @@ class Expressions:
         self._owners.pop(id, None)
         self._payloads.pop(id, None)
 
-    def answer(self, events: EventTable, bad: DeadLetters) -> list[Found]:
+    def answer(self, events: EventTable, bad: DeadLetters) -> list[PendingMessage]:
         """See `Asking`."""
         table = self.matcher.match_batch(events, dead_letters=bad, sort=True)
         if not table.num_rows:
@@ -81,7 +81,7 @@ class Expressions:
         for row, code in zip(rows, codes.indices.to_pylist(), strict=True):
             told.setdefault((row, owners[code]), []).append(names[code])
         return [
-            Found(row, subscriber, MATCH, self._data(ids))
+            PendingMessage(row, subscriber, MATCH, self._data(ids))
             for (row, subscriber), ids in told.items()
         ]
 
@@ -94,7 +94,7 @@ class Expressions:
         return msgspec.json.encode(found).decode()
 
 
-class Follower(Protocol):
+class SubscriptionListener(Protocol):
     """Who is told which subscriptions came, changed or went."""
 
     def want(self, id: str, kind: str) -> None:
@@ -104,7 +104,7 @@ class Follower(Protocol):
         """One went."""
 
 
-class Questions:
+class TenantSubscriptions:
     """All subscriptions of a tenant, whatever their kind.
 
     Attributes
@@ -125,18 +125,18 @@ class Questions:
     ) -> None:
         limits = limits or Limits()
         self.space = space
-        self.expressions = Expressions(space)
-        self.tracked = Tracked(space, limits)
+        self.expressions = ExpressionSubscriptions(space)
+        self.tracked = TrackedSubscriptions(space, limits)
         self.subscribers: dict[str, int] = {}
-        self.composites = Composites(space, limits, lateness_s, clock)
-        self._remembering: tuple[Remembering, ...] = (self.tracked, self.composites)
-        self._asking: dict[str, Asking] = {
+        self.composites = CompositeSubscriptions(space, limits, lateness_s, clock)
+        self._stateful_kinds: tuple[StatefulKind, ...] = (self.tracked, self.composites)
+        self._kinds_by_name: dict[str, SubscriptionKind] = {
             "expression": self.expressions,
             "track": self.tracked,
             "composite": self.composites,
         }
         self._kinds: dict[str, str] = {}
-        self._follower: Follower | None = None
+        self._follower: SubscriptionListener | None = None
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -148,7 +148,7 @@ class Questions:
         """Who answers a subscription."""
         return self._kinds[id]
 
-    def prepare(self, definition: Definition) -> Prepared:
+    def prepare(self, definition: Definition) -> PreparedSubscription:
         """Check and compile a definition, in any thread.
 
         Raises
@@ -156,22 +156,22 @@ class Questions:
         FencepostError
             Where it cannot be asked.
         """
-        asking = self._asking.get(definition.kind)
+        asking = self._kinds_by_name.get(definition.kind)
         if asking is None:
             raise ModelError(f"this server answers no `{definition.kind}`")
-        return Prepared(definition, asking.prepare(definition))
+        return PreparedSubscription(definition, asking.prepare(definition))
 
     def kinds(self) -> list[tuple[str, str]]:
         """The ids, and who answers each."""
         return [*self._kinds.items()]
 
-    def followed_by(self, follower: Follower) -> None:
+    def followed_by(self, follower: SubscriptionListener) -> None:
         """Have somebody told of what is no plain expression, with the matcher's lock held."""
         self._follower = follower
 
-    def put(self, prepared: Iterable[Prepared]) -> None:
+    def put(self, prepared: Iterable[PreparedSubscription]) -> None:
         """Add or replace."""
-        by_kind: dict[str, list[Prepared]] = {}
+        by_kind: dict[str, list[PreparedSubscription]] = {}
         with self.expressions.matcher.view().lock:
             for one in prepared:
                 id, kind = one.definition.id, one.definition.kind
@@ -181,7 +181,7 @@ class Questions:
                 self._kinds[id] = kind
                 by_kind.setdefault(kind, []).append(one)
             for kind, those in by_kind.items():
-                self._asking[kind].put(those)
+                self._kinds_by_name[kind].put(those)
                 if self._follower is not None and kind != "expression":
                     for one in those:
                         self._follower.want(one.definition.id, kind)
@@ -191,12 +191,12 @@ class Questions:
         with self.expressions.matcher.view().lock:
             kind = self._kinds.pop(id, None)
             if kind is not None:
-                self._asking[kind].remove(id)
+                self._kinds_by_name[kind].remove(id)
                 if self._follower is not None:
                     self._follower.want_no_more(id)
         return kind is not None
 
-    def answer(self, events: EventTable, bad: DeadLetters, first: int = 1) -> list[Found]:
+    def answer(self, events: EventTable, bad: DeadLetters, first: int = 1) -> list[PendingMessage]:
         """What subscribers are to be told of events, in the order of the events.
 
         Parameters
@@ -209,29 +209,29 @@ class Questions:
             The position that the first of the others has in the log.
         """
         found = self.expressions.answer(events, bad)
-        remembering = [one for one in self._remembering if len(one)]
+        remembering = [one for one in self._stateful_kinds if len(one)]
         if remembering:
-            taken = arrived(events, bad, first)
+            taken = accepted(events, bad, first)
             for asking in remembering:
                 found += asking.answer(taken)
             found.sort(key=lambda one: one.row)
         return found
 
-    def after_changes(self) -> list[Found]:
+    def after_changes(self) -> list[PendingMessage]:
         """What subscribers are to be told after subscriptions were added or removed."""
-        return [found for one in self._remembering for found in one.after_changes()]
+        return [found for one in self._stateful_kinds for found in one.after_changes()]
 
     # What is remembered
 
     def changes(self, position: int) -> list[Change]:
         """What is to be written: all events up to a position were answered."""
-        return [change for one in self._remembering for change in one.changes(position)]
+        return [change for one in self._stateful_kinds for change in one.changes(position)]
 
     def restore(self, connection: Connection, tenant: int) -> None:
         """Know what was written, and what follows from the log since."""
-        for one in self._remembering:
+        for one in self._stateful_kinds:
             one.restore(connection, tenant)
 
     def needs_all(self, values: Mapping[str, object]) -> bool:
         """Whether events like this must be sent wherever their object is."""
-        return any(one.needs_all(values) for one in self._remembering)
+        return any(one.needs_all(values) for one in self._stateful_kinds)

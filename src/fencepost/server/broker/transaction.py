@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencepost.server.stateful.subscription_kind import Found, Prepared
+from fencepost.server.stateful.subscription_kind import PendingMessage, PreparedSubscription
 from fencepost.store import event_log
 from fencepost.store import subscription_rows as subscriptions
 from fencepost.store.event_log import NewMessage
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from fencepost.server.broker.broker import Broker
 
 
-class Handed(NamedTuple):
+class CommittedMessage(NamedTuple):
     """A message that was just committed, and the event that it is about."""
 
     message: NewMessage
     body: str | None
 
 
-class Committed(NamedTuple):
+class CommittedChanges(NamedTuple):
     """What a commit added.
 
     Attributes
@@ -33,12 +33,12 @@ class Committed(NamedTuple):
         Tenant and id of each subscription that was put or removed.
     """
 
-    messages: list[Handed]
+    messages: list[CommittedMessage]
     events: list[tuple[int, int, str, int]]
     subscriptions: list[tuple[int, str]]
 
 
-class Writing:
+class Transaction:
     """A transaction of the broker, for whoever changes something.
 
     Attributes
@@ -53,7 +53,7 @@ class Writing:
         self.connection = broker.database.writer
         self.now = broker.clock()
         self.last = broker.last
-        self.committed = Committed([], [], [])
+        self.committed = CommittedChanges([], [], [])
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
         self.asked: set[int] = set()  # tenants whose questions were answered, or are others
@@ -67,7 +67,9 @@ class Writing:
         found = None
         if event is not None:
             found = event_log.event(self.connection, self.broker.names[subscriber][0], event)
-        self.committed.messages.append(Handed(message, None if found is None else found[1]))
+        self.committed.messages.append(
+            CommittedMessage(message, None if found is None else found[1])
+        )
 
     def acknowledge(self, read: Mapping[int, int]) -> None:
         """Note up to which position subscribers have read; beyond the last means the last."""
@@ -75,39 +77,41 @@ class Writing:
         for number, count in event_log.acknowledge(self.connection, known).items():
             self.read[number] = self.read.get(number, 0) + count
 
-    def put(self, tenant: int, prepared: Sequence[Prepared], *, create: bool = False) -> list[bool]:
+    def put(
+        self, tenant: int, prepared: Sequence[PreparedSubscription], *, create: bool = False
+    ) -> list[bool]:
         """Add or replace subscriptions; of each whether it is new.
 
         With `create`, those that are there already stay as they are.
         """
-        questions = self.broker.questions(tenant)
-        new = [one.definition.id not in questions for one in prepared]
+        tenant_subscriptions = self.broker.tenant_subscriptions(tenant)
+        new = [one.definition.id not in tenant_subscriptions for one in prepared]
         chosen = [one for one, fresh in zip(prepared, new, strict=True) if fresh or not create]
         if not chosen:
             return new
         names = {one.definition.subscriber for one in chosen}
-        unknown = names - questions.subscribers.keys()
+        unknown = names - tenant_subscriptions.subscribers.keys()
         if unknown:
             numbers = subscriptions.subscriber_numbers(self.connection, tenant, unknown)
-            questions.subscribers.update(numbers)
+            tenant_subscriptions.subscribers.update(numbers)
             self.broker.names.update((n, (tenant, name)) for name, n in numbers.items())
         rows = [
-            (d.id, questions.subscribers[d.subscriber], d.text(), d.expires)
+            (d.id, tenant_subscriptions.subscribers[d.subscriber], d.text(), d.expires)
             for d in (one.definition for one in chosen)
         ]
         subscriptions.put_subscriptions(self.connection, tenant, rows, self.now, self.last.event)
-        questions.put(chosen)
+        tenant_subscriptions.put(chosen)
         self._tell_after_changes(tenant)
         self.committed.subscriptions.extend((tenant, one.definition.id) for one in chosen)
         return new
 
     def remove(self, tenant: int, ids: Iterable[str]) -> list[str]:
         """Remove subscriptions; the ids of those that were there."""
-        questions = self.broker.questions(tenant)
-        there = [id for id in dict.fromkeys(ids) if id in questions]
+        tenant_subscriptions = self.broker.tenant_subscriptions(tenant)
+        there = [id for id in dict.fromkeys(ids) if id in tenant_subscriptions]
         subscriptions.remove_subscriptions(self.connection, tenant, there)
         for id in there:
-            questions.remove(id)
+            tenant_subscriptions.remove(id)
         self._tell_after_changes(tenant)
         self.committed.subscriptions.extend((tenant, id) for id in there)
         return there
@@ -115,33 +119,33 @@ class Writing:
     def _tell_after_changes(self, tenant: int) -> None:
         self.asked.add(tenant)
         self.changed.add(tenant)
-        self.tell_found(tenant, self.broker.questions(tenant).after_changes())
+        self.add_messages(tenant, self.broker.tenant_subscriptions(tenant).after_changes())
 
-    def tell_found(self, tenant: int, found: Iterable[Found]) -> None:
+    def add_messages(self, tenant: int, found: Iterable[PendingMessage]) -> None:
         """Add messages that no event just made."""
-        numbers = self.broker.questions(tenant).subscribers
+        numbers = self.broker.tenant_subscriptions(tenant).subscribers
         for one in found:
             about = one.about if one.about > 0 else None
             self.tell(numbers[one.subscriber], one.type, one.data, about)
 
     def tick(self) -> None:
         """Let time go by for tracked objects."""
-        for tenant, questions in self.broker.all_questions():
-            if questions.tracked.has_clocks():
+        for tenant, tenant_subscriptions in self.broker.all_tenant_subscriptions():
+            if tenant_subscriptions.tracked.has_clocks():
                 self.asked.add(tenant)
-                self.tell_found(tenant, questions.tracked.tick(self.now))
+                self.add_messages(tenant, tenant_subscriptions.tracked.tick(self.now))
 
-    def keep_before(self, position: int) -> None:
+    def checkpoint_before(self, position: int) -> None:
         """Have what is known written down before events up to a position go from the log."""
-        for tenant, questions in self.broker.all_questions():
-            questions.composites.keep_before(position)
+        for tenant, tenant_subscriptions in self.broker.all_tenant_subscriptions():
+            tenant_subscriptions.composites.checkpoint_before(position)
             self.asked.add(tenant)
 
     def subscriber(self, tenant: int, name: str) -> int:
         """The number of a subscriber, who need not have subscribed to anything."""
-        questions = self.broker.questions(tenant)
-        if name not in questions.subscribers:
+        tenant_subscriptions = self.broker.tenant_subscriptions(tenant)
+        if name not in tenant_subscriptions.subscribers:
             numbers = subscriptions.subscriber_numbers(self.connection, tenant, [name])
-            questions.subscribers.update(numbers)
+            tenant_subscriptions.subscribers.update(numbers)
             self.broker.names[numbers[name]] = tenant, name
-        return questions.subscribers[name]
+        return tenant_subscriptions.subscribers[name]

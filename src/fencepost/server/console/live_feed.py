@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Raw
 from starlette.websockets import WebSocket
 
-from fencepost.server.broker.transaction import Committed
+from fencepost.server.broker.transaction import CommittedChanges
 from fencepost.server.http.problems import Refusal
-from fencepost.server.http.schemas import LeftOut, Shown, Sight, Sighted
-from fencepost.server.http.websockets import SHUTTING_DOWN, Closing, Conversation, converse
+from fencepost.server.http.schemas import LiveEvent, LiveFrame, OmittedCounts, Shown
+from fencepost.server.http.websockets import SHUTTING_DOWN, CloseReason, SocketSession, serve_socket
 from fencepost.store.event_log import NewMessage
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Seen(NamedTuple):
     messages: tuple[NewMessage, ...]
 
 
-class Came(NamedTuple):
+class FeedUpdate(NamedTuple):
     """What came since a watcher was told the last time."""
 
     events: list[Seen]
-    left_out: LeftOut
+    left_out: OmittedCounts
     subscriptions_changed: bool
 
 
@@ -84,7 +84,7 @@ class Watcher:
         self.closed = True
         self._wake.set()
 
-    async def next(self) -> Came | None:
+    async def next(self) -> FeedUpdate | None:
         """What came since the last time; None once closed."""
         await self._wake.wait()
         self._wake.clear()
@@ -95,11 +95,11 @@ class Watcher:
             events, messages, changed = self._events, self._messages, self._changed
             self._events = self._messages = 0
             self._changed = self._called = False
-        left_out = LeftOut(events - len(seen), messages - sum(one.number for one in seen))
-        return Came([*seen], left_out, changed)
+        left_out = OmittedCounts(events - len(seen), messages - sum(one.number for one in seen))
+        return FeedUpdate([*seen], left_out, changed)
 
 
-class Watching:
+class LiveFeed:
     """The watchers of all tenants."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Watching:
             for one in watchers:
                 one.close()
 
-    def committed(self, committed: Committed) -> None:
+    def committed(self, committed: CommittedChanges) -> None:
         """In the broker's thread: show what was committed to those who watch."""
         for tenant, watchers in [*self._watchers.items()]:
             events = [one for one in committed.events if one[0] == tenant]
@@ -159,32 +159,32 @@ class Watching:
 async def watch(socket: WebSocket) -> None:
     """Events and what they matched as frames, several times a second at most."""
 
-    async def opened(service: Service, caller: Caller) -> Conversation:
+    async def opened(service: Service, caller: Caller) -> SocketSession:
         watcher = service.live.open(caller.tenant)
-        return _Watched(socket, service, caller.tenant, watcher)
+        return _FeedSession(socket, service, caller.tenant, watcher)
 
-    await converse(socket, "admin", opened)
+    await serve_socket(socket, "admin", opened)
 
 
-class _Watched:
+class _FeedSession:
     """The socket of somebody who watches."""
 
     def __init__(self, socket: WebSocket, service: Service, tenant: int, watcher: Watcher) -> None:
         self._socket, self._service = socket, service
         self._tenant, self._watcher = tenant, watcher
 
-    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+    def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
         """See `Conversation`."""
         return [self._send()]
 
     async def take(self, frame: str | None) -> None:
         """Nothing that a browser sends means anything."""
 
-    async def _send(self) -> Closing:
+    async def _send(self) -> CloseReason:
         names = self._service.broker.names
         await self._socket.send_text('{"events":[]}')  # so that who watches knows from when on
         while (found := await self._watcher.next()) is not None:
-            frame = Sight([_sighted(one, names) for one in found.events], *found[1:])
+            frame = LiveFrame([_live_event(one, names) for one in found.events], *found[1:])
             await self._socket.send_text(msgspec.json.encode(frame).decode())
             await asyncio.sleep(_EVERY_S)
         return SHUTTING_DOWN
@@ -210,10 +210,10 @@ def ids_of(data: str) -> list[str]:
     return about.subscriptions or ([] if about.subscription is None else [about.subscription])
 
 
-def _sighted(seen: Seen, names: Mapping[int, tuple[int, str]]) -> Sighted:
+def _live_event(seen: Seen, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
     matched = [
         Shown(names[one.subscriber][1], one.type, ids_of(one.data)[:_IDS_TOLD])
         for one in seen.messages
     ]
     body = Raw(seen.body.encode()) if len(seen.body) <= _LONGEST_BODY else None
-    return Sighted(seen.position, body, seen.number, matched)
+    return LiveEvent(seen.position, body, seen.number, matched)

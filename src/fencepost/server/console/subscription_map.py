@@ -52,7 +52,7 @@ class Row(NamedTuple):
     shapes: tuple[Shape, ...]
 
 
-class TenantPlaces:
+class TenantMap:
     """The rows of a tenant; for any thread.
 
     Rows are made from the database, by one thread at a time: so what was committed after they were
@@ -203,19 +203,19 @@ class TenantPlaces:
         return int(number) if fits else None
 
 
-class Places:
+class SubscriptionMaps:
     """The maps of all tenants that somebody looked at."""
 
     def __init__(self, database: Database, space: Space) -> None:
         self._database = database
         self._space = space
-        self._tenants: dict[int, TenantPlaces] = {}
+        self._tenants: dict[int, TenantMap] = {}
 
-    def of(self, tenant: int) -> TenantPlaces:
+    def of(self, tenant: int) -> TenantMap:
         """The map of a tenant."""
         found = self._tenants.get(tenant)
         if found is None:
-            fresh = TenantPlaces(self._database, tenant, self._space)
+            fresh = TenantMap(self._database, tenant, self._space)
             found = self._tenants.setdefault(tenant, fresh)
         return found
 

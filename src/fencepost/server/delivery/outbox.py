@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fencepost.delivery.dispatcher import Carrier, Posting, Waiting
-from fencepost.server.broker.transaction import Committed, Writing
+from fencepost.server.broker.transaction import CommittedChanges, Transaction
 from fencepost.server.delivery.transports import TRANSPORTS, Settings, Shown, Transport
 from fencepost.server.service import Service
 from fencepost.store import endpoint_rows, event_log
@@ -44,15 +44,15 @@ class Outbox:
     async def note(self, tried: Endpoint, acknowledged: int, dead: Waiting | None) -> None:
         """Keep how it went, in one transaction."""
 
-        def work(writing: Writing) -> None:
+        def work(transaction: Transaction) -> None:
             if acknowledged:
-                writing.acknowledge({tried.subscriber: acknowledged})
-            endpoint_rows.note_attempt(writing.connection, tried)
+                transaction.acknowledge({tried.subscriber: acknowledged})
+            endpoint_rows.note_attempt(transaction.connection, tried)
             if dead is not None:
                 endpoint_rows.add_dead_letter(
-                    writing.connection,
+                    transaction.connection,
                     tried.tenant,
-                    writing.now,
+                    transaction.now,
                     tried.kind,
                     tried.problem or "",
                     dead.text,
@@ -63,7 +63,7 @@ class Outbox:
         await self._service.changed(work)
 
 
-class Delivering:
+class EndpointDelivery:
     """Hands over what is committed, from `start` to `stop`."""
 
     def __init__(self, service: Service) -> None:
@@ -121,7 +121,7 @@ class Delivering:
     def _wake_all(self) -> None:
         self._wake(self._known & self._service.broker.depth.keys())
 
-    def _committed(self, committed: Committed) -> None:
+    def _committed(self, committed: CommittedChanges) -> None:
         """In the broker's thread: wake those who have new messages."""
         loop = self._loop
         new = {handed.message.subscriber for handed in committed.messages} & self._known

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fencepost.errors import FencepostError
 from fencepost.server.console import live_feed
-from fencepost.server.delivery.outbox import Delivering
+from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.http import asyncapi, browser_safety, message_streams, publish_socket
 from fencepost.server.http.browser_safety import BrowserSafety
 from fencepost.server.http.handlers import (
@@ -30,7 +30,7 @@ from fencepost.server.http.handlers import (
     subscriptions,
 )
 from fencepost.server.http.operations import Asked, Operation, as_json, openapi
-from fencepost.server.http.problems import Refusal, refusal_of, response
+from fencepost.server.http.problems import Refusal, request_error_of, response
 from fencepost.server.service import Caller, Service, sweep
 
 OPERATIONS = tuple(
@@ -48,7 +48,7 @@ _NOBODY = Caller(0, "", frozenset(), "")
 
 def create_app(service: Service) -> Starlette:
     """The application of a service, which it starts and stops."""
-    delivering = Delivering(service)
+    delivering = EndpointDelivery(service)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -63,8 +63,8 @@ def create_app(service: Service) -> Starlette:
             app.state.publishers.close_all()
             service.live.close_all()
             await delivering.stop()
-            if service.broker.has_read:
-                await service.done(service.broker.keep_read())
+            if service.broker.has_unsaved_acknowledgements:
+                await service.done(service.broker.save_acknowledged())
             await asyncio.to_thread(service.close)
 
     app = Starlette(
@@ -81,7 +81,7 @@ def create_app(service: Service) -> Starlette:
         lifespan=lifespan,
         middleware=[
             Middleware(BrowserSafety, local_only=service.settings.open_access),
-            Middleware(AsSent),
+            Middleware(RawPathMiddleware),
         ],
         exception_handlers={
             FencepostError: _refused,  # type: ignore[dict-item]
@@ -94,7 +94,7 @@ def create_app(service: Service) -> Starlette:
     return app
 
 
-class AsSent:
+class RawPathMiddleware:
     """Lets routes see addresses as they were sent: `%2F` in an id is no slash between names."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -139,7 +139,7 @@ async def _javascript(_: Request) -> Response:
 
 
 async def _refused(_: Request, error: FencepostError) -> Response:
-    return response(refusal_of(error))
+    return response(request_error_of(error))
 
 
 async def _not_served(request: Request, error: HTTPException) -> Response:

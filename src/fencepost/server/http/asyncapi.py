@@ -78,7 +78,7 @@ CHANNELS = (
         "region; regions that do not hold any more are withdrawn. They are void when the socket "
         "closes.",
         sends={
-            "moved": ("application/json", schemas.Moved),
+            "moved": ("application/json", schemas.MoveResult),
             "withdrawal": ("application/json", schemas.Withdrawal),
         },
         receives={
@@ -93,7 +93,7 @@ CHANNELS = (
         "admin",
         "What the console shows: a sample of the events of the tenant and what they matched. "
         "Nothing of it is delivered or kept.",
-        sends={"sight": ("application/json", schemas.Sight)},
+        sends={"sight": ("application/json", schemas.LiveFrame)},
     ),
     Channel(
         "mqtt-events",

@@ -14,23 +14,23 @@ from fencepost.delivery.connection_hub import Connection
 from fencepost.server.http import request_bodies
 from fencepost.server.http.operations import Asked, Content, named, operation
 from fencepost.server.http.problems import Refusal
-from fencepost.server.http.schemas import Acknowledgement, Reader, Reconnected
+from fencepost.server.http.schemas import Acknowledgement, StreamHeaders, StreamQuery
 from fencepost.server.http.websockets import (
     SHUTTING_DOWN,
-    Closing,
-    Conversation,
-    converse,
+    CloseReason,
+    SocketSession,
     object_of,
+    serve_socket,
 )
-from fencepost.server.service import Caller, Service, as_list
+from fencepost.server.service import Caller, Service, json_array
 
 _HEARTBEAT_S = 15.0
 _LONGEST_FRAME = 4_096
 
 
-def _since(service: Service, subscriber: int, query: Reader, headers: Reconnected) -> int:
+def _since(service: Service, subscriber: int, query: StreamQuery, headers: StreamHeaders) -> int:
     """After which message a reader goes on: the last that it says it has, or acknowledged."""
-    service.check_connections(len(service.hub))
+    service.check_connection_limit(len(service.hub))
     since = query.since if headers.last_event_id is UNSET else headers.last_event_id
     return service.acknowledged(subscriber) if since is UNSET else since
 
@@ -42,7 +42,7 @@ def _since(service: Service, subscriber: int, query: Reader, headers: Reconnecte
     "GET", "/v1/subscribers/{id}/stream", "subscribe",
     {200: Content("A stream of CloudEvents.", {"text/event-stream": str})},
 )  # fmt: skip
-async def server_sent_events(asked: Asked, query: Reader, headers: Reconnected) -> Response:
+async def server_sent_events(asked: Asked, query: StreamQuery, headers: StreamHeaders) -> Response:
     """Messages as server-sent events; the id of each is its position.
 
     They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
@@ -80,14 +80,14 @@ async def _sent_events(service: Service, subscriber: int, since: int) -> AsyncIt
 async def web_socket(socket: WebSocket) -> None:
     """Messages as frames, each a list of CloudEvents; frames back are `{"position": N}`."""
 
-    async def opened(service: Service, caller: Caller) -> Conversation:
+    async def opened(service: Service, caller: Caller) -> SocketSession:
         subscriber = service.subscriber(caller, named(socket))
-        query = request_bodies.converted(dict(socket.query_params), Reader, 400)
-        headers = request_bodies.converted(dict(socket.headers), Reconnected, 400)
+        query = request_bodies.converted(dict(socket.query_params), StreamQuery, 400)
+        headers = request_bodies.converted(dict(socket.headers), StreamHeaders, 400)
         since = _since(service, subscriber, query, headers)
         return _Messages(socket, service, service.hub.open(subscriber, since))
 
-    await converse(socket, "subscribe", opened)
+    await serve_socket(socket, "subscribe", opened)
 
 
 class _Messages:
@@ -96,7 +96,7 @@ class _Messages:
     def __init__(self, socket: WebSocket, service: Service, connection: Connection) -> None:
         self._socket, self._service, self._connection = socket, service, connection
 
-    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+    def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
         """See `Conversation`."""
         return [self._send()]
 
@@ -105,11 +105,11 @@ class _Messages:
         if frame is not None and len(frame) > _LONGEST_FRAME:
             raise Refusal(422, 'a frame is a short text as in {"position": 17}')
         read = request_bodies.converted(object_of(frame), Acknowledgement)
-        self._service.broker.note_read(self._connection.subscriber, int(read.position))
+        self._service.broker.note_acknowledged(self._connection.subscriber, int(read.position))
 
-    async def _send(self) -> Closing:
+    async def _send(self) -> CloseReason:
         while found := await self._connection.next(self._service.messages_after):
-            await self._socket.send_text(as_list(found))
+            await self._socket.send_text(json_array(found))
         return SHUTTING_DOWN
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ def not_found(what: str, name: object) -> Refusal:
     return Refusal(404, f"there is no {what} {name!r:.80}")
 
 
-def refusal_of(error: FencepostError) -> Refusal:
+def request_error_of(error: FencepostError) -> Refusal:
     """What an error means to whoever asked."""
     if isinstance(error, Refusal):
         return error

@@ -27,14 +27,14 @@ from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.table import EventTable
 from fencepost.saferegion.client_rule import SafeRegion, point_of
 from fencepost.saferegion.safe_regions import SafeRegions, Withdrawal
-from fencepost.server.broker.tenant_subscriptions import Questions
+from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.http import request_bodies, schemas
 from fencepost.server.http.operations import Asked, operation
-from fencepost.server.http.problems import Refusal, problem, refusal_of
+from fencepost.server.http.problems import Refusal, problem, request_error_of
 from fencepost.server.http.request_bodies import table_of
-from fencepost.server.http.schemas import Forget, Move, Moved, Published, ToExplain
+from fencepost.server.http.schemas import Forget, Move, MoveResult, PublishResult, SampleEvent
 from fencepost.server.http.schemas import SafeRegion as RegionOfEvent
-from fencepost.server.http.websockets import Closing, Conversation, converse, object_of
+from fencepost.server.http.websockets import CloseReason, SocketSession, object_of, serve_socket
 from fencepost.server.service import Caller, Service
 from fencepost.server.settings import Limits
 
@@ -51,15 +51,15 @@ class Answer(NamedTuple):
     withdrawn: list[Withdrawal]
 
 
-class Regions:
+class TenantSafeRegions:
     """The regions of a tenant's objects; for any thread.
 
     While it is made, which takes a while for many subscriptions, none can be added.
     """
 
-    def __init__(self, questions: Questions, limits: Limits) -> None:
-        self.questions = questions
-        matcher = questions.expressions.matcher
+    def __init__(self, tenant_subscriptions: TenantSubscriptions, limits: Limits) -> None:
+        self.tenant_subscriptions = tenant_subscriptions
+        matcher = tenant_subscriptions.expressions.matcher
         with matcher.view().lock:
             self._regions = SafeRegions(
                 matcher,
@@ -68,18 +68,20 @@ class Regions:
                 most_holes=_MOST_HOLES,
                 most_objects=limits.safe_regions,
             )
-            for id, kind in questions.kinds():
+            for id, kind in tenant_subscriptions.kinds():
                 self.want(id, kind)
-            questions.followed_by(self)
+            tenant_subscriptions.followed_by(self)
 
     # Subscriptions, with the matcher's lock held
 
     def want(self, id: str, kind: str) -> None:
         """Follow a subscription that was added or replaced."""
         if kind == "track":
-            self._regions.want(id, [self.questions.tracked.wanted(id)])
+            self._regions.want(id, [self.tenant_subscriptions.tracked.wanted(id)])
         elif kind == "composite":
-            self._regions.want(id, (one for _, one in self.questions.composites.atoms(id)))
+            self._regions.want(
+                id, (one for _, one in self.tenant_subscriptions.composites.atoms(id))
+            )
 
     def want_no_more(self, id: str) -> None:
         """Follow that a subscription is no more."""
@@ -89,7 +91,7 @@ class Regions:
 
     def answer(self, event: object, key: str) -> Answer:
         """The region of an object whose event was just committed, or that it may keep its own."""
-        if self.questions.needs_all(attributes(event)):
+        if self.tenant_subscriptions.needs_all(attributes(event)):
             self._regions.forget(key)
             region = self._nowhere(attributes(event))
         else:
@@ -98,7 +100,7 @@ class Regions:
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""
-        if self.questions.needs_all(attributes(event)):
+        if self.tenant_subscriptions.needs_all(attributes(event)):
             return self._nowhere(attributes(event))
         return self._regions.around(event).to_json()
 
@@ -127,7 +129,7 @@ class Publishers:
         self._service = service
         self._sockets: dict[int, Publisher] = {}
         self._numbers = count(1)
-        self._regions: dict[int, Regions] = {}
+        self._regions: dict[int, TenantSafeRegions] = {}
         self._making = asyncio.Lock()
         service.broker.on_change(self._changed)
         service.broker.on_reload(self._reloaded)
@@ -135,19 +137,23 @@ class Publishers:
     def __len__(self) -> int:
         return len(self._sockets)
 
-    async def regions(self, tenant: int) -> Regions:
+    async def regions(self, tenant: int) -> TenantSafeRegions:
         """The regions of a tenant, made when first asked for."""
         broker, limits = self._service.broker, self._service.settings.limits
         async with self._making:
             found = self._regions.get(tenant)
-            while found is None or found.questions is not broker.questions(tenant):
-                found = await asyncio.to_thread(Regions, broker.questions(tenant), limits)
+            while found is None or found.tenant_subscriptions is not broker.tenant_subscriptions(
+                tenant
+            ):
+                found = await asyncio.to_thread(
+                    TenantSafeRegions, broker.tenant_subscriptions(tenant), limits
+                )
             self._regions[tenant] = found
         return found
 
-    def open(self, socket: WebSocket, caller: Caller, regions: Regions) -> Publisher:
+    def open(self, socket: WebSocket, caller: Caller, regions: TenantSafeRegions) -> Publisher:
         """Take events from a socket."""
-        self._service.check_connections(len(self))
+        self._service.check_connection_limit(len(self))
         publisher = Publisher(self, next(self._numbers), socket, self._service, caller, regions)
         self._sockets[publisher.number] = publisher
         return publisher
@@ -172,11 +178,11 @@ class Publishers:
             regions = self._regions.get(tenant)
             withdrawn = [] if regions is None else regions.changed()
             if withdrawn:
-                self._service.in_loop(self.withdraw, withdrawn)
+                self._service.call_in_loop(self.withdraw, withdrawn)
 
     def _reloaded(self) -> None:
         """In the broker's thread: what is known was read anew, so that regions follow nothing."""
-        self._service.in_loop(self.close_all)
+        self._service.call_in_loop(self.close_all)
 
     def close_all(self) -> None:
         """Have every client begin anew."""
@@ -201,7 +207,7 @@ class Publisher:
         socket: WebSocket,
         service: Service,
         caller: Caller,
-        regions: Regions,
+        regions: TenantSafeRegions,
     ) -> None:
         self.number = number
         self.regions = regions
@@ -231,7 +237,7 @@ class Publisher:
         self._void = True
         self._wake.set()
 
-    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+    def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
         """See `Conversation`."""
         return [self._answer(), self._tell()]
 
@@ -258,12 +264,14 @@ class Publisher:
 
     async def _published(self, given: Move) -> bytes:
         key = given.key
-        found = Moved(id=UNSET if given.id is None else given.id, key=UNSET if key is None else key)
+        found = MoveResult(
+            id=UNSET if given.id is None else given.id, key=UNSET if key is None else key
+        )
         try:
             self._service.rates.count(self._caller.key or self._socket_host())
             published, values = await self._logged(given.event)
         except FencepostError as error:
-            found.problem = problem(refusal_of(error))
+            found.problem = problem(request_error_of(error))
             return msgspec.json.encode(found)
         found.position, found.messages = published.first, published.messages
         if key is not None and not self._void:
@@ -275,7 +283,7 @@ class Publisher:
             found.region = Raw(answer.region.encode())
         return msgspec.json.encode(found)
 
-    async def _logged(self, event: object) -> tuple[Published, Row]:
+    async def _logged(self, event: object) -> tuple[PublishResult, Row]:
         service = self._service
         table = _usable(event, service)
         body = msgspec.json.encode(event).decode()
@@ -287,12 +295,12 @@ class Publisher:
     def _socket_host(self) -> str:
         return self._socket.client.host if self._socket.client else ""
 
-    async def _answer(self) -> Closing:
+    async def _answer(self) -> CloseReason:
         while True:
             task = await self._answers.get()
             await self._send(await task)
 
-    async def _tell(self) -> Closing:
+    async def _tell(self) -> CloseReason:
         while not self._void:
             await self._wake.wait()
             self._wake.clear()
@@ -325,14 +333,14 @@ async def publish_socket(socket: WebSocket) -> None:
     """Events as frames; an answer to each, with the region in which its object may be silent."""
     publishers: Publishers = socket.app.state.publishers
 
-    async def opened(_: Service, caller: Caller) -> Conversation:
+    async def opened(_: Service, caller: Caller) -> SocketSession:
         return publishers.open(socket, caller, await publishers.regions(caller.tenant))
 
-    await converse(socket, "publish", opened)
+    await serve_socket(socket, "publish", opened)
 
 
 @operation("POST", "/v1/safe-regions", "publish", {200: RegionOfEvent})
-async def safe_region(asked: Asked, body: ToExplain) -> RegionOfEvent:
+async def safe_region(asked: Asked, body: SampleEvent) -> RegionOfEvent:
     """Where an object need not send its events, for some seconds: what is subscribed in the
     meantime counts for it from then on. Nothing is published.
     """

@@ -77,31 +77,31 @@ def properties(type: type[Struct]) -> dict[str, dict[str, Any]]:
 # Parameters of the query, and headers
 
 
-class Limited(Struct):
+class PageLimit(Struct):
     """How much of a list is wanted."""
 
     limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
 
 
-class ByName(Limited):
+class PageByName(PageLimit):
     """A page of a list that is in the order of names."""
 
     after: Annotated[Text, about("The last name of the page before.")] = ""
 
 
-class AfterPosition(Limited):
+class PageAfterPosition(PageLimit):
     """A page of what is in the order of positions."""
 
     since: Since = UNSET
 
 
-class Reader(Struct):
+class StreamQuery(Struct):
     """After which message a reader goes on."""
 
     since: Since = UNSET
 
 
-class Reconnected(Struct, rename="kebab"):
+class StreamHeaders(Struct, rename="kebab"):
     """After which message a reader goes on, in a header."""
 
     last_event_id: Annotated[Position | UnsetType, about("The same, as browsers say it.")] = UNSET
@@ -200,13 +200,13 @@ class Trial(Json):
     events: Annotated[list[Feature], Meta(max_length=1_000)]
 
 
-class Tried(Json):
+class TrialResults(Json):
     """Of each event whether it matches, and why."""
 
     results: list[Explanation]
 
 
-class ToExplain(Json):
+class SampleEvent(Json):
     """An event that is not published."""
 
     event: Feature
@@ -215,7 +215,7 @@ class ToExplain(Json):
 # Events
 
 
-class Published(Json, kw_only=True):
+class PublishResult(Json, kw_only=True):
     """What became of them."""
 
     accepted: Count
@@ -266,7 +266,7 @@ class Acknowledgement(Json):
     ]
 
 
-class Acknowledged(Json):
+class ReadState(Json):
     """How far the subscriber has read."""
 
     acknowledged: Count
@@ -355,7 +355,7 @@ class DeadLetters(Json):
     dead_letters: list[DeadLetter]
 
 
-class Removed(Json):
+class RemovalCount(Json):
     """How many there were."""
 
     removed: Count
@@ -368,7 +368,7 @@ class Health(Json):
     version: str
 
 
-class Me(Json):
+class Identity(Json):
     """The tenant and the scopes."""
 
     tenant: str
@@ -406,7 +406,7 @@ class Problem(Struct):
 
 # Frames
 
-Moving: TypeAlias = Annotated[
+ObjectKey: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1, max_length=256, description="What the publisher calls the thing that moves."
@@ -419,21 +419,21 @@ class Move(Json):
     """The event of a thing that moves."""
 
     event: Feature
-    key: Moving | None = None
+    key: ObjectKey | None = None
     id: FrameId = None
 
 
 class Forget(Json):
     """A thing that sends nothing more."""
 
-    forget: Moving
+    forget: ObjectKey
 
 
-class Moved(Struct, kw_only=True):
+class MoveResult(Struct, kw_only=True):
     """What became of an event."""
 
     id: FrameId = UNSET
-    key: Moving | UnsetType = UNSET
+    key: ObjectKey | UnsetType = UNSET
     position: Annotated[Count, about("Of the event in the log.")] | UnsetType = UNSET
     messages: Annotated[Count, about("How many messages it gave.")] | UnsetType = UNSET
     region: Annotated[
@@ -446,7 +446,7 @@ class Moved(Struct, kw_only=True):
 class Withdrawal(Json):
     """A region that does not hold any more."""
 
-    withdrawn: Moving
+    withdrawn: ObjectKey
     version: Annotated[Count, about("Its regions of a version before this one are void.")]
 
 
@@ -458,7 +458,7 @@ class Shown(Struct):
     subscriptions: list[str]
 
 
-class Sighted(Struct):
+class LiveEvent(Struct):
     """An event as it is shown; without its body where that is long."""
 
     position: Count
@@ -467,16 +467,16 @@ class Sighted(Struct):
     matched: list[Shown]
 
 
-class LeftOut(Struct):
+class OmittedCounts(Struct):
     """How much is not shown."""
 
     events: int
     messages: int
 
 
-class Sight(Struct):
+class LiveFrame(Struct):
     """Some of what was committed, and how much was left out."""
 
-    events: list[Sighted]
-    left_out: LeftOut | UnsetType = UNSET
+    events: list[LiveEvent]
+    left_out: OmittedCounts | UnsetType = UNSET
     subscriptions_changed: bool = False

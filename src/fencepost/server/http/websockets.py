@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fencepost.errors import FencepostError
 from fencepost.server.http import request_bodies
-from fencepost.server.http.problems import Refusal, refusal_of
+from fencepost.server.http.problems import Refusal, request_error_of
 
 if TYPE_CHECKING:
     from fencepost.server.service import Caller, Service
@@ -21,16 +21,16 @@ _GOING_AWAY = 1001
 _REFUSED = 4000  # and the status that a request would have got
 _BAD_FRAME = _REFUSED + 422
 
-Closing: TypeAlias = tuple[int, str]
+CloseReason: TypeAlias = tuple[int, str]
 """The code and the reason with which a socket is closed."""
 
-SHUTTING_DOWN: Closing = _GOING_AWAY, "the server is shutting down"
+SHUTTING_DOWN: CloseReason = _GOING_AWAY, "the server is shutting down"
 
 
-class Conversation(Protocol):
+class SocketSession(Protocol):
     """What happens on one socket."""
 
-    def senders(self) -> Sequence[Coroutine[Any, Any, Closing]]:
+    def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:
         """What sends frames; the socket is closed when one of them ends."""
 
     async def take(self, frame: str | None) -> None:
@@ -40,8 +40,8 @@ class Conversation(Protocol):
         """Forget the socket, which is closed."""
 
 
-async def converse(
-    socket: WebSocket, scope: str, opened: Callable[[Service, Caller], Awaitable[Conversation]]
+async def serve_socket(
+    socket: WebSocket, scope: str, opened: Callable[[Service, Caller], Awaitable[SocketSession]]
 ) -> None:
     """Open a socket to a caller of a scope, and serve it until either side closes it."""
     service: Service = socket.app.state.service
@@ -51,9 +51,9 @@ async def converse(
         conversation = await opened(service, caller)
     except FencepostError as error:
         await _accept(socket)
-        await socket.close(_REFUSED + refusal_of(error).status, _reason(str(error)))
+        await socket.close(_REFUSED + request_error_of(error).status, _reason(str(error)))
         return
-    tasks: list[asyncio.Task[Closing | None]] = []
+    tasks: list[asyncio.Task[CloseReason | None]] = []
     try:
         await _accept(socket)
         tasks.append(asyncio.create_task(_receive(socket, conversation)))
@@ -71,7 +71,7 @@ async def converse(
             await socket.close(closing[0], _reason(closing[1]))
 
 
-async def _receive(socket: WebSocket, conversation: Conversation) -> Closing | None:
+async def _receive(socket: WebSocket, conversation: SocketSession) -> CloseReason | None:
     while (frame := await socket.receive())["type"] != "websocket.disconnect":
         try:
             await conversation.take(frame.get("text"))

@@ -28,7 +28,12 @@ from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
-from fencepost.server.stateful.subscription_kind import LOGGED, Arrived, Found, Prepared
+from fencepost.server.stateful.subscription_kind import (
+    POSITION_ATTRIBUTE,
+    AcceptedEvents,
+    PendingMessage,
+    PreparedSubscription,
+)
 from fencepost.store import event_log, stateful_state
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
@@ -45,7 +50,7 @@ _LEAST_REMOVED = 1_000  # before a detector is made anew
 _PAGE = 1_000
 
 
-class Composites:
+class CompositeSubscriptions:
     """The composites of a tenant.
 
     Parameters
@@ -100,7 +105,7 @@ class Composites:
         self._new_detector([composite])  # refuses what it cannot look for
         return composite
 
-    def put(self, prepared: Sequence[Prepared]) -> None:
+    def put(self, prepared: Sequence[PreparedSubscription]) -> None:
         """See `Asking`."""
         for definition, composite in prepared:
             if self._composites.get(definition.id) != composite:
@@ -121,7 +126,7 @@ class Composites:
             self._removed += 1
             self._dirty = True
 
-    def after_changes(self) -> list[Found]:
+    def after_changes(self) -> list[PendingMessage]:
         """Nothing: a composite asks about what comes."""
         return []
 
@@ -132,11 +137,11 @@ class Composites:
 
     # Events
 
-    def answer(self, arrived: Arrived) -> list[Found]:
+    def answer(self, accepted: AcceptedEvents) -> list[PendingMessage]:
         """What subscribers are to be told of events, by row."""
         now = self._clock()
-        found: list[tuple[int, str, tuple[int, ...], Found]] = []
-        for one in self._pushed(arrived):
+        found: list[tuple[int, str, tuple[int, ...], PendingMessage]] = []
+        for one in self._pushed(accepted):
             definition = self._definitions[one.composite]
             if definition.expires is not None and definition.expires <= now:
                 continue
@@ -151,18 +156,18 @@ class Composites:
             if "payload" in definition.asked:
                 data["payload"] = definition.asked["payload"]
             positions = tuple(_positions(members))
-            row = arrived.row_at[max(positions)]  # the one that made it complete
+            row = accepted.row_at[max(positions)]  # the one that made it complete
             text = msgspec.json.encode(data).decode()
-            told = Found(row, definition.subscriber, DETECTION, text)
+            told = PendingMessage(row, definition.subscriber, DETECTION, text)
             found.append((row, one.composite, positions, told))
         # The order in which a detector finds what one event completes depends on its past.
         return [told for *_, told in sorted(found)]
 
-    def _pushed(self, arrived: Arrived) -> list[Detection]:
+    def _pushed(self, accepted: AcceptedEvents) -> list[Detection]:
         """What events complete; those that the detector cannot use are counted only."""
-        times = enumerate(arrived.table.values(_TIME))
-        timed = arrived.table.without({k: _NO_TIME for k, time in times if is_missing(time)})
-        self._counts["no_time"] += len(arrived.table) - len(timed)
+        times = enumerate(accepted.table.values(_TIME))
+        timed = accepted.table.without({k: _NO_TIME for k, time in times if is_missing(time)})
+        self._counts["no_time"] += len(accepted.table) - len(timed)
         self._since_written += len(timed)
         bad: DeadLetters = []
         events = timed.with_values({_KEY: [*map(_key, timed.rows())]})
@@ -179,7 +184,7 @@ class Composites:
 
     # State
 
-    def keep_before(self, position: int) -> None:
+    def checkpoint_before(self, position: int) -> None:
         """Have everything written if events up to a position, which will go, are not in it."""
         self._dirty |= len(self) > 0 and self._written < position
 
@@ -219,7 +224,7 @@ class Composites:
             events = EventTable.read(
                 [json.loads(body) for _, _, body in page], space_of(self._space)
             )
-            self._pushed(Arrived.of(events, [at for at, *_ in page]))
+            self._pushed(AcceptedEvents.of(events, [at for at, *_ in page]))
             position = page[-1][0]
 
     def stats(self) -> dict[str, Any]:
@@ -252,7 +257,7 @@ def composite_of(definition: Definition) -> Composite:
 def _key(event: Mapping[str, object]) -> str:
     """The position and the id of an event."""
     id = event.get("id")
-    return json.dumps([event[LOGGED], id if isinstance(id, str | int) else None])
+    return json.dumps([event[POSITION_ATTRIBUTE], id if isinstance(id, str | int) else None])
 
 
 def _members(given: Mapping[str, Any]) -> dict[str, Any]:

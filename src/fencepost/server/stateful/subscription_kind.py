@@ -11,13 +11,13 @@ from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
 
-LOGGED = "\0position"
+POSITION_ATTRIBUTE = "\0position"
 """The attribute of an event that holds its position in the log, where what it says is kept."""
 
-ITS_OWN, NO_EVENT = 0, -1
+OWN_EVENT, NO_EVENT = 0, -1
 
 
-class Found(NamedTuple):
+class PendingMessage(NamedTuple):
     """What a subscriber is to be told.
 
     Attributes
@@ -29,7 +29,7 @@ class Found(NamedTuple):
     data : str
         JSON.
     about : int
-        The position of the event that it is about, where that is another one: `ITS_OWN` or
+        The position of the event that it is about, where that is another one: `OWN_EVENT` or
         `NO_EVENT` otherwise.
     """
 
@@ -37,17 +37,17 @@ class Found(NamedTuple):
     subscriber: str
     type: str
     data: str
-    about: int = ITS_OWN
+    about: int = OWN_EVENT
 
 
-class Prepared(NamedTuple):
+class PreparedSubscription(NamedTuple):
     """A definition, and what it was compiled to."""
 
     definition: Definition
     compiled: Any
 
 
-class Arrived(NamedTuple):
+class AcceptedEvents(NamedTuple):
     """Events that are taken.
 
     Attributes
@@ -62,42 +62,42 @@ class Arrived(NamedTuple):
     row_at: dict[int, int]
 
     @classmethod
-    def of(cls, events: EventTable, positions: Sequence[int]) -> Arrived:
+    def of(cls, events: EventTable, positions: Sequence[int]) -> AcceptedEvents:
         """Events with their positions in the log."""
         rows = events.numbers.tolist()
         row_at = dict(zip(positions, rows, strict=True))
-        return cls(events.with_values({LOGGED: positions}), row_at)
+        return cls(events.with_values({POSITION_ATTRIBUTE: positions}), row_at)
 
 
-def arrived(events: EventTable, bad: DeadLetters, first: int) -> Arrived:
+def accepted(events: EventTable, bad: DeadLetters, first: int) -> AcceptedEvents:
     """The events that are taken, the first of which has a position."""
     taken = events.without(dict(bad))
-    return Arrived.of(taken, range(first, first + len(taken)))
+    return AcceptedEvents.of(taken, range(first, first + len(taken)))
 
 
-class Asking(Protocol):
+class SubscriptionKind(Protocol):
     """Subscriptions of one kind."""
 
     def prepare(self, definition: Definition) -> Any:
         """Check and compile, in any thread; nothing is changed."""
 
-    def put(self, prepared: Sequence[Prepared]) -> None:
+    def put(self, prepared: Sequence[PreparedSubscription]) -> None:
         """Add or replace."""
 
     def remove(self, id: str) -> None:
         """Remove one that is there."""
 
 
-class Remembering(Asking, Protocol):
+class StatefulKind(SubscriptionKind, Protocol):
     """Subscriptions that remember what came before; what they know is as durable as the log."""
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
 
-    def answer(self, arrived: Arrived) -> list[Found]:
+    def answer(self, accepted: AcceptedEvents) -> list[PendingMessage]:
         """What subscribers are to be told of events, by row."""
 
-    def after_changes(self) -> list[Found]:
+    def after_changes(self) -> list[PendingMessage]:
         """What they are to be told after subscriptions were added or removed."""
 
     def changes(self, position: int) -> list[Change]:

@@ -25,7 +25,13 @@ from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import Space, space_of
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
-from fencepost.server.stateful.subscription_kind import LOGGED, NO_EVENT, Arrived, Found, Prepared
+from fencepost.server.stateful.subscription_kind import (
+    NO_EVENT,
+    POSITION_ATTRIBUTE,
+    AcceptedEvents,
+    PendingMessage,
+    PreparedSubscription,
+)
 from fencepost.store import stateful_state
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
@@ -49,7 +55,7 @@ class _Compiled(NamedTuple):
     subscription: Subscription
 
 
-class Group:
+class RuleGroup:
     """Subscriptions with the same rules.
 
     Attributes
@@ -100,16 +106,16 @@ class Group:
         ordered = "cross" in tracker.rules.on or forgets or tracker.holds_back
         return ordered or self.refresh or tracker.rules.debounce > 0
 
-    def push(self, arrived: Arrived) -> Iterator[tuple[int, Notification]]:
+    def push(self, accepted: AcceptedEvents) -> Iterator[tuple[int, Notification]]:
         """Rows of events, and what is to be told of each; what is no position is counted only."""
-        positions = self._read(arrived)
+        positions = self._read(accepted)
         if not self.tracker.holds_back:
             try:
                 told = self.tracker.push_positions(positions)
             except FencepostError:  # one cannot be matched: the others can, one by one
                 pass
             else:
-                by_row = [(arrived.row_at[_logged(one)], one) for one in told]
+                by_row = [(accepted.row_at[_logged(one)], one) for one in told]
                 yield from sorted(by_row, key=lambda one: one[0])
                 return
         for row, position in zip(positions.table.numbers.tolist(), positions, strict=True):
@@ -119,10 +125,10 @@ class Group:
             except FencepostError:
                 self.counts["refused"] += 1
 
-    def _read(self, arrived: Arrived) -> Positions:
+    def _read(self, accepted: AcceptedEvents) -> Positions:
         """The positions of objects that can be tracked."""
         names, objects = self.tracker.names, self.tracker.objects
-        positions, bad = read_table(arrived.table, names)
+        positions, bad = read_table(accepted.table, names)
         for _, event, _ in bad:
             assert isinstance(event, Row)
             silent = is_missing(event.get(names.key)) or is_missing(event.get(names.time))
@@ -168,14 +174,14 @@ class Group:
         return {**own, **counts, **self.counts}
 
 
-class Tracked:
+class TrackedSubscriptions:
     """The tracked subscriptions of a tenant."""
 
     def __init__(self, space: str, limits: Limits) -> None:
         self._space = space
         self._limits = limits
-        self._groups: dict[str, Group] = {}
-        self._group_of: dict[str, Group] = {}
+        self._groups: dict[str, RuleGroup] = {}
+        self._group_of: dict[str, RuleGroup] = {}
         self._payloads: dict[str, Any] = {}
         self._gone: list[Change] = []
 
@@ -193,7 +199,7 @@ class Tracked:
                 raise ModelError(
                     f"a tenant has at most {most} different `track`s; use one that is there"
                 )
-            Group(rules, self._space, 1)  # refuses what it cannot do
+            RuleGroup(rules, self._space, 1)  # refuses what it cannot do
         ends = None if definition.expires is None else format_instant(definition.expires)
         return _Compiled(
             rules,
@@ -206,13 +212,13 @@ class Tracked:
             ),
         )
 
-    def put(self, prepared: Sequence[Prepared]) -> None:
+    def put(self, prepared: Sequence[PreparedSubscription]) -> None:
         """See `Asking`."""
         by_group: dict[str, list[Subscription]] = {}
         for definition, (rules, subscription) in prepared:
             group = self._groups.get(rules)
             if group is None:
-                group = Group(rules, self._space, self._limits.tracked_objects)
+                group = RuleGroup(rules, self._space, self._limits.tracked_objects)
                 self._groups[rules] = group
             before = self._group_of.get(definition.id)
             if before is not None and before is not group:
@@ -234,9 +240,9 @@ class Tracked:
         group.tracker.matcher.unsubscribe(id)
         group.changed = True
 
-    def after_changes(self) -> list[Found]:
+    def after_changes(self) -> list[PendingMessage]:
         """What is to be told because subscriptions came, went or changed under objects."""
-        found: list[Found] = []
+        found: list[PendingMessage] = []
         for group in [*self._groups.values()]:
             if not group.changed:
                 continue
@@ -250,11 +256,11 @@ class Tracked:
 
     # Events
 
-    def answer(self, arrived: Arrived) -> list[Found]:
+    def answer(self, accepted: AcceptedEvents) -> list[PendingMessage]:
         """What subscribers are to be told of events, by row."""
-        found: list[Found] = []
+        found: list[PendingMessage] = []
         for group in self._groups.values():
-            for row, one in group.push(arrived):
+            for row, one in group.push(accepted):
                 found += self._found(row, [one])
         return found
 
@@ -262,9 +268,9 @@ class Tracked:
         """Whether anything changes by time alone; for any thread."""
         return any(group.clock for group in [*self._groups.values()])
 
-    def tick(self, now: int) -> list[Found]:
+    def tick(self, now: int) -> list[PendingMessage]:
         """What is to be told because so much time went by."""
-        found: list[Found] = []
+        found: list[PendingMessage] = []
         for group in self._groups.values():
             due = group.tracker.next_tick() if group.clock else None
             if due is not None and due <= now:
@@ -275,7 +281,7 @@ class Tracked:
         """See `Remembering`."""
         return any(group.needs_all(values) for group in [*self._groups.values()])
 
-    def _found(self, row: int, told: Iterable[Notification]) -> Iterator[Found]:
+    def _found(self, row: int, told: Iterable[Notification]) -> Iterator[PendingMessage]:
         for one in told:
             data: dict[str, Any] = {
                 "kind": one.kind,
@@ -289,7 +295,7 @@ class Tracked:
             if one.subscription in self._payloads:
                 data["payload"] = self._payloads[one.subscription]
             about = NO_EVENT if one.event is None else _logged(one)
-            yield Found(
+            yield PendingMessage(
                 row, one.subscriber, NOTIFICATION, msgspec.json.encode(data).decode(), about
             )
 
@@ -368,7 +374,7 @@ def _logged(one: Notification) -> int:
 
 def _position_of(event: Mapping[str, object]) -> int:
     """The position of an event in the log."""
-    position = event[LOGGED]
+    position = event[POSITION_ATTRIBUTE]
     assert isinstance(position, int)
     return position
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from fencepost.delivery.mqtt_address import broker_address, checked_topic, default_topic
 from fencepost.delivery.mqtt_link import Link
 from fencepost.server.broker.mqtt_events import MqttEvents
-from fencepost.server.broker.transaction import Writing
+from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.transports.transport import Transport
 from fencepost.server.http.problems import Refusal
 from fencepost.server.http.schemas import Endpoint, Json
@@ -88,6 +88,6 @@ class MqttTransport(Transport[Mqtt]):
         return {**self._events.counts, "mqtt_connected": int(connected)}
 
 
-def _identifier(writing: Writing) -> str:
+def _identifier(transaction: Transaction) -> str:
     """The name of this server's session at a broker, chosen once."""
-    return setting(writing.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")
+    return setting(transaction.connection, "mqtt_client", f"fencepost-{secrets.token_hex(8)}")

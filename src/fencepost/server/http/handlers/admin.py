@@ -11,7 +11,7 @@ from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
 from fencepost.engine.subscriptions import expiry
-from fencepost.server.delivery.outbox import Delivering
+from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.http.operations import Asked, Content, as_json, operation
 from fencepost.server.http.problems import Refusal, not_found
 from fencepost.server.http.schemas import (
@@ -21,10 +21,10 @@ from fencepost.server.http.schemas import (
     Health,
     Key,
     Keys,
-    Limited,
     NewKey,
+    PageLimit,
     Position,
-    Removed,
+    RemovalCount,
     about,
 )
 from fencepost.server.service import Caller, Service
@@ -46,8 +46,8 @@ async def add_key(asked: Asked, body: NewKey) -> Key:
         raise Refusal(422, "`name` holds characters that cannot be printed; leave them out")
     end = None if body.expires is None else expiry(body.expires)
     made = await service.changed(
-        lambda writing: api_keys.add_key(
-            writing.connection, caller.tenant_name, body.scopes, body.name, writing.now, end
+        lambda transaction: api_keys.add_key(
+            transaction.connection, caller.tenant_name, body.scopes, body.name, transaction.now, end
         )
     )
     key = service.database.read(api_keys.key_of, made, -1)
@@ -62,19 +62,19 @@ async def revoke_key(asked: Asked) -> None:
     """Revoke a key."""
     tenant, id = asked.caller.tenant, asked.id
     if not await asked.service.changed(
-        lambda writing: api_keys.revoke_key(writing.connection, id, tenant)
+        lambda transaction: api_keys.revoke_key(transaction.connection, id, tenant)
     ):
         raise not_found("key", id)
 
 
-class ByNumber(Limited):
+class PageByNumber(PageLimit):
     """A page of dead letters."""
 
     after: Annotated[Position, about("The last number of the page before.")] = 0
 
 
 @operation("GET", "/v1/dead-letters", "admin", {200: DeadLetters})
-async def dead_letters(asked: Asked, query: ByNumber) -> DeadLetters:
+async def dead_letters(asked: Asked, query: PageByNumber) -> DeadLetters:
     """What could not be read or handed over, and why."""
     found = asked.service.database.read(
         endpoint_rows.dead_letters, asked.caller.tenant, query.after, query.limit
@@ -82,20 +82,22 @@ async def dead_letters(asked: Asked, query: ByNumber) -> DeadLetters:
     return DeadLetters([*map(DeadLetter.of, found)])
 
 
-class UpTo(Struct):
+class DeadLetterRange(Struct):
     """Which dead letters go."""
 
     up_to: Annotated[Position, about("Up to this number; all if left out.")] = MOST
 
 
-@operation("DELETE", "/v1/dead-letters", "admin", {200: Removed})
-async def remove_dead_letters(asked: Asked, query: UpTo) -> Removed:
+@operation("DELETE", "/v1/dead-letters", "admin", {200: RemovalCount})
+async def remove_dead_letters(asked: Asked, query: DeadLetterRange) -> RemovalCount:
     """Throw away dead letters."""
     tenant = asked.caller.tenant
     removed = await asked.service.changed(
-        lambda writing: endpoint_rows.remove_dead_letters(writing.connection, tenant, query.up_to)
+        lambda transaction: endpoint_rows.remove_dead_letters(
+            transaction.connection, tenant, query.up_to
+        )
     )
-    return Removed(removed)
+    return RemovalCount(removed)
 
 
 @operation(
@@ -126,9 +128,9 @@ _TEXT_FORMAT = "text/plain; version=0.0.4"
 _DEEPEST_SHOWN = 12
 
 
-def _stats_of(service: Service, caller: Caller, delivering: Delivering) -> dict[str, Any]:
+def _stats_of(service: Service, caller: Caller, delivering: EndpointDelivery) -> dict[str, Any]:
     """Numbers about a tenant, its index and its queues."""
-    questions = service.questions(caller)
+    tenant_subscriptions = service.tenant_subscriptions(caller)
     depths = _depths(service, caller)
     deepest = sorted(depths, key=lambda one: -one[1])[:_DEEPEST_SHOWN]
     lags = _lags(service, caller, [name for name, _ in deepest])
@@ -139,16 +141,16 @@ def _stats_of(service: Service, caller: Caller, delivering: Delivering) -> dict[
     return {
         "tenant": caller.tenant_name,
         "uptime_s": (service.clock() - service.started) / 1e9,
-        "subscriptions": len(questions),
-        "subscribers": len(questions.subscribers),
+        "subscriptions": len(tenant_subscriptions),
+        "subscribers": len(tenant_subscriptions.subscribers),
         "connections": len(service.hub),
         "unread": sum(depth for _, depth in depths),
         "dead_letters": _letters(service, caller),
         "queues": queues,
         "server": {**service.broker.counts, **delivering.counts()},
-        "index": questions.expressions.matcher.stats(),
-        "tracking": questions.tracked.stats(),
-        "composites": questions.composites.stats(),
+        "index": tenant_subscriptions.expressions.matcher.stats(),
+        "tracking": tenant_subscriptions.tracked.stats(),
+        "composites": tenant_subscriptions.composites.stats(),
     }
 
 
@@ -164,7 +166,7 @@ def _depths(service: Service, caller: Caller) -> list[tuple[str, int]]:
 
 def _lags(service: Service, caller: Caller, names: Iterable[str]) -> dict[str, float]:
     """How old the first unread message is, of those of some subscribers who have any."""
-    numbers = service.questions(caller).subscribers
+    numbers = service.tenant_subscriptions(caller).subscribers
     with service.database.reading() as connection:
         oldest = {name: event_log.oldest_unread(connection, numbers[name]) for name in names}
     return {name: service.age(at) for name, at in oldest.items() if at is not None}
@@ -181,10 +183,10 @@ class _Metric(NamedTuple):
     values: Iterable[tuple[dict[str, str], float]]
 
 
-def _prometheus_text(service: Service, caller: Caller, delivering: Delivering) -> str:
+def _prometheus_text(service: Service, caller: Caller, delivering: EndpointDelivery) -> str:
     """The metrics of a tenant in the text format."""
     counts = {**service.broker.counts, **delivering.counts()}
-    questions = service.questions(caller)
+    tenant_subscriptions = service.tenant_subscriptions(caller)
     depths = _depths(service, caller)
     lags = _lags(service, caller, [name for name, _ in depths])
     metrics = (
@@ -208,7 +210,7 @@ def _prometheus_text(service: Service, caller: Caller, delivering: Delivering) -
                 [({}, counts["mqtt_unusable"])]),
         _Metric("mqtt_connected", "gauge", "Whether the MQTT broker is connected.",
                 [({}, counts["mqtt_connected"])]),
-        _Metric("subscriptions", "gauge", "Subscriptions of the tenant.", [({}, len(questions))]),
+        _Metric("subscriptions", "gauge", "Subscriptions of the tenant.", [({}, len(tenant_subscriptions))]),
         _Metric("connections", "gauge", "Open WebSockets and event streams.",
                 [({}, len(service.hub))]),
         _Metric("dead_letters", "gauge", "What could not be read or handed over.",

@@ -13,7 +13,7 @@ from fencepost.events.times import format_instant
 from fencepost.server.console.live_feed import ids_of
 from fencepost.server.http.operations import Asked, Content, operation, position_of
 from fencepost.server.http.problems import not_found
-from fencepost.server.http.schemas import Binary, Limited, Match, Matches, Me, Text, about
+from fencepost.server.http.schemas import Binary, Identity, Match, Matches, PageLimit, Text, about
 from fencepost.store import event_log
 from fencepost.store import subscription_rows as stored
 
@@ -21,24 +21,24 @@ _MAP = "application/vnd.fencepost.map"
 _LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscription are looked for
 
 
-@operation("GET", "/v1/me", "", {200: Me})
-async def me(asked: Asked) -> Me:
+@operation("GET", "/v1/me", "", {200: Identity})
+async def me(asked: Asked) -> Identity:
     """Who a key belongs to, and what it is good for."""
     service = asked.service
     caller = service.caller(asked.request)
     settings = service.settings
-    return Me(
+    return Identity(
         caller.tenant_name, sorted(caller.scopes), service.space.value, not settings.open_access
     )
 
 
-class MapSince(Struct):
+class MapQuery(Struct):
     """What of a map is wanted."""
 
     since: Annotated[Text, about("A version: only what changed after it.")] = ""
 
 
-class Known(Struct, rename="kebab"):
+class MapHeaders(Struct, rename="kebab"):
     """The map that is known."""
 
     if_none_match: Annotated[str, about("The `ETag` of a map.")] = ""
@@ -48,7 +48,7 @@ class Known(Struct, rename="kebab"):
     "GET", "/v1/map", "subscribe",
     {200: Content("Blocks.", {_MAP: Binary}), 304: "Nothing changed."},
 )  # fmt: skip
-async def places(asked: Asked, query: MapSince, headers: Known) -> Response:
+async def places(asked: Asked, query: MapQuery, headers: MapHeaders) -> Response:
     """Where subscriptions are: simplified shapes in binary blocks, for a map."""
     found = asked.service.places.of(asked.caller.tenant)
     tag = f'"{await asyncio.to_thread(found.current)}"'
@@ -65,7 +65,7 @@ async def places(asked: Asked, query: MapSince, headers: Known) -> Response:
 
 
 @operation("GET", "/v1/events/{id}/matches", "admin", {200: Matches})
-async def matches_of_event(asked: Asked, query: Limited) -> Matches:
+async def matches_of_event(asked: Asked, query: PageLimit) -> Matches:
     """The messages about an event: who matched."""
     position, tenant = position_of(asked.id), asked.caller.tenant
 
@@ -80,7 +80,7 @@ async def matches_of_event(asked: Asked, query: Limited) -> Matches:
 
 
 @operation("GET", "/v1/subscriptions/{id}/matches", "admin", {200: Matches})
-async def matches_of_subscription(asked: Asked, query: Limited) -> Matches:
+async def matches_of_subscription(asked: Asked, query: PageLimit) -> Matches:
     """What a subscription matched lately, newest first."""
     tenant, id = asked.caller.tenant, asked.id
 

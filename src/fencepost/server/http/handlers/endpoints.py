@@ -7,8 +7,8 @@ from typing import Any
 from fencepost.delivery.cloud_events import unwrapped
 from fencepost.engine.subscriptions import checked_id
 from fencepost.server.broker.mqtt_events import events_of_payload
-from fencepost.server.broker.transaction import Writing
-from fencepost.server.delivery.outbox import Delivering
+from fencepost.server.broker.transaction import Transaction
+from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.delivery.transports import Settings, Shown
 from fencepost.server.http.operations import Asked, Content, operation, position_of
 from fencepost.server.http.problems import Refusal, not_found
@@ -26,16 +26,16 @@ async def put(asked: Asked, body: Settings) -> Shown:
     """
     caller = asked.caller
     name = checked_id(asked.id, "subscriber")
-    transport = _delivering(asked).transport_for(body)
+    transport = _delivery(asked).transport_for(body)
     target = await transport.target(body, caller.tenant_name, name)
 
-    def work(writing: Writing) -> int:
-        number = writing.subscriber(caller.tenant, name)
-        endpoint_rows.put_endpoint(writing.connection, number, transport.kind(), target)
+    def work(transaction: Transaction) -> int:
+        number = transaction.subscriber(caller.tenant, name)
+        endpoint_rows.put_endpoint(transaction.connection, number, transport.kind(), target)
         return number
 
     subscriber = await asked.service.changed(work)
-    _delivering(asked).changed(subscriber)
+    _delivery(asked).changed(subscriber)
     return _found(asked, subscriber, **transport.told_once(body, target))
 
 
@@ -51,14 +51,14 @@ async def remove(asked: Asked) -> None:
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
     if not await service.changed(
-        lambda writing: endpoint_rows.remove_endpoint(writing.connection, subscriber)
+        lambda transaction: endpoint_rows.remove_endpoint(transaction.connection, subscriber)
     ):
         raise not_found("endpoint of", asked.id)
-    _delivering(asked).changed(subscriber, removed=True)
+    _delivery(asked).changed(subscriber, removed=True)
 
 
-def _delivering(asked: Asked) -> Delivering:
-    found: Delivering = asked.request.app.state.delivering
+def _delivery(asked: Asked) -> EndpointDelivery:
+    found: EndpointDelivery = asked.request.app.state.delivering
     return found
 
 
@@ -66,7 +66,7 @@ def _found(asked: Asked, subscriber: int, **more: Any) -> Shown:
     found = asked.service.database.read(endpoint_rows.endpoint, subscriber)
     if found is None:
         raise not_found("endpoint of", asked.id)
-    return _delivering(asked).shown(found, **more)
+    return _delivery(asked).shown(found, **more)
 
 
 @operation(
@@ -95,10 +95,10 @@ async def _tell_again(asked: Asked, letter: DeadLetter, subscriber: int) -> None
     tenant = asked.caller.tenant
     type, data = unwrapped(letter.body)
 
-    def work(writing: Writing) -> bool:
-        there = endpoint_rows.remove_dead_letter(writing.connection, tenant, letter.number)
+    def work(transaction: Transaction) -> bool:
+        there = endpoint_rows.remove_dead_letter(transaction.connection, tenant, letter.number)
         if there:
-            writing.tell(subscriber, type, data)
+            transaction.tell(subscriber, type, data)
         return there
 
     if not await asked.service.changed(work):
@@ -120,5 +120,7 @@ async def _publish_again(asked: Asked, letter: DeadLetter) -> None:
     if published.rejected:
         raise Refusal(422, f"it cannot be used as it is: {published.rejected[0].reason}")
     await service.changed(
-        lambda writing: endpoint_rows.remove_dead_letter(writing.connection, tenant, letter.number)
+        lambda transaction: endpoint_rows.remove_dead_letter(
+            transaction.connection, tenant, letter.number
+        )
     )

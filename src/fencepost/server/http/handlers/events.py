@@ -13,12 +13,12 @@ from fencepost.server.http import request_bodies
 from fencepost.server.http.operations import Asked, Content, operation, position_of
 from fencepost.server.http.problems import Refusal, not_found
 from fencepost.server.http.schemas import (
-    AfterPosition,
     Binary,
     Event,
     Events,
     Feature,
-    Published,
+    PageAfterPosition,
+    PublishResult,
     Rejected,
 )
 from fencepost.store import event_log
@@ -37,7 +37,7 @@ _BODY = Content(
 )
 
 
-class Idempotency(Struct, rename="kebab"):
+class PublishHeaders(Struct, rename="kebab"):
     """What a publication is called."""
 
     idempotency_key: Annotated[
@@ -49,8 +49,8 @@ class Idempotency(Struct, rename="kebab"):
     ] = UNSET
 
 
-@operation("POST", "/v1/events", "publish", {200: Published}, _BODY)
-async def publish(asked: Asked, headers: Idempotency) -> Published:
+@operation("POST", "/v1/events", "publish", {200: PublishResult}, _BODY)
+async def publish(asked: Asked, headers: PublishHeaders) -> PublishResult:
     """Publish events; answered once they and their matches are on the disk."""
     service = asked.service
     limits = service.settings.limits
@@ -71,7 +71,7 @@ async def publish(asked: Asked, headers: Idempotency) -> Published:
         )
         published = await service.done(future)
     else:
-        published = Published(accepted=0, messages=0, rejected=[])
+        published = PublishResult(accepted=0, messages=0, rejected=[])
     found = [(events.rows[one.row], one.reason) for one in published.rejected]
     rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
     if not published.accepted and len(rejected) == 1:
@@ -80,7 +80,7 @@ async def publish(asked: Asked, headers: Idempotency) -> Published:
 
 
 @operation("GET", "/v1/events", "admin", {200: Events})
-async def newest(asked: Asked, query: AfterPosition) -> Events:
+async def newest(asked: Asked, query: PageAfterPosition) -> Events:
     """The events that came last, newest first; with `since`, those after it, oldest first."""
     database, tenant = asked.service.database, asked.caller.tenant
     if query.since is UNSET:

@@ -12,18 +12,18 @@ from fencepost.engine.matcher import Matcher
 from fencepost.engine.subscriptions import compiled
 from fencepost.errors import FencepostError
 from fencepost.geometry.space import space_of
-from fencepost.server.broker.tenant_subscriptions import Questions
+from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.http import request_bodies
 from fencepost.server.http.handlers.events import event_at
 from fencepost.server.http.operations import Asked, operation
 from fencepost.server.http.problems import Refusal, not_found
-from fencepost.server.http.schemas import Explanation, Text, ToExplain, Trial, Tried, about
+from fencepost.server.http.schemas import Explanation, SampleEvent, Text, Trial, TrialResults, about
 
 _NAME = "expression"
 
 
-@operation("POST", "/v1/try", "subscribe", {200: Tried})
-async def try_expression(asked: Asked, body: Trial) -> Tried:
+@operation("POST", "/v1/try", "subscribe", {200: TrialResults})
+async def try_expression(asked: Asked, body: Trial) -> TrialResults:
     """Try an expression against sample events."""
     expression, most = body.expression, asked.service.settings.limits.expression_chars
     if len(expression if isinstance(expression, str) else msgspec.json.encode(expression)) > most:
@@ -34,50 +34,54 @@ async def try_expression(asked: Asked, body: Trial) -> Tried:
         matcher.add([compiled(space_of(matcher.space), _NAME, expression)])
         return [_explained(matcher, one, _NAME) for one in body.events]
 
-    return Tried(await asyncio.to_thread(run))
+    return TrialResults(await asyncio.to_thread(run))
 
 
-class OfEvent(Struct):
+class ExplanationQuery(Struct):
     """An event of the log."""
 
     event: Annotated[Text, about("The position of the event.")] = ""
 
 
 @operation("GET", "/v1/subscriptions/{id}/explanation", "admin", {200: Explanation})
-async def explain_logged(asked: Asked, query: OfEvent) -> Explanation:
+async def explain_logged(asked: Asked, query: ExplanationQuery) -> Explanation:
     """Why an event of the log matches a subscription or not."""
     event = msgspec.json.decode(event_at(asked, query.event).event)
     return await _explanation(asked, event)
 
 
 @operation("POST", "/v1/subscriptions/{id}/explanation", "subscribe", {200: Explanation})
-async def explain(asked: Asked, body: ToExplain) -> Explanation:
+async def explain(asked: Asked, body: SampleEvent) -> Explanation:
     """Why an event matches a subscription or not."""
     return await _explanation(asked, body.event)
 
 
 async def _explanation(asked: Asked, event: object) -> Explanation:
-    questions, id = asked.service.questions(asked.caller), asked.id
-    if id not in questions:
+    tenant_subscriptions, id = asked.service.tenant_subscriptions(asked.caller), asked.id
+    if id not in tenant_subscriptions:
         raise not_found("subscription", id)
-    return await asyncio.to_thread(_explained_one, questions, event, id)
+    return await asyncio.to_thread(_explained_one, tenant_subscriptions, event, id)
 
 
-def _explained_one(questions: Questions, event: object, id: str) -> Explanation:
+def _explained_one(
+    tenant_subscriptions: TenantSubscriptions, event: object, id: str
+) -> Explanation:
     try:
-        kind = questions.kind(id)
+        kind = tenant_subscriptions.kind(id)
         if kind == "composite":
-            return _explained_parts(questions, event, id)
-        matcher = questions.tracked.matcher(id) if kind == "track" else None
+            return _explained_parts(tenant_subscriptions, event, id)
+        matcher = tenant_subscriptions.tracked.matcher(id) if kind == "track" else None
     except KeyError:  # removed since it was looked for
         raise not_found("subscription", id) from None
-    return _explained(matcher or questions.expressions.matcher, event, id)
+    return _explained(matcher or tenant_subscriptions.expressions.matcher, event, id)
 
 
-def _explained_parts(questions: Questions, event: object, id: str) -> Explanation:
+def _explained_parts(
+    tenant_subscriptions: TenantSubscriptions, event: object, id: str
+) -> Explanation:
     """Which parts of a composite an event can play, and why not the others."""
-    matcher = Matcher(questions.space)
-    for name, part in questions.composites.atoms(id):
+    matcher = Matcher(tenant_subscriptions.space)
+    for name, part in tenant_subscriptions.composites.atoms(id):
         matcher.subscribe(name, part)
     found = {name: _explained(matcher, event, name) for name in matcher.ids()}
     members: dict[str, Any] = {name: one.explanation for name, one in found.items()}

@@ -12,16 +12,16 @@ from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE
 from fencepost.server.delivery.transports import Shown
 from fencepost.server.http.operations import Asked, Content, operation
 from fencepost.server.http.schemas import (
-    Acknowledged,
     Acknowledgement,
-    AfterPosition,
-    ByName,
     Count,
     Json,
     Message,
+    PageAfterPosition,
+    PageByName,
+    ReadState,
     about,
 )
-from fencepost.server.service import as_list
+from fencepost.server.service import json_array
 from fencepost.store import endpoint_rows, event_log
 
 
@@ -47,29 +47,29 @@ class Subscribers(Json):
     "GET", "/v1/subscribers/{id}/messages", "subscribe",
     {200: Content("CloudEvents.", {BATCH_CONTENT_TYPE: list[Message]})},
 )  # fmt: skip
-async def messages(asked: Asked, query: AfterPosition) -> Response:
+async def messages(asked: Asked, query: PageAfterPosition) -> Response:
     """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
     since = service.acknowledged(subscriber) if query.since is UNSET else query.since
     found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
-    return Response(as_list(found), media_type=BATCH_CONTENT_TYPE)
+    return Response(json_array(found), media_type=BATCH_CONTENT_TYPE)
 
 
-@operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: Acknowledged})
-async def acknowledge(asked: Asked, body: Acknowledgement) -> Acknowledged:
+@operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: ReadState})
+async def acknowledge(asked: Asked, body: Acknowledgement) -> ReadState:
     """Note that all messages up to a position are read."""
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
     read = {subscriber: int(body.position)}
-    await service.changed(lambda writing: writing.acknowledge(read))
-    return Acknowledged(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
+    await service.changed(lambda transaction: transaction.acknowledge(read))
+    return ReadState(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
 
 
 @operation("GET", "/v1/subscribers", "subscribe", {200: Subscribers})
-async def page(asked: Asked, query: ByName) -> Subscribers:
+async def page(asked: Asked, query: PageByName) -> Subscribers:
     """A page of subscribers, by name: how far each has read."""
-    known = asked.service.questions(asked.caller).subscribers
+    known = asked.service.tenant_subscriptions(asked.caller).subscribers
     names = sorted(name for name in [*known] if name > query.after)[: query.limit]
     found = await asyncio.to_thread(lambda: [_subscriber(asked, name) for name in names])
     return Subscribers(found, names[-1] if len(names) == query.limit else None)

@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from fencepost.errors import FencepostError
 from fencepost.server.broker.subscription_definitions import Definition, definition_of
-from fencepost.server.broker.transaction import Writing
+from fencepost.server.broker.transaction import Transaction
 from fencepost.server.http import request_bodies, schemas
 from fencepost.server.http.operations import Asked, Content, as_json, operation
 from fencepost.server.http.problems import Refusal, not_found
 from fencepost.server.http.schemas import (
-    ByName,
     NewSubscription,
+    PageByName,
     Put,
     Rejected,
     Subscription,
@@ -25,7 +25,7 @@ from fencepost.server.http.schemas import (
     Text,
     about,
 )
-from fencepost.server.stateful.subscription_kind import Prepared
+from fencepost.server.stateful.subscription_kind import PreparedSubscription
 from fencepost.store import subscription_rows as stored
 
 _AT_ONCE = 256  # rows a change: publications go on between
@@ -80,16 +80,18 @@ async def replace(asked: Asked, headers: Condition) -> Response:
     return as_json(_found(asked, asked.id), 201 if new else 200)
 
 
-async def _prepared(asked: Asked, definition: Definition) -> Prepared:
+async def _prepared(asked: Asked, definition: Definition) -> PreparedSubscription:
     """Check and compile; beside other requests, as it may take a while."""
-    return await asyncio.to_thread(asked.service.questions(asked.caller).prepare, definition)
+    return await asyncio.to_thread(
+        asked.service.tenant_subscriptions(asked.caller).prepare, definition
+    )
 
 
-async def _put(asked: Asked, prepared: Prepared, *, create: bool) -> bool:
+async def _put(asked: Asked, prepared: PreparedSubscription, *, create: bool) -> bool:
     tenant = asked.caller.tenant
     _check_count(asked, 1)
     (new,) = await asked.service.changed(
-        lambda writing: writing.put(tenant, [prepared], create=create)
+        lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
     if create and not new:
         raise Refusal(409, f"there is a subscription {prepared.definition.id!r:.60}; PUT replaces")
@@ -98,13 +100,13 @@ async def _put(asked: Asked, prepared: Prepared, *, create: bool) -> bool:
 
 def _check_count(asked: Asked, more: int) -> None:
     most = asked.service.settings.limits.subscriptions
-    if len(asked.service.questions(asked.caller)) + more > most:
+    if len(asked.service.tenant_subscriptions(asked.caller)) + more > most:
         raise Refusal(403, f"a tenant has at most {most:,} subscriptions; remove some first")
 
 
 async def _put_many(asked: Asked, body: bytes) -> Put:
     tenant = asked.caller.tenant
-    questions = asked.service.questions(asked.caller)
+    tenant_subscriptions = asked.service.tenant_subscriptions(asked.caller)
     limits = asked.service.settings.limits
     lines = await asyncio.to_thread(request_bodies.objects_of, body)
     _check_count(asked, len(lines.objects))
@@ -112,18 +114,20 @@ async def _put_many(asked: Asked, body: bytes) -> Put:
     given = list(zip(lines.rows, lines.objects, strict=True))
     created = replaced = 0
 
-    def prepare(some: list[tuple[int, dict[str, Any]]]) -> list[Prepared]:
+    def prepare(some: list[tuple[int, dict[str, Any]]]) -> list[PreparedSubscription]:
         good = []
         for row, one in some:
             try:
-                good.append(questions.prepare(definition_of(one, limits)))
+                good.append(tenant_subscriptions.prepare(definition_of(one, limits)))
             except FencepostError as error:
                 rejected.append((row, str(error)))
         return good
 
     for start in range(0, len(given), _AT_ONCE):
         prepared = await asyncio.to_thread(prepare, given[start : start + _AT_ONCE])
-        new = await asked.service.changed(partial(Writing.put, tenant=tenant, prepared=prepared))
+        new = await asked.service.changed(
+            partial(Transaction.put, tenant=tenant, prepared=prepared)
+        )
         created += sum(new)
         replaced += len(new) - sum(new)
     return Put(created, replaced, [Rejected(row, why) for row, why in sorted(rejected)])
@@ -133,7 +137,7 @@ async def _put_many(asked: Asked, body: bytes) -> Put:
 async def remove(asked: Asked) -> None:
     """Remove a subscription."""
     tenant, id = asked.caller.tenant, asked.id
-    if not await asked.service.changed(lambda writing: writing.remove(tenant, [id])):
+    if not await asked.service.changed(lambda transaction: transaction.remove(tenant, [id])):
         raise not_found("subscription", id)
 
 
@@ -143,7 +147,7 @@ async def one(asked: Asked) -> Subscription:
     return _found(asked, asked.id)
 
 
-class Chosen(ByName):
+class SubscriptionQuery(PageByName):
     """A page of subscriptions."""
 
     subscriber: Annotated[Text, about("Only those of one subscriber.")] = ""
@@ -151,7 +155,7 @@ class Chosen(ByName):
 
 
 @operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})
-async def page(asked: Asked, query: Chosen) -> Subscriptions:
+async def page(asked: Asked, query: SubscriptionQuery) -> Subscriptions:
     """A page of subscriptions, by id."""
     read = partial(
         asked.service.database.read,

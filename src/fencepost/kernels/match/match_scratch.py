@@ -21,7 +21,7 @@ from fencepost.kernels.match.posting_search import (
 from fencepost.kernels.match.region_points import PointRoom, point_room
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH
-from fencepost.kernels.runtime.struct_references import put
+from fencepost.kernels.runtime.struct_references import replace_arrays
 
 _NUMBERS = 2**12
 _LEAST = 2**8  # what there is room for, of several sorts, for each event that looks
@@ -135,7 +135,7 @@ def grow(room_handle, needed):
     """Let there be room enough behind a handle."""
     own = room_handle.owned
     near = max(needed.near, own.posts.near.shape[0], _LEAST * AHEAD)
-    put(
+    replace_arrays(
         room_handle,
         Room(
             pairs=Scratch(

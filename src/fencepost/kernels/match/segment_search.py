@@ -45,7 +45,7 @@ from fencepost.kernels.match.signature_keys import CombinedArrays, words_of_even
 from fencepost.kernels.match.word_string_keys import ROOM, words_with_strings
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
-from fencepost.kernels.runtime.struct_references import put
+from fencepost.kernels.runtime.struct_references import replace_arrays
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
 _A_KEY = ROOM  # numbers of room for what is looked up of an item or event, with others
@@ -194,7 +194,7 @@ def _give_room(room_handle, most, found, unsure):
     else:
         uncertain = np.empty((2 * uncertain.shape[0] + 16, 3), np.uint32)
         uncertain[:unsure] = own.uncertain[:unsure]
-    put(
+    replace_arrays(
         room_handle,
         Room(
             pairs=own.pairs,

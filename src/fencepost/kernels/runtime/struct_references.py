@@ -82,17 +82,17 @@ def _without_counts(context: Any, builder: Any, type: Any, value: Any) -> Any:
 
 
 @kernel
-def _new(arrays):
+def _new_struct_ref(arrays):
     return _Handle(_without_refcount(arrays), arrays)
 
 
 @kernel
-def _held(handle):
+def _owned_arrays(handle):
     return handle.owned
 
 
 @kernel
-def _put(handle, arrays):
+def _replace_arrays(handle, arrays):
     handle.arrays = _without_refcount(arrays)
     handle.owned = arrays
 
@@ -101,19 +101,19 @@ def _plain(arrays: Any) -> Any:
     return SimpleNamespace(arrays=arrays, owned=arrays)
 
 
-def _put_plain(handle: Any, arrays: Any) -> None:
+def _replace_arrays_plain(handle: Any, arrays: Any) -> None:
     handle.arrays = handle.owned = arrays
 
 
-handle: Any = _plain if numba.config.DISABLE_JIT else _new
+handle: Any = _plain if numba.config.DISABLE_JIT else _new_struct_ref
 """What a kernel takes for a named tuple of arrays, and reads as `.arrays`; kernels make it too."""
 
-put: Any = _put_plain if numba.config.DISABLE_JIT else _put
+replace_arrays: Any = _replace_arrays_plain if numba.config.DISABLE_JIT else _replace_arrays
 """Puts other arrays behind a handle; who still reads the old ones must not, from then on."""
 
 
 @kernel
-def listed(first):
+def new_ref_list(first):
     """A list of one handle, which kernels go through."""
     handles = List()
     handles.append(first)
@@ -121,7 +121,7 @@ def listed(first):
 
 
 @kernel
-def followed_by(handles, last):
+def ref_list_with(handles, last):
     """A list of one handle more."""
     longer = List()
     for k in range(len(handles)):
@@ -130,5 +130,5 @@ def followed_by(handles, last):
     return longer
 
 
-arrays_of: Any = _held
+arrays_of: Any = _owned_arrays
 """The named tuple behind a handle."""

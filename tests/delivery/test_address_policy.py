@@ -1,4 +1,4 @@
-"""Webhooks go to public addresses only, however an address is written or hidden."""
+"""WebhookSender go to public addresses only, however an address is written or hidden."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.delivery import Gate, url_of
+from fencepost.delivery import AddressPolicy, parse_webhook_url
 from fencepost.delivery.address_policy import is_public
 from fencepost.errors import DeliveryError, FencepostError, ModelError
 
@@ -78,8 +78,8 @@ def test_an_address_within_another_is_as_public_as_itself(address: ipaddress.IPv
     ],
 )
 def test_urls_are_read_in_one_way(given: str, read: str) -> None:
-    assert str(url_of(given)) == read
-    assert url_of(read) == url_of(given)
+    assert str(parse_webhook_url(given)) == read
+    assert parse_webhook_url(read) == parse_webhook_url(given)
 
 
 @pytest.mark.parametrize(
@@ -101,28 +101,28 @@ def test_urls_are_read_in_one_way(given: str, read: str) -> None:
 )
 def test_urls_that_could_be_read_in_two_ways_are_refused(given: str) -> None:
     with pytest.raises(ModelError):
-        url_of(given)
+        parse_webhook_url(given)
 
 
 @given(st.text(max_size=60) | st.from_regex(r"https?://[^\s]{0,40}", fullmatch=True))
 def test_any_text_is_a_url_or_refused(text: str) -> None:
     try:
-        url = url_of(text)
+        url = parse_webhook_url(text)
     except ModelError:
         return
-    assert url_of(str(url)) == url
+    assert parse_webhook_url(str(url)) == url
     assert url.scheme in ("http", "https")
 
 
-def addresses(gate: Gate, host: str) -> list[str]:
+def addresses(gate: AddressPolicy, host: str) -> list[str]:
     return [str(one) for one in asyncio.run(gate.addresses(host, 443))]
 
 
-def gate_of(*found: str, allow_private: bool = False) -> Gate:
+def gate_of(*found: str, allow_private: bool = False) -> AddressPolicy:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return found
 
-    return Gate(allow_private=allow_private, resolve=resolve)
+    return AddressPolicy(allow_private=allow_private, resolve=resolve)
 
 
 def test_every_address_of_a_name_is_looked_at() -> None:
@@ -142,7 +142,7 @@ def test_a_refusal_does_not_tell_the_address() -> None:
 
 
 def test_the_resolver_of_the_system_knows_this_machine() -> None:
-    gate = Gate()
+    gate = AddressPolicy()
     with pytest.raises(FencepostError, match="private"):
         addresses(gate, "localhost")
     with pytest.raises(DeliveryError, match="cannot be resolved"):

@@ -16,7 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.delivery import Envelopes, Outcome, Posting, Schedule, Waiting, Went, unwrapped
+from fencepost.delivery import (
+    DeliveryResult,
+    Dispatcher,
+    EnvelopeFormatter,
+    Outcome,
+    PendingMessage,
+    RetrySchedule,
+    unwrap,
+)
 from fencepost.delivery.dispatcher import Clock
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
@@ -49,7 +57,9 @@ class Scripted:
 
     is_ready = True
 
-    def __init__(self, script: Callable[[int, str, list[int]], Outcome], most: int = 1) -> None:
+    def __init__(
+        self, script: Callable[[int, str, list[int]], DeliveryResult], most: int = 1
+    ) -> None:
         self.attempts: list[tuple[str, list[int]]] = []
         self._script = script
         self._most = most
@@ -57,14 +67,14 @@ class Scripted:
     def most(self, endpoint: Endpoint) -> int:
         return self._most
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
+    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
         positions = [one.position for one in messages]
         self.attempts.append((endpoint.name, positions))
         return self._script(len(self.attempts), endpoint.name, positions)
 
 
-def well(positions: list[int]) -> Outcome:
-    return Outcome(Went.WELL, len(positions))
+def well(positions: list[int]) -> DeliveryResult:
+    return DeliveryResult(Outcome.OK, len(positions))
 
 
 class Stage:
@@ -103,12 +113,12 @@ class Stage:
         with self.service.database.reading() as connection:
             return endpoint_rows.dead_letters(connection, 1)
 
-    def run(self, carrier: Scripted, chance: Callable[[], float] = lambda: 1.0) -> Posting:
+    def run(self, carrier: Scripted, chance: Callable[[], float] = lambda: 1.0) -> Dispatcher:
         """Wake all, and wait until nothing is under way."""
 
-        async def run() -> Posting:
+        async def run() -> Dispatcher:
             outbox = Outbox(self.service)
-            posting = Posting(outbox, {"webhook": carrier}, Schedule(), self.clock, chance)
+            posting = Dispatcher(outbox, {"webhook": carrier}, RetrySchedule(), self.clock, chance)
             for number in self.numbers.values():
                 posting.wake(number)
             while len(posting):
@@ -142,8 +152,8 @@ def test_waits_double_up_to_a_bound_and_are_spread_by_chance(folder: Path) -> No
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
 
-    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
-        return well(positions) if attempt == 13 else Outcome(Went.FAILED, problem="down")
+    def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
+        return well(positions) if attempt == 13 else DeliveryResult(Outcome.FAILED, problem="down")
 
     stage.run(Scripted(script))
     assert stage.clock.waits_s == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
@@ -162,7 +172,7 @@ def test_waits_double_up_to_a_bound_and_are_spread_by_chance(folder: Path) -> No
 
 @given(st.integers(1, 10_000), st.floats(0, 1e12), st.floats(0, 1))
 def test_waits_are_within_bounds(failures: int, asked_s: float, chance: float) -> None:
-    schedule = Schedule()
+    schedule = RetrySchedule()
     wait_s = schedule.wait_s(failures, asked_s, chance)
     assert 0 <= wait_s <= schedule.longest_asked_s
     assert wait_s >= min(asked_s, schedule.longest_asked_s)
@@ -171,9 +181,9 @@ def test_waits_are_within_bounds(failures: int, asked_s: float, chance: float) -
 def test_an_endpoint_that_asks_for_time_gets_it_within_bounds(folder: Path) -> None:
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
-    steps = [Outcome(Went.FAILED, wait_s=wait) for wait in (30, 1e9, 0)]
+    steps = [DeliveryResult(Outcome.FAILED, wait_s=wait) for wait in (30, 1e9, 0)]
 
-    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
+    def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
         return steps[attempt - 1] if attempt <= 3 else well(positions)
 
     stage.run(Scripted(script))
@@ -185,8 +195,8 @@ def test_after_a_failure_messages_go_alone_until_one_is_taken(folder: Path) -> N
     stage = Stage(folder, "a")
     stage.publish(*[{"a": 1}] * 10)
 
-    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
-        return well(positions) if attempt > 2 else Outcome(Went.FAILED)
+    def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
+        return well(positions) if attempt > 2 else DeliveryResult(Outcome.FAILED)
 
     carrier = Scripted(script, most=4)
     stage.run(carrier)
@@ -201,11 +211,11 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     stage = Stage(folder, "a")
     stage.publish(*[{"a": 1}] * 5)
 
-    def script(_: int, __: str, positions: list[int]) -> Outcome:
+    def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         if 3 not in positions:
             return well(positions)
-        went = Went.REFUSED if positions == [3] else Went.FAILED
-        return Outcome(went, problem="it answered 400")
+        went = Outcome.REFUSED if positions == [3] else Outcome.FAILED
+        return DeliveryResult(went, problem="it answered 400")
 
     carrier = Scripted(script, most=10)
     posting = stage.run(carrier)
@@ -215,7 +225,7 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     [letter] = stage.letters()
     assert (letter.subscriber, letter.message, letter.source) == ("a", 3, "webhook")
     assert letter.reason == "it answered 400"
-    assert unwrapped(letter.body) == ("match", '{"subscriptions":["a"],"position":3,"event":{}}')
+    assert unwrap(letter.body) == ("match", '{"subscriptions":["a"],"position":3,"event":{}}')
     assert stage.endpoint("a").acknowledged == 5
     assert posting.counts["given_up"] == 1
     assert stage.service.broker.depth == {}
@@ -226,8 +236,8 @@ def test_messages_that_were_taken_before_one_that_was_not_are_acknowledged(folde
     stage = Stage(folder, "a")
     stage.publish(*[{"a": 1}] * 5)
 
-    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
-        return Outcome(Went.REFUSED, 2, "no") if attempt == 1 else well(positions)
+    def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
+        return DeliveryResult(Outcome.REFUSED, 2, "no") if attempt == 1 else well(positions)
 
     carrier = Scripted(script, most=10)
     stage.run(carrier)
@@ -241,9 +251,11 @@ def test_messages_become_dead_letters_only_after_a_day_where_nobody_is_there(fol
     stage.publish(*[{"a": 1}] * 2)
     back = START + 25 * 3_600 * 10**9
 
-    def script(_: int, __: str, positions: list[int]) -> Outcome:
+    def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         there = stage.clock.at > back
-        return well(positions) if there else Outcome(Went.FAILED, problem="nobody is there")
+        return (
+            well(positions) if there else DeliveryResult(Outcome.FAILED, problem="nobody is there")
+        )
 
     carrier = Scripted(script)
     stage.run(carrier)
@@ -259,7 +271,7 @@ def test_messages_become_dead_letters_only_after_a_day_where_nobody_is_there(fol
 def test_what_is_gone_is_not_tried_until_it_is_set_anew(folder: Path) -> None:
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
-    gone = Scripted(lambda *_: Outcome(Went.GONE, problem="410"))
+    gone = Scripted(lambda *_: DeliveryResult(Outcome.GONE, problem="410"))
     stage.run(gone)
     stage.publish({"a": 1})
     stage.run(gone)
@@ -283,9 +295,9 @@ def test_a_failure_is_remembered_over_a_restart(folder: Path) -> None:
     stopping = Stopping()
 
     async def fail_once() -> None:
-        down = Scripted(lambda *_: Outcome(Went.FAILED, problem="down"))
-        posting = Posting(
-            Outbox(stage.service), {"webhook": down}, Schedule(), stopping, lambda: 1.0
+        down = Scripted(lambda *_: DeliveryResult(Outcome.FAILED, problem="down"))
+        posting = Dispatcher(
+            Outbox(stage.service), {"webhook": down}, RetrySchedule(), stopping, lambda: 1.0
         )
         posting.wake(stage.numbers["a"])
         while not stage.endpoint("a").failures:
@@ -311,13 +323,13 @@ def test_setting_an_endpoint_anew_ends_its_wait(folder: Path) -> None:
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
 
-    def script(_: int, __: str, positions: list[int]) -> Outcome:
+    def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         good = stage.endpoint("a").target == {"url": "good"}
-        return well(positions) if good else Outcome(Went.FAILED, wait_s=3_000)
+        return well(positions) if good else DeliveryResult(Outcome.FAILED, wait_s=3_000)
 
     async def run() -> None:
         carrier = Scripted(script)
-        posting = Posting(Outbox(stage.service), {"webhook": carrier})  # with a clock that goes
+        posting = Dispatcher(Outbox(stage.service), {"webhook": carrier})  # with a clock that goes
         posting.wake(stage.numbers["a"])
         while not stage.endpoint("a").failures:
             await asyncio.sleep(0.001)
@@ -337,10 +349,10 @@ def test_how_an_old_endpoint_went_is_not_held_against_a_new_one(folder: Path) ->
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
 
-    def script(attempt: int, _: str, positions: list[int]) -> Outcome:
+    def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
         if attempt == 1:
             stage.set("a", "another")
-            return Outcome(Went.GONE)
+            return DeliveryResult(Outcome.GONE)
         return well(positions)
 
     carrier = Scripted(script)
@@ -354,7 +366,7 @@ def test_what_a_carrier_does_wrong_is_a_failure_like_any_other(folder: Path) -> 
     stage = Stage(folder, "a", "b")
     stage.publish({"a": 1, "b": 1})
 
-    def script(attempt: int, who: str, positions: list[int]) -> Outcome:
+    def script(attempt: int, who: str, positions: list[int]) -> DeliveryResult:
         if who == "a" and attempt < 5:
             raise RuntimeError("a mistake")
         return well(positions)
@@ -379,8 +391,8 @@ def test_an_outbox_that_cannot_be_written_is_tried_again(folder: Path) -> None:
 
     async def run() -> list[tuple[str, list[int]]]:
         carrier = Scripted(lambda _, __, positions: well(positions))
-        posting = Posting(
-            Breaking(stage.service), {"webhook": carrier}, Schedule(), stage.clock, lambda: 1.0
+        posting = Dispatcher(
+            Breaking(stage.service), {"webhook": carrier}, RetrySchedule(), stage.clock, lambda: 1.0
         )
         posting.wake(stage.numbers["a"])
         while len(posting):
@@ -398,8 +410,8 @@ def test_an_outbox_that_cannot_be_written_is_tried_again(folder: Path) -> None:
 def test_what_is_in_an_envelope_comes_out(tenant: str, name: str, type: str, value: str) -> None:
     data = f'{{"n":1e400,"text":{json.dumps(value)}}}'
     try:
-        envelopes = Envelopes(tenant, name)
+        envelopes = EnvelopeFormatter(tenant, name)
     except UnicodeEncodeError:
         return  # a surrogate, which no name has
     text = envelopes.wrap(7, START, type, data, None, None)
-    assert unwrapped(text) == (type, data)
+    assert unwrap(text) == (type, data)

@@ -1,4 +1,4 @@
-"""Posting to a real receiver: what is sent, what answers mean, and who is never reached."""
+"""Dispatcher to a real receiver: what is sent, what answers mean, and who is never reached."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 import fencepost as fp
-from fencepost.delivery import Gate, Outcome, Waiting, Webhooks, Went
+from fencepost.delivery import AddressPolicy, DeliveryResult, Outcome, PendingMessage, WebhookSender
 from fencepost.delivery.retry_schedule import retry_after_s
-from fencepost.delivery.webhook_poster import Poster
+from fencepost.delivery.webhook_poster import WebhookPoster
 from fencepost.store.endpoint_rows import Endpoint
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.waiting import WAIT_S
 
 CERTIFICATE = Path(__file__).parent / "hooks.example.pem"  # for this name, signed by itself
 SECRET = "fps_0123456789abcdef"
-TWO = [Waiting(1, 0, '{"id":"1"}'), Waiting(2, 0, '{"id":"2","x":"é"}')]
+TWO = [PendingMessage(1, 0, '{"id":"1"}'), PendingMessage(2, 0, '{"id":"2","x":"é"}')]
 
 
 def endpoint(url: str, failures: int = 0, **target: Any) -> Endpoint:
@@ -30,10 +30,13 @@ def endpoint(url: str, failures: int = 0, **target: Any) -> Endpoint:
 
 
 def post(
-    to: Endpoint, messages: Sequence[Waiting] = TWO[:1], gate: Gate | None = None, **more: Any
-) -> Outcome:
-    async def run() -> Outcome:
-        webhooks = Webhooks(Poster(gate or Gate(allow_private=True), **more))
+    to: Endpoint,
+    messages: Sequence[PendingMessage] = TWO[:1],
+    gate: AddressPolicy | None = None,
+    **more: Any,
+) -> DeliveryResult:
+    async def run() -> DeliveryResult:
+        webhooks = WebhookSender(WebhookPoster(gate or AddressPolicy(allow_private=True), **more))
         try:
             return await webhooks.carry(to, messages)
         finally:
@@ -46,7 +49,7 @@ def test_a_message_is_a_signed_cloud_event() -> None:
     with receiving() as receiver:
         went = post(endpoint(receiver.url, headers={"authorization": "Bearer x"}))
         request = receiver.next()
-    assert went == Outcome(Went.WELL, 1)
+    assert went == DeliveryResult(Outcome.OK, 1)
     assert request.body == TWO[0].text.encode()
     assert request.headers["content-type"].startswith("application/cloudevents+json")
     assert request.headers["authorization"] == "Bearer x"
@@ -56,8 +59,8 @@ def test_a_message_is_a_signed_cloud_event() -> None:
 
 def test_messages_go_together_where_an_endpoint_wants_that() -> None:
     with receiving() as receiver:
-        assert post(endpoint(receiver.url, batch=10), TWO) == Outcome(Went.WELL, 2)
-        assert post(endpoint(receiver.url, batch=10), TWO[:1]) == Outcome(Went.WELL, 1)
+        assert post(endpoint(receiver.url, batch=10), TWO) == DeliveryResult(Outcome.OK, 2)
+        assert post(endpoint(receiver.url, batch=10), TWO[:1]) == DeliveryResult(Outcome.OK, 1)
         both, alone = receiver.next(), receiver.next()
     assert both.headers["content-type"].startswith("application/cloudevents-batch+json")
     assert [one["id"] for one in both.messages] == ["1", "2"]
@@ -68,43 +71,43 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "went", "wait_s"),
     [
-        (200, {}, Went.WELL, 0),
-        (299, {}, Went.WELL, 0),
-        (301, {"location": "http://127.0.0.1/"}, Went.MOVED, 0),
-        (308, {"location": "http://127.0.0.1/"}, Went.MOVED, 0),
-        (400, {}, Went.REFUSED, 0),
-        (404, {"retry-after": "7"}, Went.REFUSED, 0),
-        (408, {}, Went.FAILED, 0),
-        (410, {}, Went.GONE, 0),
-        (425, {}, Went.FAILED, 0),
-        (429, {"retry-after": "7"}, Went.FAILED, 7),
-        (500, {}, Went.FAILED, 0),
-        (503, {"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, Went.FAILED, 50),
+        (200, {}, Outcome.OK, 0),
+        (299, {}, Outcome.OK, 0),
+        (301, {"location": "http://127.0.0.1/"}, Outcome.MOVED, 0),
+        (308, {"location": "http://127.0.0.1/"}, Outcome.MOVED, 0),
+        (400, {}, Outcome.REFUSED, 0),
+        (404, {"retry-after": "7"}, Outcome.REFUSED, 0),
+        (408, {}, Outcome.FAILED, 0),
+        (410, {}, Outcome.GONE, 0),
+        (425, {}, Outcome.FAILED, 0),
+        (429, {"retry-after": "7"}, Outcome.FAILED, 7),
+        (500, {}, Outcome.FAILED, 0),
+        (503, {"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, Outcome.FAILED, 50),
     ],
 )
 def test_what_an_answer_means(
-    status: int, headers: dict[str, str], went: Went, wait_s: float
+    status: int, headers: dict[str, str], went: Outcome, wait_s: float
 ) -> None:
     with receiving(lambda _: Answer(status, headers)) as receiver:
         found = post(endpoint(receiver.url), clock_s=lambda: 10.0)
         assert receiver.next().path == "/hook"
     assert (found.went, found.wait_s) == (went, wait_s)
-    assert found.went is Went.WELL or str(status) in (found.problem or "")
-    assert found.taken == (1 if went is Went.WELL else 0)
+    assert found.went is Outcome.OK or str(status) in (found.problem or "")
+    assert found.taken == (1 if went is Outcome.OK else 0)
 
 
 def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
-    three = [*TWO, Waiting(3, 0, '{"id":"3"}')]
+    three = [*TWO, PendingMessage(3, 0, '{"id":"3"}')]
 
     def answer(request: Request) -> Answer:
         return Answer(400 if b'"2"' in request.body else 204)
 
     with receiving(answer) as receiver:
         found = post(endpoint(receiver.url), three)
-        assert (found.went, found.taken) == (Went.REFUSED, 1)
+        assert (found.went, found.taken) == (Outcome.REFUSED, 1)
         assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
         together = post(endpoint(receiver.url, batch=3), three)
-        assert (together.went, together.taken) == (Went.FAILED, 0)
+        assert (together.went, together.taken) == (Outcome.FAILED, 0)
         assert len(receiver.next().messages) == 3
         assert receiver.requests.empty()
 
@@ -120,14 +123,14 @@ def test_redirects_are_not_followed() -> None:
         with receiving(lambda _: Answer(307, there)) as receiver:
             found = post(endpoint(receiver.url))
             receiver.next()
-        assert found.went is Went.MOVED
+        assert found.went is Outcome.MOVED
         assert "redirects are not followed" in (found.problem or "")
         assert inside.requests.empty()
 
 
 def test_answers_are_read_up_to_a_bound() -> None:
     with receiving(lambda _: Answer(200, body=bytes(20 << 20))) as receiver:
-        assert post(endpoint(receiver.url)).went is Went.WELL
+        assert post(endpoint(receiver.url)).went is Outcome.OK
 
 
 def test_an_endpoint_that_does_not_answer_fails() -> None:
@@ -140,7 +143,7 @@ def test_an_endpoint_that_does_not_answer_fails() -> None:
     with receiving(wait) as receiver:
         found = post(endpoint(receiver.url), timeout_s=0.05)
         let_go.set()
-    assert found.went is Went.FAILED
+    assert found.went is Outcome.FAILED
     assert "within" in (found.problem or "")
 
 
@@ -148,7 +151,7 @@ def test_nobody_at_a_port_fails() -> None:
     with receiving() as receiver:
         url = receiver.url
     found = post(endpoint(url))
-    assert found.went is Went.FAILED
+    assert found.went is Outcome.FAILED
     assert "cannot be reached" in (found.problem or "")
 
 
@@ -164,18 +167,18 @@ def resolving(*answers: Sequence[str]) -> Callable[[str, int], Any]:
 
 def test_a_name_that_is_bound_anew_reaches_nothing_private() -> None:
     with receiving() as receiver:
-        gate = Gate(resolve=resolving(["1.1.1.1"], ["127.0.0.1"]))
+        gate = AddressPolicy(resolve=resolving(["1.1.1.1"], ["127.0.0.1"]))
         asyncio.run(gate.addresses("rebound.example", receiver.port))  # when it is set: public
         to = endpoint(f"http://rebound.example:{receiver.port}/")
         for _ in range(3):
             found = post(to, gate=gate)
-            assert found.went is Went.FAILED
+            assert found.went is Outcome.FAILED
             assert "private" in (found.problem or "")
-        mixed = Gate(resolve=resolving(["1.1.1.1", "127.0.0.1"]))
+        mixed = AddressPolicy(resolve=resolving(["1.1.1.1", "127.0.0.1"]))
         assert "private" in (post(to, gate=mixed).problem or "")
         for literal in ("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."):
-            found = post(endpoint(f"http://{literal}:{receiver.port}/"), gate=Gate())
-            assert found.went is Went.FAILED, literal
+            found = post(endpoint(f"http://{literal}:{receiver.port}/"), gate=AddressPolicy())
+            assert found.went is Outcome.FAILED, literal
             assert "private" in (found.problem or ""), literal
         assert receiver.requests.empty()
 
@@ -189,9 +192,9 @@ def test_connections_go_to_the_address_that_was_looked_at() -> None:
 
     with receiving() as receiver:
         to = endpoint(f"http://hooks.example:{receiver.port}/x?y")
-        found = post(to, gate=Gate(allow_private=True, resolve=resolve))
+        found = post(to, gate=AddressPolicy(allow_private=True, resolve=resolve))
         request = receiver.next()
-    assert found.went is Went.WELL
+    assert found.went is Outcome.OK
     assert asked == ["hooks.example"]
     assert request.headers["host"] == f"hooks.example:{receiver.port}"
     assert request.path == "/x?y"
@@ -201,16 +204,16 @@ def test_tls_checks_the_name_not_the_address() -> None:
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(CERTIFICATE)
     trusted = ssl.create_default_context(cafile=CERTIFICATE)
-    gate = Gate(allow_private=True, resolve=resolving(["127.0.0.1"]))
+    gate = AddressPolicy(allow_private=True, resolve=resolving(["127.0.0.1"]))
     with receiving(tls=serving) as receiver:
         right = endpoint(f"https://hooks.example:{receiver.port}/")
-        assert post(right, gate=gate, tls=trusted).went is Went.WELL
+        assert post(right, gate=gate, tls=trusted).went is Outcome.OK
         for name in ("other.example", "127.0.0.1"):
             wrong = post(endpoint(f"https://{name}:{receiver.port}/"), gate=gate, tls=trusted)
-            assert wrong.went is Went.FAILED
+            assert wrong.went is Outcome.FAILED
             assert "certificate" in (wrong.problem or "").lower()
         untrusted = post(right, gate=gate)
-        assert untrusted.went is Went.FAILED
+        assert untrusted.went is Outcome.FAILED
         assert receiver.requests.qsize() == 1
 
 
@@ -219,9 +222,9 @@ def test_cookies_of_one_endpoint_are_not_another_s() -> None:
         return Answer(204, {"set-cookie": "who=me"})
 
     async def twice(receiver: Receiver) -> None:
-        webhooks = Webhooks(Poster(Gate(allow_private=True)))
+        webhooks = WebhookSender(WebhookPoster(AddressPolicy(allow_private=True)))
         for _ in range(2):
-            assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).went is Went.WELL
+            assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).went is Outcome.OK
         await webhooks.close()
 
     with receiving(answer) as receiver:
@@ -239,7 +242,7 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
         return Answer()
 
     async def run(receiver: Receiver) -> None:
-        webhooks = Webhooks(Poster(Gate(allow_private=True), timeout_s=WAIT_S))
+        webhooks = WebhookSender(WebhookPoster(AddressPolicy(allow_private=True), timeout_s=WAIT_S))
         slow = f"http://127.0.0.1:{receiver.port}/slow"
         waiting = [
             asyncio.create_task(webhooks.carry(endpoint(slow, failures), TWO[:1]))
@@ -249,10 +252,10 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
             await asyncio.sleep(0.01)
         quick = endpoint(receiver.url)
         other = Endpoint(2, 2, "you", "other", "webhook", quick.target, 0, 0, 0, 0, None, 0)
-        assert (await webhooks.carry(other, TWO[:1])).went is Went.WELL
+        assert (await webhooks.carry(other, TWO[:1])).went is Outcome.OK
         assert not any(one.done() for one in waiting)
         let_go.set()
-        assert {one.went for one in await asyncio.gather(*waiting)} == {Went.WELL}
+        assert {one.went for one in await asyncio.gather(*waiting)} == {Outcome.OK}
         await webhooks.close()
 
     with receiving(answer) as receiver:

@@ -21,44 +21,49 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from fencepost.delivery.address_policy import Gate, url_of
-    from fencepost.delivery.cloud_events import Envelopes, unwrapped
-    from fencepost.delivery.dispatcher import Outcome, Posting, Waiting, Went
+    from fencepost.delivery.address_policy import AddressPolicy, parse_webhook_url
+    from fencepost.delivery.cloud_events import EnvelopeFormatter, unwrap
+    from fencepost.delivery.dispatcher import DeliveryResult, Dispatcher, Outcome, PendingMessage
     from fencepost.delivery.mqtt_address import (
         BrokerAddress,
-        broker_address,
-        checked_topic,
         default_topic,
+        parse_broker_address,
+        validate_topic,
     )
-    from fencepost.delivery.retry_schedule import Schedule
-    from fencepost.delivery.webhook_poster import Webhooks
+    from fencepost.delivery.retry_schedule import RetrySchedule
+    from fencepost.delivery.webhook_poster import WebhookSender
 
 __all__ = [
     "BrokerAddress",
-    "Envelopes",
-    "Gate",
+    "EnvelopeFormatter",
+    "AddressPolicy",
+    "DeliveryResult",
+    "Dispatcher",
+    "RetrySchedule",
+    "PendingMessage",
+    "WebhookSender",
     "Outcome",
-    "Posting",
-    "Schedule",
-    "Waiting",
-    "Webhooks",
-    "Went",
-    "broker_address",
-    "checked_topic",
+    "parse_broker_address",
+    "validate_topic",
     "default_topic",
-    "unwrapped",
-    "url_of",
+    "unwrap",
+    "parse_webhook_url",
 ]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "address_policy": ["Gate", "url_of"],
-            "cloud_events": ["Envelopes", "unwrapped"],
-            "mqtt_address": ["BrokerAddress", "broker_address", "checked_topic", "default_topic"],
-            "dispatcher": ["Outcome", "Posting", "Waiting", "Went"],
-            "retry_schedule": ["Schedule"],
-            "webhook_poster": ["Webhooks"],
+            "address_policy": ["AddressPolicy", "parse_webhook_url"],
+            "cloud_events": ["EnvelopeFormatter", "unwrap"],
+            "mqtt_address": [
+                "BrokerAddress",
+                "parse_broker_address",
+                "validate_topic",
+                "default_topic",
+            ],
+            "dispatcher": ["DeliveryResult", "Dispatcher", "PendingMessage", "Outcome"],
+            "retry_schedule": ["RetrySchedule"],
+            "webhook_poster": ["WebhookSender"],
         },
     )

@@ -62,7 +62,7 @@ class Url:
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
-def url_of(given: object, *, any_port: bool = False) -> Url:
+def parse_webhook_url(given: object, *, any_port: bool = False) -> Url:
     """A URL that a webhook may have.
 
     Parameters
@@ -178,7 +178,7 @@ def literal(host: str) -> Address | None:
         return None
 
 
-class Gate:
+class AddressPolicy:
     """Finds the addresses of a host, and refuses those that are not public.
 
     Parameters

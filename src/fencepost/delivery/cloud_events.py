@@ -19,7 +19,7 @@ def source(tenant: str, subscriber: str) -> str:
     return f"urn:fencepost:{quote(tenant, safe='')}:{quote(subscriber, safe='')}"
 
 
-class Envelopes:
+class EnvelopeFormatter:
     """Makes the envelopes of one subscriber."""
 
     def __init__(self, tenant: str, subscriber: str) -> None:
@@ -53,7 +53,7 @@ class Envelopes:
         )
 
 
-def unwrapped(text: str) -> tuple[str, str]:
+def unwrap(text: str) -> tuple[str, str]:
     """The type and the data of an envelope; what was put in comes out, digit by digit."""
     # Nothing before the data holds a quotation mark that is not ours: names are percent-encoded.
     type = text.partition('"type":"fencepost.')[2].partition('"')[0]

@@ -4,7 +4,7 @@ The outbox in the database is the queue of every subscriber. A connection that h
 handed new messages as they are committed; one that falls behind reads from the database again
 until it has caught up. So no message waits in memory beyond a bound, and none is skipped.
 
-All of this runs in the thread of the event loop, but for `Hub.committed`.
+All of this runs in the thread of the event loop, but for `ConnectionHub.committed`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Connection:
         Of the last message that was taken.
     """
 
-    def __init__(self, hub: Hub, subscriber: int, position: int) -> None:
+    def __init__(self, hub: ConnectionHub, subscriber: int, position: int) -> None:
         self.subscriber = subscriber
         self.position = position
         self.closed = False
@@ -98,7 +98,7 @@ class Connection:
         return []
 
 
-class Hub:
+class ConnectionHub:
     """The connections of all subscribers."""
 
     def __init__(self) -> None:

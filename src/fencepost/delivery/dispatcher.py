@@ -2,7 +2,7 @@
 
     commit, new endpoint ---> wake(subscriber) ---> one task for each endpoint with unread messages
                                                         read from the outbox, in order
-                                                        hand over          <--- Carrier
+                                                        hand over          <--- MessageSender
                                                         note how it went   ---> Outbox
                                                         wait, if it failed
 
@@ -22,17 +22,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from fencepost.delivery.retry_schedule import Schedule
+from fencepost.delivery.retry_schedule import RetrySchedule
 from fencepost.store.endpoint_rows import Endpoint
 
 _LONGEST_PROBLEM = 500
 _OUTBOX_PAUSE_S = 2.0
 _PAGE_S = 1.0
-_SCHEDULE = Schedule()
+_SCHEDULE = RetrySchedule()
 _logger = logging.getLogger("fencepost")
 
 
-class Waiting(NamedTuple):
+class PendingMessage(NamedTuple):
     """A message that waits to be handed over.
 
     Attributes
@@ -49,10 +49,10 @@ class Waiting(NamedTuple):
     text: str
 
 
-class Went(Enum):
+class Outcome(Enum):
     """How handing over went."""
 
-    WELL = "well"
+    OK = "well"
     FAILED = "failed"  # nobody was reached, or they cannot take it now
     MOVED = "moved"  # it is elsewhere; a failure as well
     REFUSED = "refused"  # somebody was reached, and does not want this message
@@ -60,12 +60,12 @@ class Went(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryResult:
     """How handing over went.
 
     Attributes
     ----------
-    went : Went
+    went : Outcome
         How it went with the first that was not taken, if there is one.
     taken : int
         How many messages were taken, from the first on.
@@ -75,34 +75,35 @@ class Outcome:
         For how long not to try again, as the other side asked.
     """
 
-    went: Went
+    went: Outcome
     taken: int = 0
     problem: str | None = None
     wait_s: float = 0.0
 
 
 async def one_by_one(
-    messages: Sequence[Waiting], hand_over: Callable[[Waiting], Awaitable[Outcome]]
-) -> Outcome:
+    messages: Sequence[PendingMessage],
+    hand_over: Callable[[PendingMessage], Awaitable[DeliveryResult]],
+) -> DeliveryResult:
     """Hand messages over, each when the one before was taken; for about a second."""
     end = time.monotonic() + _PAGE_S
     for count, message in enumerate(messages):
         outcome = await hand_over(message)
-        if outcome.went is not Went.WELL:
+        if outcome.went is not Outcome.OK:
             return replace(outcome, taken=count)
         if time.monotonic() >= end:
-            return Outcome(Went.WELL, count + 1)
-    return Outcome(Went.WELL, len(messages))
+            return DeliveryResult(Outcome.OK, count + 1)
+    return DeliveryResult(Outcome.OK, len(messages))
 
 
-class Carrier(Protocol):
+class MessageSender(Protocol):
     """A way to hand messages over."""
 
     @property
     def is_ready(self) -> bool:
         """Whether there is anybody to hand over to; who makes that true wakes all endpoints."""
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
+    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
         """Hand messages over in their order."""
 
     def most(self, endpoint: Endpoint) -> int:
@@ -115,10 +116,10 @@ class Outbox(Protocol):
     def endpoint(self, subscriber: int) -> Endpoint | None:
         """Where messages go, and how that went; for any thread."""
 
-    def waiting(self, endpoint: Endpoint, most: int) -> list[Waiting]:
+    def waiting(self, endpoint: Endpoint, most: int) -> list[PendingMessage]:
         """The next messages that are not acknowledged; for any thread."""
 
-    async def note(self, tried: Endpoint, acknowledged: int, dead: Waiting | None) -> None:
+    async def note(self, tried: Endpoint, acknowledged: int, dead: PendingMessage | None) -> None:
         """Keep how it went: up to where all is done, and what is a dead letter from now on."""
 
 
@@ -143,15 +144,15 @@ class _Task:
     running: asyncio.Task[None] | None = None
 
 
-class Posting:
+class Dispatcher:
     """The tasks of all endpoints.
 
     Parameters
     ----------
     outbox : Outbox
-    carriers : mapping of str to Carrier
+    carriers : mapping of str to MessageSender
         By the kind of an endpoint.
-    schedule : Schedule
+    schedule : RetrySchedule
     clock : Clock, optional
     chance : callable, optional
         A number at random from 0 to 1.
@@ -165,8 +166,8 @@ class Posting:
     def __init__(
         self,
         outbox: Outbox,
-        carriers: Mapping[str, Carrier],
-        schedule: Schedule = _SCHEDULE,
+        carriers: Mapping[str, MessageSender],
+        schedule: RetrySchedule = _SCHEDULE,
         clock: Clock | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -238,24 +239,28 @@ class Posting:
             await self._note(endpoint, waiting, await self._carry(carrier, endpoint, waiting))
 
     @staticmethod
-    async def _carry(carrier: Carrier, endpoint: Endpoint, waiting: Sequence[Waiting]) -> Outcome:
+    async def _carry(
+        carrier: MessageSender, endpoint: Endpoint, waiting: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         try:
             return await carrier.carry(endpoint, waiting)
         except Exception as error:  # one endpoint must not end the task, nor be tried at once
             _logger.exception("a message could not be posted")
-            return Outcome(Went.FAILED, problem=f"{type(error).__name__}: {error}")
+            return DeliveryResult(Outcome.FAILED, problem=f"{type(error).__name__}: {error}")
 
-    async def _note(self, endpoint: Endpoint, waiting: Sequence[Waiting], outcome: Outcome) -> None:
+    async def _note(
+        self, endpoint: Endpoint, waiting: Sequence[PendingMessage], outcome: DeliveryResult
+    ) -> None:
         self.counts["posted"] += outcome.taken
         acknowledged = waiting[outcome.taken - 1].position if outcome.taken else 0
-        if outcome.went is Went.WELL:
+        if outcome.went is Outcome.OK:
             well = replace(endpoint, failures=0, refusals=0, retry_at=0, problem=None)
             await self._outbox.note(well, acknowledged, None)
             return
         now = self._clock.now()
         before = endpoint if not outcome.taken else replace(endpoint, failures=0, refusals=0)
         failures = before.failures + 1
-        refusals = before.refusals + (outcome.went is Went.REFUSED)
+        refusals = before.refusals + (outcome.went is Outcome.REFUSED)
         wait_s = self._schedule.wait_s(failures, outcome.wait_s, self._chance())
         tried = replace(
             before,
@@ -263,15 +268,15 @@ class Posting:
             refusals=refusals,
             retry_at=now + round(wait_s * 1e9),
             problem=(outcome.problem or "")[:_LONGEST_PROBLEM],
-            disabled=int(outcome.went is Went.GONE),
+            disabled=int(outcome.went is Outcome.GONE),
         )
         self.counts["post_failures"] += 1
         first = waiting[outcome.taken]
         gives_up = self._schedule.gives_up(failures, refusals, (now - first.at) / 1e9)
-        if outcome.went is Went.GONE or not gives_up:
+        if outcome.went is Outcome.GONE or not gives_up:
             await self._outbox.note(tried, acknowledged, None)
             return
         self.counts["given_up"] += 1
-        if outcome.went is Went.REFUSED:  # the next message has nothing to do with it
+        if outcome.went is Outcome.REFUSED:  # the next message has nothing to do with it
             tried = replace(tried, failures=0, retry_at=0)
         await self._outbox.note(replace(tried, refusals=0), first.position, first)

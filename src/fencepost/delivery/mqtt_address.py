@@ -39,7 +39,7 @@ class BrokerAddress:
         return f"{self.host}:{self.port}"
 
 
-def broker_address(given: str) -> BrokerAddress:
+def parse_broker_address(given: str) -> BrokerAddress:
     """`HOST`, `HOST:PORT`, or a URL as in `mqtts://USER:PASSWORD@HOST:PORT`."""
     try:
         parts = urlsplit(given if "://" in given else f"mqtt://{given}")
@@ -92,7 +92,7 @@ def default_topic(tenant: str, subscriber: str) -> str:
     return found
 
 
-def checked_topic(given: object, tenant: str) -> str:
+def validate_topic(given: object, tenant: str) -> str:
     """A topic that a tenant may have messages sent to."""
     if not isinstance(given, str) or not 0 < len(given) <= _LONGEST:
         raise ModelError(f"`topic` is a text of at most {_LONGEST:,} characters")

@@ -22,9 +22,9 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fencepost.delivery.cloud_events import CONTENT_TYPE
-from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
+from fencepost.delivery.dispatcher import DeliveryResult, Outcome, PendingMessage, one_by_one
 from fencepost.delivery.mqtt_address import EVERY_TENANT, BrokerAddress
-from fencepost.delivery.retry_schedule import Schedule
+from fencepost.delivery.retry_schedule import RetrySchedule
 from fencepost.errors import FencepostError
 from fencepost.store.endpoint_rows import Endpoint
 
@@ -36,7 +36,7 @@ _REFUSED = 0x80  # reasons from here on
 _NO_RETAINED = 2
 _OVERHEAD = 1_024  # of a packet over its topic and payload
 _LONGEST_SESSION_S = 0xFFFF_FFFE
-_AGAIN = Schedule(first_s=0.5, longest_s=30.0)
+_AGAIN = RetrySchedule(first_s=0.5, longest_s=30.0)
 _logger = logging.getLogger("fencepost")
 
 
@@ -94,7 +94,7 @@ Take: TypeAlias = Callable[[aiomqtt.Message], Awaitable[Awaitable[object]]]
 """Takes a message; what it gives is done when the message is on the disk."""
 
 
-class Link:
+class MqttConnection:
     """The connection to a broker.
 
     Parameters
@@ -209,24 +209,28 @@ class Link:
         async for message in client.messages:
             await taken.put((message, await self._take(message)))
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
+    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
         """Publish messages, each when the broker has the one before."""
         topic = endpoint.target["topic"]
         return await one_by_one(messages, lambda one: self._publish(topic, one.text.encode()))
 
-    async def _publish(self, topic: str, payload: bytes) -> Outcome:
+    async def _publish(self, topic: str, payload: bytes) -> DeliveryResult:
         client = self._client
         if client is None:
-            return Outcome(Went.FAILED, problem="the MQTT broker is away")
+            return DeliveryResult(Outcome.FAILED, problem="the MQTT broker is away")
         if client.largest and len(payload) + len(topic.encode()) + _OVERHEAD > client.largest:
-            return Outcome(Went.REFUSED, problem="it is larger than the MQTT broker takes")
+            return DeliveryResult(
+                Outcome.REFUSED, problem="it is larger than the MQTT broker takes"
+            )
         try:
             refused = await client.send(topic, payload, self._described)
         except (aiomqtt.MqttError, ValueError, OSError) as error:
-            return Outcome(Went.FAILED, problem=f"the MQTT broker did not take it: {error}")
+            return DeliveryResult(
+                Outcome.FAILED, problem=f"the MQTT broker did not take it: {error}"
+            )
         if refused is not None:
-            return Outcome(Went.FAILED, problem=f"the MQTT broker refused it: {refused}")
-        return Outcome(Went.WELL, 1)
+            return DeliveryResult(Outcome.FAILED, problem=f"the MQTT broker refused it: {refused}")
+        return DeliveryResult(Outcome.OK, 1)
 
 
 async def _acknowledge(

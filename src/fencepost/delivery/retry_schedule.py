@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RetrySchedule:
     """How patient one is with the other side.
 
     Attributes

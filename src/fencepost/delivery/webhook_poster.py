@@ -17,9 +17,9 @@ from typing import Any
 import httpcore
 
 from fencepost.delivery import webhook_signature
-from fencepost.delivery.address_policy import Gate, Url, url_of
+from fencepost.delivery.address_policy import AddressPolicy, Url, parse_webhook_url
 from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE, CONTENT_TYPE
-from fencepost.delivery.dispatcher import Outcome, Waiting, Went, one_by_one
+from fencepost.delivery.dispatcher import DeliveryResult, Outcome, PendingMessage, one_by_one
 from fencepost.delivery.retry_schedule import retry_after_s
 from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoint_rows import Endpoint
@@ -31,12 +31,12 @@ _LATER = frozenset({408, 425, 429})
 _KEPT_OPEN, _KEPT_OPEN_S = 64, 30.0
 
 
-class Poster:
+class WebhookPoster:
     """Posts bodies, over connections that are kept open for a while.
 
     Parameters
     ----------
-    gate : Gate
+    gate : AddressPolicy
         What may be connected to.
     clock_s : callable, optional
         The present in seconds since 1970, for signatures.
@@ -48,7 +48,7 @@ class Poster:
 
     def __init__(
         self,
-        gate: Gate,
+        gate: AddressPolicy,
         clock_s: Callable[[], float] = time.time,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -66,7 +66,7 @@ class Poster:
 
     def url(self, given: object) -> Url:
         """A URL that may be posted to; raises ModelError where it is none."""
-        return url_of(given, any_port=self._gate.allow_private)
+        return parse_webhook_url(given, any_port=self._gate.allow_private)
 
     async def post(
         self,
@@ -76,7 +76,7 @@ class Poster:
         headers: Mapping[str, str],
         secret: str | None,
         count: int = 1,
-    ) -> Outcome:
+    ) -> DeliveryResult:
         """Post a body once.
 
         Parameters
@@ -125,23 +125,29 @@ class Poster:
             await _read_a_little(answer)
             return answer.status, {name.lower(): value for name, value in answer.headers}
 
-    def _judged(self, status: int, headers: dict[bytes, bytes], count: int) -> Outcome:
+    def _judged(self, status: int, headers: dict[bytes, bytes], count: int) -> DeliveryResult:
         if 200 <= status < 300:
-            return Outcome(Went.WELL, count)
+            return DeliveryResult(Outcome.OK, count)
         problem = f"it answered {status}"
         if 300 <= status < 400:
-            return Outcome(
-                Went.MOVED,
+            return DeliveryResult(
+                Outcome.MOVED,
                 problem=f"{problem}, and redirects are not followed; give the address where "
                 "messages shall go",
             )
         if status == 410:
-            return Outcome(Went.GONE, problem=f"{problem} Gone: nothing is wanted there any more")
+            return DeliveryResult(
+                Outcome.GONE, problem=f"{problem} Gone: nothing is wanted there any more"
+            )
         if 400 <= status < 500 and status not in _LATER:
             # Which of several is refused is not known; the first is posted alone next.
-            return Outcome(Went.REFUSED if count == 1 else Went.FAILED, problem=problem)
+            return DeliveryResult(
+                Outcome.REFUSED if count == 1 else Outcome.FAILED, problem=problem
+            )
         asked = headers.get(b"retry-after", b"").decode("ascii", "replace")
-        return Outcome(Went.FAILED, problem=problem, wait_s=retry_after_s(asked, self._clock_s()))
+        return DeliveryResult(
+            Outcome.FAILED, problem=problem, wait_s=retry_after_s(asked, self._clock_s())
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -149,8 +155,8 @@ class Poster:
         self._gate.close()
 
 
-def _failed(problem: str) -> Outcome:
-    return Outcome(Went.FAILED, problem=problem)
+def _failed(problem: str) -> DeliveryResult:
+    return DeliveryResult(Outcome.FAILED, problem=problem)
 
 
 def _named(error: Exception) -> str:
@@ -169,7 +175,7 @@ async def _read_a_little(answer: httpcore.Response) -> None:
 class _Pinned(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were looked at, and to nothing else."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: AddressPolicy) -> None:
         self._gate = gate
         self._network = httpcore.AnyIOBackend()
 
@@ -199,18 +205,18 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
-MOST_AT_ONCE = 1_000
+MAX_WEBHOOK_BATCH = 1_000
 _PAGE = 100
 _STEADY, _STEADY_TENANT = 96, 32
 _FAILING, _FAILING_TENANT = 32, 8
 
 
-class Webhooks:
+class WebhookSender:
     """Posts messages, so many at once."""
 
     is_ready = True
 
-    def __init__(self, poster: Poster) -> None:
+    def __init__(self, poster: WebhookPoster) -> None:
         self._poster = poster
         self._lanes = _Lanes()
 
@@ -218,13 +224,15 @@ class Webhooks:
         """How many messages are posted before all are acknowledged at once."""
         return _batch(endpoint) if _batch(endpoint) > 1 else _PAGE
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
+    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
         """Post messages; they were taken where the answer has a status of 2xx."""
         if _batch(endpoint) > 1:
             return await self._attempt(endpoint, messages)
         return await one_by_one(messages, lambda one: self._attempt(endpoint, [one]))
 
-    async def _attempt(self, endpoint: Endpoint, messages: Sequence[Waiting]) -> Outcome:
+    async def _attempt(
+        self, endpoint: Endpoint, messages: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         target = endpoint.target
         texts = [one.text for one in messages]
         if _batch(endpoint) == 1:

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from starlette.requests import HTTPConnection
 
-from fencepost.delivery.cloud_events import Envelopes
-from fencepost.delivery.connection_hub import Envelope, Hub
+from fencepost.delivery.cloud_events import EnvelopeFormatter
+from fencepost.delivery.connection_hub import ConnectionHub, Envelope
 from fencepost.errors import FencepostError, StoreError
 from fencepost.geometry.space import space_of
 from fencepost.server.broker.broker import Broker
@@ -102,7 +102,7 @@ class Service:
     settings : Settings
     database : Database
     broker : Broker
-    hub : Hub
+    hub : ConnectionHub
     live : Watching
     places : Places
     """
@@ -121,12 +121,12 @@ class Service:
         except BaseException:
             self.database.close()
             raise
-        self.hub = Hub()
+        self.hub = ConnectionHub()
         self.live = LiveFeed()
         self.places = SubscriptionMaps(self.database, self.space)
         self.rates = RateLimiter(settings.limits)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._envelopes: dict[int, Envelopes] = {}
+        self._envelopes: dict[int, EnvelopeFormatter] = {}
         self._tenant_names: dict[int, str] = {}
         self.broker.on_commit(self._committed)
 
@@ -202,14 +202,16 @@ class Service:
 
     # Messages
 
-    def envelopes(self, subscriber: int) -> Envelopes:
+    def envelopes(self, subscriber: int) -> EnvelopeFormatter:
         """What makes the envelopes of a subscriber."""
         found = self._envelopes.get(subscriber)
         if found is None:
             tenant, name = self.broker.names[subscriber]
             if tenant not in self._tenant_names:
                 self._tenant_names = self.database.read(api_keys.tenant_names)
-            found = self._envelopes[subscriber] = Envelopes(self._tenant_names[tenant], name)
+            found = self._envelopes[subscriber] = EnvelopeFormatter(
+                self._tenant_names[tenant], name
+            )
         return found
 
     def messages_after(self, subscriber: int, position: int, limit: int = _PAGE) -> list[Envelope]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from fencepost.delivery.dispatcher import Carrier, Posting, Waiting
+from fencepost.delivery.dispatcher import Dispatcher, MessageSender, PendingMessage
 from fencepost.server.broker.transaction import CommittedChanges, Transaction
 from fencepost.server.delivery.transports import TRANSPORTS, Settings, Shown, Transport
 from fencepost.server.service import Service
@@ -26,14 +26,14 @@ class Outbox:
         """Where messages go, and how that went."""
         return self._service.database.read(endpoint_rows.endpoint, subscriber)
 
-    def waiting(self, endpoint: Endpoint, most: int) -> list[Waiting]:
+    def waiting(self, endpoint: Endpoint, most: int) -> list[PendingMessage]:
         """The next messages that are not acknowledged."""
         envelopes = self._service.envelopes(endpoint.subscriber)
         page = self._service.database.read(
             event_log.messages_after, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
         )
         return [
-            Waiting(
+            PendingMessage(
                 one.position,
                 one.at,
                 envelopes.wrap(one.position, one.at, one.type, one.data, one.event, one.body),
@@ -41,7 +41,7 @@ class Outbox:
             for one in page
         ]
 
-    async def note(self, tried: Endpoint, acknowledged: int, dead: Waiting | None) -> None:
+    async def note(self, tried: Endpoint, acknowledged: int, dead: PendingMessage | None) -> None:
         """Keep how it went, in one transaction."""
 
         def work(transaction: Transaction) -> None:
@@ -69,7 +69,7 @@ class EndpointDelivery:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._transports = {one.kind(): one(service) for one in TRANSPORTS}
-        self._posting: Posting | None = None
+        self._posting: Dispatcher | None = None
         self._known: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -93,8 +93,8 @@ class EndpointDelivery:
         service = self._service
         self._loop = asyncio.get_running_loop()
         self._known = service.database.read(endpoint_rows.endpoint_subscribers)
-        carriers: dict[str, Carrier] = {}
-        self._posting = Posting(Outbox(service), carriers)
+        carriers: dict[str, MessageSender] = {}
+        self._posting = Dispatcher(Outbox(service), carriers)
         for kind, transport in self._transports.items():
             carrier = await transport.start(self._wake_all)
             if carrier is not None:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.delivery.mqtt_address import broker_address, checked_topic, default_topic
-from fencepost.delivery.mqtt_link import Link
+from fencepost.delivery.mqtt_address import default_topic, parse_broker_address, validate_topic
+from fencepost.delivery.mqtt_link import MqttConnection
 from fencepost.server.broker.mqtt_events import MqttEvents
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.transports.transport import Transport
@@ -42,17 +42,17 @@ class MqttTransport(Transport[Mqtt]):
     def __init__(self, service: Service) -> None:
         given = service.settings.mqtt
         self._service = service
-        self._address = None if given is None else broker_address(given)
+        self._address = None if given is None else parse_broker_address(given)
         self._events = MqttEvents(service)
-        self._link: Link | None = None
+        self._link: MqttConnection | None = None
         self._linking: asyncio.Task[None] | None = None
 
-    async def start(self, wake_all: Callable[[], None]) -> Link | None:
+    async def start(self, wake_all: Callable[[], None]) -> MqttConnection | None:
         """The connection, which is made again whenever it is lost."""
         if self._address is None:
             return None
         settings = self._service.settings
-        self._link = Link(
+        self._link = MqttConnection(
             self._address,
             await self._service.changed(_identifier),
             self._events.take,
@@ -76,7 +76,7 @@ class MqttTransport(Transport[Mqtt]):
             raise Refusal(422, "this server has no MQTT broker; start it with --mqtt HOST:PORT")
         if given.topic is UNSET:
             return {"topic": default_topic(tenant, subscriber)}
-        return {"topic": checked_topic(given.topic, tenant)}
+        return {"topic": validate_topic(given.topic, tenant)}
 
     def shown(self, target: Mapping[str, Any]) -> dict[str, Any]:
         """The topic."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fencepost.delivery.dispatcher import Carrier
+from fencepost.delivery.dispatcher import MessageSender
 from fencepost.events.times import format_instant
 from fencepost.server.http.schemas import Endpoint, Json
 from fencepost.server.service import Service
@@ -56,7 +56,7 @@ class Transport(ABC, Generic[Set]):
         return {}
 
     @abstractmethod
-    async def start(self, wake_all: Callable[[], None]) -> Carrier | None:
+    async def start(self, wake_all: Callable[[], None]) -> MessageSender | None:
         """What hands messages over; None where the server is not set up for it.
 
         Whatever makes the carrier ready again calls `wake_all`.

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from fencepost.delivery.address_policy import Gate, url_of
-from fencepost.delivery.webhook_poster import MOST_AT_ONCE, Poster, Webhooks
+from fencepost.delivery.address_policy import AddressPolicy, parse_webhook_url
+from fencepost.delivery.webhook_poster import MAX_WEBHOOK_BATCH, WebhookPoster, WebhookSender
 from fencepost.errors import DeliveryError
 from fencepost.server.delivery.transports.transport import Transport
 from fencepost.server.http.problems import Refusal
@@ -55,7 +55,7 @@ class Webhook(Json, tag_field="kind", tag="webhook"):
         int,
         Meta(
             ge=1,
-            le=MOST_AT_ONCE,
+            le=MAX_WEBHOOK_BATCH,
             description="1: a request holds one message. More: a list of so many.",
         ),
     ] = 1
@@ -79,10 +79,10 @@ class WebhookTransport(Transport[Webhook]):
     Shown = WebhookEndpoint
 
     def __init__(self, service: Service) -> None:
-        self._gate = Gate(allow_private=service.settings.allow_private_webhooks)
-        self._webhooks = Webhooks(Poster(self._gate))
+        self._gate = AddressPolicy(allow_private=service.settings.allow_private_webhooks)
+        self._webhooks = WebhookSender(WebhookPoster(self._gate))
 
-    async def start(self, wake_all: Callable[[], None]) -> Webhooks:
+    async def start(self, wake_all: Callable[[], None]) -> WebhookSender:
         """What posts."""
         return self._webhooks
 
@@ -92,7 +92,7 @@ class WebhookTransport(Transport[Webhook]):
 
     async def target(self, given: Webhook, tenant: str, subscriber: str) -> dict[str, Any]:
         """Check the address, and that it is no private one; make a secret if none is given."""
-        url = url_of(given.url, any_port=self._gate.allow_private)
+        url = parse_webhook_url(given.url, any_port=self._gate.allow_private)
         try:
             async with asyncio.timeout(_LOOKUP_S):
                 await self._gate.addresses(url.host, url.port)

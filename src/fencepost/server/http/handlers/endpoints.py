@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencepost.delivery.cloud_events import unwrapped
+from fencepost.delivery.cloud_events import unwrap
 from fencepost.engine.subscriptions import checked_id
 from fencepost.server.broker.mqtt_events import events_of_payload
 from fencepost.server.broker.transaction import Transaction
@@ -93,7 +93,7 @@ async def retry(asked: Asked) -> None:
 
 async def _tell_again(asked: Asked, letter: DeadLetter, subscriber: int) -> None:
     tenant = asked.caller.tenant
-    type, data = unwrapped(letter.body)
+    type, data = unwrap(letter.body)
 
     def work(transaction: Transaction) -> bool:
         there = endpoint_rows.remove_dead_letter(transaction.connection, tenant, letter.number)

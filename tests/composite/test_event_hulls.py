@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fencepost.composite import Region, circle, read_condition
 from fencepost.composite.event_hulls import Location, holds
-from fencepost.cql2.ast import Geometry, Near, Spatial
+from fencepost.cql2.ast import Geometry, NearFunction, SpatialFunction
 from fencepost.geometry import Shapes, Space
 from fencepost.reference import are_near, are_related
 from tests.kernels import exact_hulls as brute
@@ -104,19 +104,25 @@ def test_conditions_with_regions(points: Points, wkt: str, bound: float) -> None
     a, geometry = at(points), shapely.from_wkt(wkt)
     region = Region(Geometry(geometry))
     own = shapely.convex_hull(shapely.MultiPoint(a.corners))
-    inside = are_related(Spatial.S_WITHIN, own, geometry)
+    inside = are_related(SpatialFunction.S_WITHIN, own, geometry)
     if not inside and geometry.geom_type != "Point":
-        inside = are_related(Spatial.S_WITHIN, own, geometry.boundary)
+        inside = are_related(SpatialFunction.S_WITHIN, own, geometry.boundary)
     assert asked("IN(a, b)", a, region) == inside
     corners = brute.exact([*map(tuple, shapely.get_coordinates(geometry).tolist())])
     holds_all = all(brute.contains(ring(a), corner) >= 0 for corner in corners)
     assert asked("IN(a, b)", region, a) == holds_all
     for one, other in ((a, region), (region, a)):
-        assert asked("OVLP(a, b)", one, other) == are_related(Spatial.S_INTERSECTS, own, geometry)
-        for text, near in (("<", Near.S_CLOSER), ("<=", Near.S_DWITHIN), (">", Near.S_BEYOND)):
+        assert asked("OVLP(a, b)", one, other) == are_related(
+            SpatialFunction.S_INTERSECTS, own, geometry
+        )
+        for text, near in (
+            ("<", NearFunction.S_CLOSER),
+            ("<=", NearFunction.S_DWITHIN),
+            (">", NearFunction.S_BEYOND),
+        ):
             found = asked(f"DIST(a, b) {text} {bound}", one, other)
             assert found == are_near(near, own, geometry, bound)
-        same = are_near(Near.S_SAMEPLACE, own, geometry, bound)
+        same = are_near(NearFunction.S_SAMEPLACE, own, geometry, bound)
         assert asked(f"SPL(a, b) < {bound}", one, other) == same
 
 

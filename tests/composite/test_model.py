@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fencepost as fp
 from fencepost.composite import Asked, MemberCondition, Place, read_condition
 from fencepost.cql2 import MAX_DEPTH, parse
-from fencepost.cql2.ast import Compare
+from fencepost.cql2.ast import ComparisonOp
 
 TWO = {"a": "kind = 'taxi'", "b": "kind = 'rider'"}
 SQUARE = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))"
@@ -36,7 +36,7 @@ def test_members_are_trees_whatever_they_were() -> None:
     assert one == meeting(members={"a": parse(TWO["a"]), "b": json.dumps(_json_of(TWO["b"]))})
     assert one.members["a"] == parse("kind = 'taxi'")
     assert (one.id, one.within_s, one.subscriber) == ("m", 600.0, "m")
-    assert one.where == (MemberCondition(Asked(Place.DIST, Compare.LT, 500.0), "a", "b"),)
+    assert one.where == (MemberCondition(Asked(Place.DIST, ComparisonOp.LT, 500.0), "a", "b"),)
 
 
 def _json_of(text: str) -> dict[str, Any]:
@@ -144,13 +144,13 @@ def test_its_atoms_have_paths() -> None:
     [
         ("IN(a, b)", Asked(Place.IN)),
         (" ovlp ( a , b ) ", Asked(Place.OVLP)),
-        ("SPL(a, b) < 50", Asked(Place.SPL, Compare.LT, 50.0)),
-        ("DIST(a,b)<=.5", Asked(Place.DIST, Compare.LE, 0.5)),
-        ("DIST(a, b) = 500", Asked(Place.DIST, Compare.EQ, 500.0, 0.5)),
-        ("DIST(a, b) = 0 +- 2", Asked(Place.DIST, Compare.EQ, 0.0, 2.0)),
-        ("DIST(a, b) = 500 ± 0", Asked(Place.DIST, Compare.EQ, 500.0, 0.0)),
-        ("DIST(a, b) >= 1e3", Asked(Place.DIST, Compare.GE, 1000.0)),
-        ("DIST(a, b) > 0", Asked(Place.DIST, Compare.GT, 0.0)),
+        ("SPL(a, b) < 50", Asked(Place.SPL, ComparisonOp.LT, 50.0)),
+        ("DIST(a,b)<=.5", Asked(Place.DIST, ComparisonOp.LE, 0.5)),
+        ("DIST(a, b) = 500", Asked(Place.DIST, ComparisonOp.EQ, 500.0, 0.5)),
+        ("DIST(a, b) = 0 +- 2", Asked(Place.DIST, ComparisonOp.EQ, 0.0, 2.0)),
+        ("DIST(a, b) = 500 ± 0", Asked(Place.DIST, ComparisonOp.EQ, 500.0, 0.0)),
+        ("DIST(a, b) >= 1e3", Asked(Place.DIST, ComparisonOp.GE, 1000.0)),
+        ("DIST(a, b) > 0", Asked(Place.DIST, ComparisonOp.GT, 0.0)),
     ],
 )
 def test_conditions(text: str, asked: Asked) -> None:

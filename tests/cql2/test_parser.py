@@ -17,14 +17,15 @@ from fencepost.cql2 import ast, expression_limits, parse
 from fencepost.cql2.ast import (
     And,
     Arithmetic,
+    ArithmeticOp,
     Boolean,
-    Calculate,
-    Compare,
     Comparison,
+    ComparisonOp,
     Condition,
     Geometry,
     In,
-    Items,
+    IsTrue,
+    ListLiteral,
     Not,
     Number,
     Or,
@@ -32,7 +33,6 @@ from fencepost.cql2.ast import (
     SpatialCondition,
     String,
     Time,
-    Truth,
     Value,
 )
 from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
@@ -43,7 +43,7 @@ ONE = Number(1)
 
 
 def equals(left: Value, right: Value) -> Comparison:
-    return Comparison(Compare.EQ, left, right)
+    return Comparison(ComparisonOp.EQ, left, right)
 
 
 def value_of(text: str) -> Value:
@@ -59,22 +59,22 @@ def value_of(text: str) -> Value:
 @pytest.mark.parametrize(
     ("text", "condition"),
     [
-        ("a", Truth(A)),
+        ("a", IsTrue(A)),
         ("TRUE", Boolean(True)),
         ("False", Boolean(False)),
-        ("not a or b", Or((Not(Truth(A)), Truth(B)))),
-        ("a or b and c", Or((Truth(A), And((Truth(B), Truth(C)))))),
-        ("(a or b) or (c or g)", Or((Truth(A), Truth(B), Truth(C), Truth(G)))),
-        ("a and (b and (c and g))", And((Truth(A), Truth(B), Truth(C), Truth(G)))),
+        ("not a or b", Or((Not(IsTrue(A)), IsTrue(B)))),
+        ("a or b and c", Or((IsTrue(A), And((IsTrue(B), IsTrue(C)))))),
+        ("(a or b) or (c or g)", Or((IsTrue(A), IsTrue(B), IsTrue(C), IsTrue(G)))),
+        ("a and (b and (c and g))", And((IsTrue(A), IsTrue(B), IsTrue(C), IsTrue(G)))),
         ("not a = 1", Not(equals(A, ONE))),
-        ("not -a = 1", Not(equals(Arithmetic(Calculate.MULTIPLY, Number(-1), A), ONE))),
-        ("not not a", Not(Not(Truth(A)))),
+        ("not -a = 1", Not(equals(Arithmetic(ArithmeticOp.MULTIPLY, Number(-1), A), ONE))),
+        ("not not a", Not(Not(IsTrue(A)))),
         ("1 = 1", equals(ONE, ONE)),
         ("a not in (1)", Not(In(A, (ONE,)))),
         ("a is not null", Not(ast.IsNull(A))),
-        ("a between 1 and 2 and b", And((ast.Between(A, ONE, Number(2)), Truth(B)))),
-        ("a and b between 1 and c or g", Or((And((Truth(A), ast.Between(B, ONE, C))), Truth(G)))),
-        ("notable and order", And((Truth(Property("notable")), Truth(Property("order"))))),
+        ("a between 1 and 2 and b", And((ast.Between(A, ONE, Number(2)), IsTrue(B)))),
+        ("a and b between 1 and c or g", Or((And((IsTrue(A), ast.Between(B, ONE, C))), IsTrue(G)))),
+        ("notable and order", And((IsTrue(Property("notable")), IsTrue(Property("order"))))),
         ("a\r\n\t=\u00a01", equals(A, ONE)),
     ],
 )
@@ -164,28 +164,32 @@ def test_names(text: str, name: str) -> None:
 
 def test_calculations_go_from_left_to_right() -> None:
     text = "1 - 2 - 3"
-    once = Arithmetic(Calculate.SUBTRACT, ONE, Number(2))
-    assert value_of(text) == Arithmetic(Calculate.SUBTRACT, once, Number(3))
+    once = Arithmetic(ArithmeticOp.SUBTRACT, ONE, Number(2))
+    assert value_of(text) == Arithmetic(ArithmeticOp.SUBTRACT, once, Number(3))
     tight = value_of("1 + 2 * 3 ^ -4")
-    power = Arithmetic(Calculate.POWER, Number(3), Number(-4))
-    product = Arithmetic(Calculate.MULTIPLY, Number(2), power)
-    assert tight == Arithmetic(Calculate.ADD, ONE, product)
-    assert value_of("-2 ^ 2") == Arithmetic(Calculate.POWER, Number(-2), Number(2))
+    power = Arithmetic(ArithmeticOp.POWER, Number(3), Number(-4))
+    product = Arithmetic(ArithmeticOp.MULTIPLY, Number(2), power)
+    assert tight == Arithmetic(ArithmeticOp.ADD, ONE, product)
+    assert value_of("-2 ^ 2") == Arithmetic(ArithmeticOp.POWER, Number(-2), Number(2))
 
 
 def test_repeated_items_are_dropped() -> None:
     condition = parse("a in (1, 'x', 1.0, true, 'x', 2, casei('x'), date('1970-01-01'))")
     kept = (ONE, String("x"), Boolean(True), Number(2))
-    folded = ast.Folded(ast.Fold.CASEI, String("x"))
+    folded = ast.FoldedString(ast.StringFold.CASEI, String("x"))
     assert condition == In(A, (*kept, folded, Time(0, date_only=True)))
     text = "a_equals(a, (timestamp('1970-01-01T00:00:00Z'), date('1970-01-01'), 2, 2.0))"
-    assert parse(text) == ast.ArrayCondition(ast.Array.A_EQUALS, A, Items((Time(0), Number(2))))
+    assert parse(text) == ast.ArrayCondition(
+        ast.ArrayFunction.A_EQUALS, A, ListLiteral((Time(0), Number(2)))
+    )
 
 
 def test_lists_of_one_item_and_of_none() -> None:
-    contains = ast.Array.A_CONTAINS
-    assert parse("a_contains(a, ('x'))") == ast.ArrayCondition(contains, A, Items((String("x"),)))
-    assert parse("a_contains(a, ())") == ast.ArrayCondition(contains, A, Items(()))
+    contains = ast.ArrayFunction.A_CONTAINS
+    assert parse("a_contains(a, ('x'))") == ast.ArrayCondition(
+        contains, A, ListLiteral((String("x"),))
+    )
+    assert parse("a_contains(a, ())") == ast.ArrayCondition(contains, A, ListLiteral(()))
     assert parse("a in ('x')") == In(A, (String("x"),))
     assert parse({"op": "in", "args": [{"property": "a"}, []]}) == In(A, ())
 
@@ -227,7 +231,9 @@ def test_times() -> None:
     ],
 )
 def test_geometries(literal: str, wkt: str) -> None:
-    expected = SpatialCondition(ast.Spatial.S_INTERSECTS, G, Geometry(shapely.from_wkt(wkt)))
+    expected = SpatialCondition(
+        ast.SpatialFunction.S_INTERSECTS, G, Geometry(shapely.from_wkt(wkt))
+    )
     assert parse(f"S_Intersects(g, {literal})") == expected
 
 
@@ -256,7 +262,7 @@ def test_forms_of_json() -> None:
     assert parse({"op": "=", "args": ({"property": "a"}, 1)}) == expected
     assert parse(True) == Boolean(True)
     assert parse("true") == Boolean(True)
-    assert parse({"property": "a"}) == Truth(A)
+    assert parse({"property": "a"}) == IsTrue(A)
 
 
 @pytest.mark.parametrize("expression", [None, 1, b"a = 1", ["a"], object()])

@@ -10,7 +10,7 @@ import shapely
 from hypothesis import example, given
 
 from fencepost.cql2 import MAX_DEPTH, MAX_DIGITS, ast, parse, render_json, render_text
-from fencepost.cql2.ast import Arithmetic, Calculate, Compare, Comparison, Number, Property
+from fencepost.cql2.ast import Arithmetic, ArithmeticOp, Comparison, ComparisonOp, Number, Property
 from fencepost.errors import LanguageError
 from tests.cql2.trees import CONDITIONS, CONDITIONS_IN_JSON
 
@@ -24,16 +24,16 @@ def assert_same(found: ast.Condition, expected: ast.Condition) -> None:
 
 
 @given(CONDITIONS)
-@example(ast.Not(ast.Not(ast.Truth(A))))
-@example(Comparison(Compare.EQ, A, Number(10**MAX_DIGITS - 1)))
-@example(Comparison(Compare.EQ, A, Number(1 - 10**MAX_DIGITS)))
+@example(ast.Not(ast.Not(ast.IsTrue(A))))
+@example(Comparison(ComparisonOp.EQ, A, Number(10**MAX_DIGITS - 1)))
+@example(Comparison(ComparisonOp.EQ, A, Number(1 - 10**MAX_DIGITS)))
 def test_text_is_read_again(condition: ast.Condition) -> None:
     assert_same(parse(render_text(condition)), condition)
 
 
 @given(CONDITIONS_IN_JSON)
 @example(ast.In(A, ()))
-@example(Comparison(Compare.EQ, A, Number(1 - 10**MAX_DIGITS)))
+@example(Comparison(ComparisonOp.EQ, A, Number(1 - 10**MAX_DIGITS)))
 def test_json_is_read_again(condition: ast.Condition) -> None:
     rendered = render_json(condition)
     written = json.dumps(rendered)
@@ -44,20 +44,20 @@ def test_json_is_read_again(condition: ast.Condition) -> None:
 
 def nested(levels: int) -> list[ast.Condition]:
     """Trees that are `levels` deep, each by another kind of node."""
-    negation: ast.Condition = ast.Truth(A)
+    negation: ast.Condition = ast.IsTrue(A)
     left: Any = A
     right: Any = A
     fold: Any = A
-    mixed: ast.Condition = ast.Truth(A)
+    mixed: ast.Condition = ast.IsTrue(A)
     for level in range(levels - 1):
         negation = ast.Not(negation)
         kind = ast.And if level % 2 else ast.Or
-        mixed = kind((ast.Truth(A), mixed))
+        mixed = kind((ast.IsTrue(A), mixed))
         if level:
-            left = Arithmetic(Calculate.SUBTRACT, left, A)
-            right = Arithmetic(Calculate.SUBTRACT, A, right)
-            fold = ast.Folded(ast.Fold.CASEI, fold)
-    compared = [Comparison(Compare.EQ, value, A) for value in (left, right, fold)]
+            left = Arithmetic(ArithmeticOp.SUBTRACT, left, A)
+            right = Arithmetic(ArithmeticOp.SUBTRACT, A, right)
+            fold = ast.FoldedString(ast.StringFold.CASEI, fold)
+    compared = [Comparison(ComparisonOp.EQ, value, A) for value in (left, right, fold)]
     return [negation, mixed, *compared]
 
 
@@ -127,7 +127,7 @@ def test_json_has_the_names_of_the_standard() -> None:
 
 
 def compared_with(value: Any) -> ast.Condition:
-    return Comparison(Compare.EQ, A, value)
+    return Comparison(ComparisonOp.EQ, A, value)
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_what_only_json_can_say() -> None:
     with pytest.raises(LanguageError, match="use render_json"):
         render_text(ast.In(A, ()))
     with pytest.raises(LanguageError, match="two parts"):
-        render_text(ast.And((ast.Truth(A),)))
+        render_text(ast.And((ast.IsTrue(A),)))

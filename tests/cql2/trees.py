@@ -112,7 +112,7 @@ PLACES = PROPERTIES | GEOMETRIES
 def identity(item: Value) -> tuple[object, ...]:
     """What makes two items of a list the same: 1 and 1.0 are, 1 and TRUE are not."""
     match item:
-        case ast.Folded(fold, value):
+        case ast.FoldedString(fold, value):
             return fold, *identity(value)
         case ast.Time(nanoseconds):
             return ast.Time, nanoseconds
@@ -125,19 +125,21 @@ def _items(items: SearchStrategy[Any], fewest: int) -> SearchStrategy[tuple[Any,
     return st.lists(items, min_size=fewest, max_size=5, unique_by=identity).map(tuple)
 
 
-LISTS = st.builds(ast.Items, _items(LITERALS, 0))
+LISTS = st.builds(ast.ListLiteral, _items(LITERALS, 0))
 SETS = PROPERTIES | LISTS
 
 NUMERIC = st.recursive(
     NUMBERS | PROPERTIES,
-    lambda inner: st.builds(ast.Arithmetic, st.sampled_from(ast.Calculate), inner, inner),
+    lambda inner: st.builds(ast.Arithmetic, st.sampled_from(ast.ArithmeticOp), inner, inner),
     max_leaves=5,
 )
 
 
 def _folded(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     return st.recursive(
-        inner, lambda deeper: st.builds(ast.Folded, st.sampled_from(ast.Fold), deeper), max_leaves=3
+        inner,
+        lambda deeper: st.builds(ast.FoldedString, st.sampled_from(ast.StringFold), deeper),
+        max_leaves=3,
     )
 
 
@@ -180,7 +182,7 @@ def _memberships(fewest: int) -> SearchStrategy[Condition]:
     )
 
 
-COMPARISONS = st.sampled_from(ast.Compare).flatmap(
+COMPARISONS = st.sampled_from(ast.ComparisonOp).flatmap(
     lambda op: _alike(lambda left, right: ast.Comparison(op, left, right), 2)
 )
 DISTANCES = st.floats(0, allow_infinity=False).map(lambda x: x + 0.0)
@@ -193,12 +195,12 @@ def _simple(fewest: int) -> SearchStrategy[Condition]:
         _memberships(fewest),
         st.builds(ast.Like, TEXTUAL, PATTERNS),
         st.builds(ast.IsNull, PROPERTIES),
-        st.builds(ast.Truth, PROPERTIES),
+        st.builds(ast.IsTrue, PROPERTIES),
         BOOLEANS,
-        st.builds(ast.SpatialCondition, st.sampled_from(ast.Spatial), PLACES, PLACES),
-        st.builds(ast.NearCondition, st.sampled_from(ast.Near), PLACES, PLACES, DISTANCES),
-        st.builds(ast.TemporalCondition, st.sampled_from(ast.Temporal), SPANS, SPANS),
-        st.builds(ast.ArrayCondition, st.sampled_from(ast.Array), SETS, SETS),
+        st.builds(ast.SpatialCondition, st.sampled_from(ast.SpatialFunction), PLACES, PLACES),
+        st.builds(ast.NearCondition, st.sampled_from(ast.NearFunction), PLACES, PLACES, DISTANCES),
+        st.builds(ast.TemporalCondition, st.sampled_from(ast.TemporalFunction), SPANS, SPANS),
+        st.builds(ast.ArrayCondition, st.sampled_from(ast.ArrayFunction), SETS, SETS),
     )
 
 

@@ -240,7 +240,7 @@ STRING_TEXTS = _one_of([_quoted(word) for word in WORDS])
 TIME_TEXTS = _one_of(
     [f"TIMESTAMP('{stamp}')" for stamp in STAMPS] + [f"DATE('{day}')" for day in DAYS]
 )
-COMPARE = _one_of([op.value for op in ast.Compare])
+COMPARE = _one_of([op.value for op in ast.ComparisonOp])
 CALCULATIONS = _one_of(
     [
         *("n", "m", "n", "m", "n + m", "n * 2", "m - 1", "n / m", "n div 2", "n % 3", "n ^ 2"),
@@ -269,9 +269,9 @@ PATTERNS = _one_of(
     ]
 )
 PLACE_NAMES = _one_of(["g", "g", "g", "h", "s"])
-SPATIAL = _one_of([function.name for function in ast.Spatial])
+SPATIAL = _one_of([function.name for function in ast.SpatialFunction])
 DISTANCES = _one_of(["0", "1", "2", "2.5", "5", "1.4142135623730951", "0.5", "1e308"])
-NEAR = _one_of([function.name for function in ast.Near])
+NEAR = _one_of([function.name for function in ast.NearFunction])
 ENDS = _one_of(["'..'", *map(_quoted, DAYS), *map(_quoted, STAMPS), "t", "u"])
 
 
@@ -301,8 +301,8 @@ SPANS = st.one_of(
     _one_of(["t", "u", "i", "i", "s"]),
     st.tuples(ENDS, ENDS).map(_interval).filter(_reads),
 )
-TEMPORAL = _one_of([function.name for function in ast.Temporal])
-ARRAY = _one_of([function.name for function in ast.Array])
+TEMPORAL = _one_of([function.name for function in ast.TemporalFunction])
+ARRAY = _one_of([function.name for function in ast.ArrayFunction])
 LITERAL_ITEMS = st.one_of(
     st.lists(STRING_TEXTS, max_size=3),
     st.lists(NUMBER_TEXTS, max_size=3),

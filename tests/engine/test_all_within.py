@@ -14,7 +14,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.cql2 import parse, render_json, render_text
-from fencepost.cql2.ast import Condition, Near
+from fencepost.cql2.ast import Condition, NearFunction
 from fencepost.engine import Matcher
 from fencepost.filters import distance_in, near_in
 from fencepost.geometry import Shapes, Space
@@ -174,14 +174,14 @@ def test_metres_to_the_farthest_point_are_those_of_samples(kinds: str) -> None:
             continue
         one, other = Shapes.read_one(a), Shapes.read_one(b)
         pairs = (one, other), (other, one)
-        value = max(distance_in(Space.WGS84, Near.S_ALLWITHIN, *pair) for pair in pairs)
+        value = max(distance_in(Space.WGS84, NearFunction.S_ALLWITHIN, *pair) for pair in pairs)
         assert value == pytest.approx(farthest(a, b), abs=2e-3)
         for bound in (value - 1e-4, value, value + 1e-4):
             wanted = value <= bound
             for pair in pairs:
-                assert near_in(Space.WGS84, Near.S_ALLWITHIN, *pair, bound) == wanted
+                assert near_in(Space.WGS84, NearFunction.S_ALLWITHIN, *pair, bound) == wanted
         for bound in (value - 1.0, value + 1.0):
-            assert are_near(Near.S_ALLWITHIN, a, b, bound, Space.WGS84) == (value <= bound)
+            assert are_near(NearFunction.S_ALLWITHIN, a, b, bound, Space.WGS84) == (value <= bound)
 
 
 def test_an_edge_along_a_parallel_may_be_farthest_in_its_middle() -> None:
@@ -201,6 +201,6 @@ def test_an_area_that_has_the_antipode_is_as_far_as_can_be() -> None:
     assert m.match({"geometry": f"LINESTRING({ring})"}) == ["earth", "edges"]
     assert m.match({"geometry": f"POLYGON(({ring}))"}) == ["earth"]
     assert not are_near(
-        *(Near.S_ALLWITHIN, shapely.from_wkt(f"POLYGON(({ring}))"), shapely.Point(180, 0)),
+        *(NearFunction.S_ALLWITHIN, shapely.from_wkt(f"POLYGON(({ring}))"), shapely.Point(180, 0)),
         *(12000000.0, Space.WGS84),
     )

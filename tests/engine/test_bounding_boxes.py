@@ -16,8 +16,8 @@ from fencepost.geometry import Space
 from fencepost.reference import evaluate
 from tests.engine.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
 
-NEAR = [function.name for function in ast.Near]
-SPATIAL = [function.name for function in ast.Spatial]
+NEAR = [function.name for function in ast.NearFunction]
+SPATIAL = [function.name for function in ast.SpatialFunction]
 
 
 def places(text: str, space: Space = Space.PLANAR) -> Places:

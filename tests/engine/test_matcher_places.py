@@ -28,7 +28,7 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
         matchers = [Matcher(index=index) for index in ("auto", "sff", "cr-tree", "rt+")]
         wanted: dict[str, list[bool]] = {}
         for number, given in enumerate(scene):
-            for function in ast.Spatial:
+            for function in ast.SpatialFunction:
                 id = f"{function.name} {number}"
                 for matcher in matchers:
                     matcher.subscribe_columns([id], regions={"g": ([given], function.name)})
@@ -37,16 +37,20 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             farthest = _farthest(rng, given, rng.choice(scene))
             for matcher in matchers:
                 matcher.subscribe_columns([f"near {number}"], within={"g": ([given], distance)})
-                matcher.subscribe(f"closer {number}", _near(ast.Near.S_CLOSER, given, distance))
-                matcher.subscribe(f"all {number}", _near(ast.Near.S_ALLWITHIN, given, farthest))
+                matcher.subscribe(
+                    f"closer {number}", _near(ast.NearFunction.S_CLOSER, given, distance)
+                )
+                matcher.subscribe(
+                    f"all {number}", _near(ast.NearFunction.S_ALLWITHIN, given, farthest)
+                )
             wanted[f"near {number}"] = [
-                are_near(ast.Near.S_DWITHIN, one, given, distance) for one in scene
+                are_near(ast.NearFunction.S_DWITHIN, one, given, distance) for one in scene
             ]
             wanted[f"closer {number}"] = [
-                are_near(ast.Near.S_CLOSER, one, given, distance) for one in scene
+                are_near(ast.NearFunction.S_CLOSER, one, given, distance) for one in scene
             ]
             wanted[f"all {number}"] = [
-                are_near(ast.Near.S_ALLWITHIN, one, given, farthest) for one in scene
+                are_near(ast.NearFunction.S_ALLWITHIN, one, given, farthest) for one in scene
             ]
         table = pa.table({"g": [one.wkb for one in scene]})
         for matcher in matchers:
@@ -57,7 +61,7 @@ def test_relations_and_distances_are_those_of_the_reference(family: str) -> None
             ), matcher.index
 
 
-def _near(function: ast.Near, given: shapely.Geometry, distance: float) -> ast.Condition:
+def _near(function: ast.NearFunction, given: shapely.Geometry, distance: float) -> ast.Condition:
     place = ast.Geometry(shapely.from_wkb(given.wkb))  # a linear ring as the line that it is
     return ast.NearCondition(function, ast.Property("g"), place, float(distance))
 

@@ -22,35 +22,35 @@ from hypothesis import strategies as st
 from fencepost.cql2.ast import (
     And,
     Arithmetic,
-    Array,
+    ArithmeticOp,
     ArrayCondition,
+    ArrayFunction,
     Between,
     Boolean,
-    Calculate,
-    Compare,
     Comparison,
+    ComparisonOp,
     Condition,
-    Fold,
-    Folded,
+    FoldedString,
     Geometry,
     In,
     Interval,
     IsNull,
-    Items,
+    IsTrue,
     Like,
-    Near,
+    ListLiteral,
     NearCondition,
+    NearFunction,
     Not,
     Number,
     Or,
     Property,
-    Spatial,
     SpatialCondition,
+    SpatialFunction,
     String,
-    Temporal,
+    StringFold,
     TemporalCondition,
+    TemporalFunction,
     Time,
-    Truth,
     Value,
 )
 from fencepost.errors import ModelError
@@ -58,7 +58,7 @@ from fencepost.reference import evaluate, matches
 from tests.names import stable_name
 
 A, B = Property("a"), Property("b")
-UNKNOWN = Truth(Property("missing"))
+UNKNOWN = IsTrue(Property("missing"))
 MISSING = [
     None,
     math.nan,
@@ -85,11 +85,11 @@ def literal(value: object) -> Any:
     if isinstance(value, str):
         return String(value)
     if isinstance(value, list):
-        return Items(tuple(map(literal, value)))
+        return ListLiteral(tuple(map(literal, value)))
     return value
 
 
-def compared(left: object, right: object, op: Compare = Compare.EQ) -> bool | None:
+def compared(left: object, right: object, op: ComparisonOp = ComparisonOp.EQ) -> bool | None:
     """Two attributes compared."""
     return evaluate(Comparison(op, A, B), {"a": left, "b": right})
 
@@ -164,7 +164,7 @@ def test_unknown_does_not_match_either_way() -> None:
     ids=stable_name,
 )
 def test_a_boolean_attribute_is_a_condition(value: object, result: bool | None) -> None:
-    assert evaluate(Truth(A), {"a": value}) is result
+    assert evaluate(IsTrue(A), {"a": value}) is result
 
 
 @pytest.mark.parametrize("value", MISSING, ids=stable_name)
@@ -172,15 +172,15 @@ def test_what_is_missing(value: object) -> None:
     event = {"a": value}
     assert evaluate(IsNull(A), event) is True
     for function in (
-        Comparison(Compare.EQ, A, A),
-        Comparison(Compare.NE, A, Number(1)),
+        Comparison(ComparisonOp.EQ, A, A),
+        Comparison(ComparisonOp.NE, A, Number(1)),
         Between(A, Number(0), Number(1)),
         In(A, (Number(1), String("x"))),
         Like(A, String("%")),
-        SpatialCondition(Spatial.S_DISJOINT, A, Geometry(shapely.Point(0, 0))),
-        NearCondition(Near.S_BEYOND, A, Geometry(shapely.Point(0, 0)), 1.0),
-        TemporalCondition(Temporal.T_DISJOINT, A, Time(0)),
-        ArrayCondition(Array.A_CONTAINS, A, Items(())),
+        SpatialCondition(SpatialFunction.S_DISJOINT, A, Geometry(shapely.Point(0, 0))),
+        NearCondition(NearFunction.S_BEYOND, A, Geometry(shapely.Point(0, 0)), 1.0),
+        TemporalCondition(TemporalFunction.T_DISJOINT, A, Time(0)),
+        ArrayCondition(ArrayFunction.A_CONTAINS, A, ListLiteral(())),
     ):
         assert evaluate(function, event) is None
         assert evaluate(function, {}) is None
@@ -198,9 +198,9 @@ def test_no_event_is_an_error() -> None:
 
 def test_attributes_of_a_feature() -> None:
     event = {"type": "Feature", "id": 1, "properties": {"id": 2, "x": 3}}
-    assert evaluate(Comparison(Compare.EQ, Property("id"), Number(1)), event)
-    assert evaluate(Comparison(Compare.EQ, Property("properties.id"), Number(2)), event)
-    assert evaluate(Comparison(Compare.EQ, Property("x"), Property("properties.x")), event)
+    assert evaluate(Comparison(ComparisonOp.EQ, Property("id"), Number(1)), event)
+    assert evaluate(Comparison(ComparisonOp.EQ, Property("properties.id"), Number(2)), event)
+    assert evaluate(Comparison(ComparisonOp.EQ, Property("x"), Property("properties.x")), event)
     assert evaluate(IsNull(Property("geometry")), event)
 
 
@@ -283,13 +283,13 @@ def test_attributes_of_a_feature() -> None:
     ids=stable_name,
 )
 def test_comparison(left: object, right: object, order: int | None) -> None:
-    operators: dict[Compare, Callable[[Any, Any], bool]] = {
-        Compare.EQ: operator.eq,
-        Compare.NE: operator.ne,
-        Compare.LT: operator.lt,
-        Compare.LE: operator.le,
-        Compare.GT: operator.gt,
-        Compare.GE: operator.ge,
+    operators: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
+        ComparisonOp.EQ: operator.eq,
+        ComparisonOp.NE: operator.ne,
+        ComparisonOp.LT: operator.lt,
+        ComparisonOp.LE: operator.le,
+        ComparisonOp.GT: operator.gt,
+        ComparisonOp.GE: operator.ge,
     }
     for op, function in operators.items():
         assert compared(left, right, op) is (None if order is None else function(order, 0))
@@ -311,25 +311,25 @@ def test_numbers_compare_by_exact_value(left: Any, right: Any) -> None:
     a, b = (
         Fraction(float(n)) if isinstance(n, np.floating) else Fraction(n) for n in (left, right)
     )
-    assert compared(left, right, Compare.LT) is (a < b)
-    assert compared(left, right, Compare.EQ) is (a == b)
+    assert compared(left, right, ComparisonOp.LT) is (a < b)
+    assert compared(left, right, ComparisonOp.EQ) is (a == b)
 
 
 def test_literals_compare_like_attributes() -> None:
     event = {"a": datetime(2024, 5, 1, tzinfo=UTC), "b": "2024-05-01"}
     may = Time(19844 * DAY)
-    cases: list[tuple[Value, Value, Compare, bool | None]] = [
-        (A, may, Compare.EQ, True),
-        (B, may, Compare.EQ, True),
-        (A, String("2024-05-01"), Compare.EQ, True),
-        (A, String("soon"), Compare.EQ, None),
-        (B, String("2024-05-01T00:00:00Z"), Compare.EQ, False),
-        (String("x"), String("y"), Compare.LT, True),
-        (Number(1), String("y"), Compare.LT, None),
-        (Boolean(True), Boolean(False), Compare.GT, True),
-        (A, Interval(may, None), Compare.EQ, None),
-        (Geometry(shapely.Point(0, 0)), Geometry(shapely.Point(0, 0)), Compare.EQ, None),
-        (Items((Number(1),)), Items((Number(1),)), Compare.EQ, None),
+    cases: list[tuple[Value, Value, ComparisonOp, bool | None]] = [
+        (A, may, ComparisonOp.EQ, True),
+        (B, may, ComparisonOp.EQ, True),
+        (A, String("2024-05-01"), ComparisonOp.EQ, True),
+        (A, String("soon"), ComparisonOp.EQ, None),
+        (B, String("2024-05-01T00:00:00Z"), ComparisonOp.EQ, False),
+        (String("x"), String("y"), ComparisonOp.LT, True),
+        (Number(1), String("y"), ComparisonOp.LT, None),
+        (Boolean(True), Boolean(False), ComparisonOp.GT, True),
+        (A, Interval(may, None), ComparisonOp.EQ, None),
+        (Geometry(shapely.Point(0, 0)), Geometry(shapely.Point(0, 0)), ComparisonOp.EQ, None),
+        (ListLiteral((Number(1),)), ListLiteral((Number(1),)), ComparisonOp.EQ, None),
     ]
     for left, right, op, result in cases:
         assert evaluate(Comparison(op, left, right), event) is result
@@ -382,7 +382,7 @@ def test_between(value: object, low: object, high: object, result: bool | None) 
         ("may", [Time(19844 * DAY), "june"], False),
         (1, [B, 2], False),
         (1, [B], None),
-        (1, [Arithmetic(Calculate.SUBTRACT, Number(2), Number(1))], True),
+        (1, [Arithmetic(ArithmeticOp.SUBTRACT, Number(2), Number(1))], True),
     ],
 )
 def test_in(value: object, items: list[object], result: bool | None) -> None:
@@ -392,54 +392,56 @@ def test_in(value: object, items: list[object], result: bool | None) -> None:
 # --- Strings ----------------------------------------------------------------------------------
 
 
-def folded(text: object, *folds: Fold) -> Value:
+def folded(text: object, *folds: StringFold) -> Value:
     node: Any = literal(text)
     for fold in folds:
-        node = Folded(fold, node)
+        node = FoldedString(fold, node)
     return node  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
     ("left", "right", "folds", "result"),
     [
-        ("Straße", "STRASSE", [Fold.CASEI], True),
-        ("ΣΑΣ", "σας", [Fold.CASEI], True),
-        ("café", "cafe", [Fold.CASEI], False),
-        ("café", "cafe", [Fold.ACCENTI], True),
-        ("cafe\u0301", "caf\u00e9", [Fold.ACCENTI], True),
-        ("CAFÉ", "cafe", [Fold.ACCENTI], False),
-        ("CAFÉ", "cafe", [Fold.ACCENTI, Fold.CASEI], True),
-        ("CAFÉ", "cafe", [Fold.CASEI, Fold.ACCENTI], True),
-        ("Ørsted", "Orsted", [Fold.ACCENTI], False),  # a stroke is no mark
-        ("한글", "한글", [Fold.ACCENTI], True),
-        ("İ", "i", [Fold.CASEI, Fold.ACCENTI], True),
-        ("İ", "i", [Fold.CASEI], False),
+        ("Straße", "STRASSE", [StringFold.CASEI], True),
+        ("ΣΑΣ", "σας", [StringFold.CASEI], True),
+        ("café", "cafe", [StringFold.CASEI], False),
+        ("café", "cafe", [StringFold.ACCENTI], True),
+        ("cafe\u0301", "caf\u00e9", [StringFold.ACCENTI], True),
+        ("CAFÉ", "cafe", [StringFold.ACCENTI], False),
+        ("CAFÉ", "cafe", [StringFold.ACCENTI, StringFold.CASEI], True),
+        ("CAFÉ", "cafe", [StringFold.CASEI, StringFold.ACCENTI], True),
+        ("Ørsted", "Orsted", [StringFold.ACCENTI], False),  # a stroke is no mark
+        ("한글", "한글", [StringFold.ACCENTI], True),
+        ("İ", "i", [StringFold.CASEI, StringFold.ACCENTI], True),
+        ("İ", "i", [StringFold.CASEI], False),
     ],
 )
 def test_folding_applies_to_both_sides_as_written(
-    left: str, right: str, folds: list[Fold], result: bool
+    left: str, right: str, folds: list[StringFold], result: bool
 ) -> None:
-    condition = Comparison(Compare.EQ, folded(A, *folds), folded(right, *folds))
+    condition = Comparison(ComparisonOp.EQ, folded(A, *folds), folded(right, *folds))
     assert evaluate(condition, {"a": left}) is result
 
 
 def test_folding_one_side_folds_one_side() -> None:
-    condition = Comparison(Compare.EQ, folded(A, Fold.CASEI), String("ABC"))
+    condition = Comparison(ComparisonOp.EQ, folded(A, StringFold.CASEI), String("ABC"))
     assert evaluate(condition, {"a": "abc"}) is False
-    assert evaluate(Comparison(Compare.EQ, folded(A, Fold.CASEI), String("abc")), {"a": "ABC"})
+    assert evaluate(
+        Comparison(ComparisonOp.EQ, folded(A, StringFold.CASEI), String("abc")), {"a": "ABC"}
+    )
 
 
 def test_accents_leave_composed_text() -> None:
-    condition = Comparison(Compare.EQ, folded(A, Fold.ACCENTI), String("가"))
+    condition = Comparison(ComparisonOp.EQ, folded(A, StringFold.ACCENTI), String("가"))
     assert evaluate(condition, {"a": "\u1100\u1161"}) is True
 
 
 @pytest.mark.parametrize("value", [1, True, None, date(2024, 5, 1), ["a"]], ids=stable_name)
 def test_only_strings_fold(value: object) -> None:
-    for fold in Fold:
-        assert evaluate(Comparison(Compare.EQ, Folded(fold, A), Folded(fold, A)), {"a": value}) is (
-            None
-        )
+    for fold in StringFold:
+        assert evaluate(
+            Comparison(ComparisonOp.EQ, FoldedString(fold, A), FoldedString(fold, A)), {"a": value}
+        ) is (None)
 
 
 @pytest.mark.parametrize(
@@ -494,8 +496,11 @@ def test_like(text: object, pattern: str, result: bool | None) -> None:
 
 def test_like_with_folds_and_with_a_pattern_from_the_event() -> None:
     event = {"a": "STRASSE", "b": "str%", "n": 5}
-    assert evaluate(Like(folded(A, Fold.CASEI), folded("Stra%ße", Fold.CASEI)), event) is True
-    assert evaluate(Like(folded(A, Fold.CASEI), B), event) is True
+    assert (
+        evaluate(Like(folded(A, StringFold.CASEI), folded("Stra%ße", StringFold.CASEI)), event)
+        is True
+    )
+    assert evaluate(Like(folded(A, StringFold.CASEI), B), event) is True
     assert evaluate(Like(A, B), event) is False
     assert evaluate(Like(A, Property("n")), event) is None
     assert evaluate(Like(A, Property("none")), event) is None
@@ -522,8 +527,13 @@ def test_like_is_its_definition(text: str, pattern: str) -> None:
 
 # --- Arithmetic -------------------------------------------------------------------------------
 
-ADD, SUB, MUL = Calculate.ADD, Calculate.SUBTRACT, Calculate.MULTIPLY
-SLASH, DIV, REM, POW = Calculate.DIVIDE, Calculate.DIV, Calculate.REMAINDER, Calculate.POWER
+ADD, SUB, MUL = ArithmeticOp.ADD, ArithmeticOp.SUBTRACT, ArithmeticOp.MULTIPLY
+SLASH, DIV, REM, POW = (
+    ArithmeticOp.DIVIDE,
+    ArithmeticOp.DIV,
+    ArithmeticOp.REMAINDER,
+    ArithmeticOp.POWER,
+)
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -605,9 +615,9 @@ LARGEST = float(np.finfo(np.float64).max)
     ],
     ids=stable_name,
 )
-def test_arithmetic(left: object, op: Calculate, right: object, result: object) -> None:
+def test_arithmetic(left: object, op: ArithmeticOp, right: object, result: object) -> None:
     # An equality with the result is true of it alone, and unknown where there is none.
-    calculated = Comparison(Compare.EQ, Arithmetic(op, A, B), Property("r"))
+    calculated = Comparison(ComparisonOp.EQ, Arithmetic(op, A, B), Property("r"))
     expected = None if result is None else True
     shown = 0 if result is None else result
     assert evaluate(calculated, {"a": left, "b": right, "r": shown}) is expected
@@ -618,18 +628,18 @@ def test_quotient_and_remainder_make_the_number(a: int, b: int) -> None:
     quotient = Arithmetic(DIV, A, B)
     again = Arithmetic(ADD, Arithmetic(MUL, quotient, B), Arithmetic(REM, A, B))
     event = {"a": a, "b": b, "q": math.trunc(Fraction(a, b))}
-    assert evaluate(Comparison(Compare.EQ, again, A), event)
-    assert evaluate(Comparison(Compare.EQ, quotient, Property("q")), event)
+    assert evaluate(Comparison(ComparisonOp.EQ, again, A), event)
+    assert evaluate(Comparison(ComparisonOp.EQ, quotient, Property("q")), event)
 
 
 # --- Space ------------------------------------------------------------------------------------
 
 SQUARE = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"
-S = {function.value: function for function in Spatial}
+S = {function.value: function for function in SpatialFunction}
 NAMES = ["intersects", "disjoint", "equals", "touches", "within", "contains", "overlaps", "crosses"]
 
 
-def related(function: Spatial, a: object, b: object) -> bool | None:
+def related(function: SpatialFunction, a: object, b: object) -> bool | None:
     return evaluate(SpatialCondition(function, A, B), {"a": a, "b": b})
 
 
@@ -664,7 +674,7 @@ def related(function: Spatial, a: object, b: object) -> bool | None:
 def test_relations(a: str, b: str, ogc: str, exclusive: str) -> None:
     expected = {f"s_{name}" for name in ogc.split()} | {f"eh_{exclusive}"}
     assert {name for name, function in S.items() if related(function, a, b)} == expected
-    assert None not in {related(function, a, b) for function in Spatial}
+    assert None not in {related(function, a, b) for function in SpatialFunction}
     literals = Geometry(shapely.from_wkt(a)), Geometry(shapely.from_wkt(b))
     found = {name for name, f in S.items() if evaluate(SpatialCondition(f, *literals), {})}
     assert found == expected
@@ -716,7 +726,7 @@ POINT_FORMS = [
 
 @pytest.mark.parametrize("value", POINT_FORMS, ids=stable_name)
 def test_forms_of_a_point(value: object) -> None:
-    assert related(Spatial.EH_EQUALS, value, shapely.Point(1, 1)) is True
+    assert related(SpatialFunction.EH_EQUALS, value, shapely.Point(1, 1)) is True
 
 
 RING, HOLE = [(0, 0), (4, 0), (4, 4), (0, 4)], [(1, 1), (1, 2), (2, 2)]
@@ -740,7 +750,7 @@ HOLED = shapely.Polygon(RING, [HOLE])
     ],
 )
 def test_forms_of_lines_and_areas(value: object, same: object) -> None:
-    assert related(Spatial.EH_EQUALS, value, same) is True
+    assert related(SpatialFunction.EH_EQUALS, value, same) is True
 
 
 NO_GEOMETRIES = [
@@ -809,10 +819,10 @@ NO_GEOMETRIES = [
 @pytest.mark.parametrize("value", NO_GEOMETRIES, ids=lambda value: repr(value)[:60])
 def test_a_geometry_that_cannot_be_used_is_unknown(value: object) -> None:
     point = Geometry(shapely.Point(1, 1))
-    for function in Spatial:
+    for function in SpatialFunction:
         assert evaluate(SpatialCondition(function, A, point), {"a": value}) is None
         assert evaluate(SpatialCondition(function, point, A), {"a": value}) is None
-    for near in Near:
+    for near in NearFunction:
         assert evaluate(NearCondition(near, A, point, 1.0), {"a": value}) is None
     assert evaluate(IsNull(A), {"a": value}) is False
 
@@ -848,22 +858,22 @@ def test_altered_wkb_is_what_geos_makes_of_it(wkb: bytes, alteration: tuple[int,
             geometry = shapely.from_wkb(bytes(altered))
     except shapely.errors.ShapelyError:
         geometry = None
-    found = related(Spatial.EH_EQUALS, bytes(altered), geometry)
-    assert found is related(Spatial.EH_EQUALS, geometry, geometry)
+    found = related(SpatialFunction.EH_EQUALS, bytes(altered), geometry)
+    assert found is related(SpatialFunction.EH_EQUALS, geometry, geometry)
 
 
 def test_distances() -> None:
     event = {"a": "POINT (0 0)", "b": {"type": "Point", "coordinates": [3, 4]}}
     for near, distance, result in [
-        (Near.S_DWITHIN, 5.0, True),
-        (Near.S_DWITHIN, 4.9, False),
-        (Near.S_BEYOND, 5.0, False),
-        (Near.S_BEYOND, 4.9, True),
-        (Near.S_CLOSER, 5.0, False),
-        (Near.S_CLOSER, 5.1, True),
-        (Near.S_CLOSER, 0.0, False),
-        (Near.S_SAMEPLACE, 5.0, False),
-        (Near.S_SAMEPLACE, 5.1, True),
+        (NearFunction.S_DWITHIN, 5.0, True),
+        (NearFunction.S_DWITHIN, 4.9, False),
+        (NearFunction.S_BEYOND, 5.0, False),
+        (NearFunction.S_BEYOND, 4.9, True),
+        (NearFunction.S_CLOSER, 5.0, False),
+        (NearFunction.S_CLOSER, 5.1, True),
+        (NearFunction.S_CLOSER, 0.0, False),
+        (NearFunction.S_SAMEPLACE, 5.0, False),
+        (NearFunction.S_SAMEPLACE, 5.1, True),
     ]:
         assert evaluate(NearCondition(near, A, B, distance), event) is result
 
@@ -902,8 +912,8 @@ def iso(day: int | None) -> str:
     return ".." if day is None else f"1970-01-0{day + 1}"
 
 
-@pytest.mark.parametrize("function", Temporal)
-def test_temporal_functions_are_their_definitions(function: Temporal) -> None:
+@pytest.mark.parametrize("function", TemporalFunction)
+def test_temporal_functions_are_their_definitions(function: TemporalFunction) -> None:
     for (s, e), (S, E) in product(SPANS, SPANS):
         ends = {
             "s": -9 if s is None else s,
@@ -918,8 +928,8 @@ def test_temporal_functions_are_their_definitions(function: Temporal) -> None:
         assert evaluate(TemporalCondition(function, A, B), event) is expected, (s, e, S, E)
 
 
-@pytest.mark.parametrize("function", Temporal)
-def test_an_instant_is_a_span_of_no_length(function: Temporal) -> None:
+@pytest.mark.parametrize("function", TemporalFunction)
+def test_an_instant_is_a_span_of_no_length(function: TemporalFunction) -> None:
     for t, (S, E) in product(range(4), SPANS):
         spans = TemporalCondition(function, interval(t, t), interval(S, E))
         for value in (
@@ -938,14 +948,14 @@ def test_an_instant_is_a_span_of_no_length(function: Temporal) -> None:
 def test_an_unbounded_end_is_beyond_any_instant() -> None:
     far = Interval(Time(-(10**40)), Time(10**40))
     always = Interval(None, None)
-    assert evaluate(TemporalCondition(Temporal.T_DURING, far, always), {}) is True
-    assert evaluate(TemporalCondition(Temporal.T_EQUALS, far, always), {}) is False
-    assert evaluate(TemporalCondition(Temporal.T_EQUALS, always, always), {}) is True
-    assert evaluate(TemporalCondition(Temporal.T_MEETS, always, always), {}) is False
+    assert evaluate(TemporalCondition(TemporalFunction.T_DURING, far, always), {}) is True
+    assert evaluate(TemporalCondition(TemporalFunction.T_EQUALS, far, always), {}) is False
+    assert evaluate(TemporalCondition(TemporalFunction.T_EQUALS, always, always), {}) is True
+    assert evaluate(TemporalCondition(TemporalFunction.T_MEETS, always, always), {}) is False
 
 
 def test_ends_of_an_interval_may_be_attributes() -> None:
-    condition = TemporalCondition(Temporal.T_DURING, Time(DAY), Interval(A, B))
+    condition = TemporalCondition(TemporalFunction.T_DURING, Time(DAY), Interval(A, B))
     for a, b, result in [
         ("1970-01-01", "1970-01-03", True),
         (date(1970, 1, 2), "1970-01-03", False),
@@ -957,7 +967,7 @@ def test_ends_of_an_interval_may_be_attributes() -> None:
         ({"interval": ["..", ".."]}, "1970-01-03", None),
     ]:
         assert evaluate(condition, {"a": a, "b": b}) is result
-    open_end = TemporalCondition(Temporal.T_DURING, Time(DAY), Interval(A, None))
+    open_end = TemporalCondition(TemporalFunction.T_DURING, Time(DAY), Interval(A, None))
     assert evaluate(open_end, {"a": "1970-01-01"}) is True
 
 
@@ -988,28 +998,28 @@ def test_ends_of_an_interval_may_be_attributes() -> None:
     ],
     ids=stable_name,
 )
-@pytest.mark.parametrize("function", Temporal)
-def test_what_is_no_span_is_unknown(value: object, function: Temporal) -> None:
+@pytest.mark.parametrize("function", TemporalFunction)
+def test_what_is_no_span_is_unknown(value: object, function: TemporalFunction) -> None:
     assert evaluate(TemporalCondition(function, A, interval(0, 1)), {"a": value}) is None
     assert evaluate(TemporalCondition(function, interval(0, 1), A), {"a": value}) is None
 
 
 def test_an_interval_that_ends_before_it_starts_is_unknown() -> None:
-    for function in Temporal:
+    for function in TemporalFunction:
         assert evaluate(TemporalCondition(function, interval(2, 1), interval(0, 3)), {}) is None
 
 
 # --- Lists and keywords -----------------------------------------------------------------------
 
-CONTAINS, CONTAINEDBY = Array.A_CONTAINS, Array.A_CONTAINEDBY
-EQUALS, OVERLAPS = Array.A_EQUALS, Array.A_OVERLAPS
+CONTAINS, CONTAINEDBY = ArrayFunction.A_CONTAINS, ArrayFunction.A_CONTAINEDBY
+EQUALS, OVERLAPS = ArrayFunction.A_EQUALS, ArrayFunction.A_OVERLAPS
 
 
-def lists(left: object, right: object, literals: str = "right") -> dict[Array, bool | None]:
+def lists(left: object, right: object, literals: str = "right") -> dict[ArrayFunction, bool | None]:
     event = {"a": left, "b": right}
     a = literal(left) if literals == "left" else A
     b = literal(right) if literals == "right" else B
-    return {function: evaluate(ArrayCondition(function, a, b), event) for function in Array}
+    return {function: evaluate(ArrayCondition(function, a, b), event) for function in ArrayFunction}
 
 
 @pytest.mark.parametrize(

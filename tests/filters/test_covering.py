@@ -14,7 +14,7 @@ from shapely.geometry import LineString, MultiPoint, MultiPolygon, Point, Polygo
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import parse
-from fencepost.cql2.ast import Spatial
+from fencepost.cql2.ast import SpatialFunction
 from fencepost.filters import Term, filters
 from fencepost.filters.covering import CONFLICTS, COVERS, TermTable, conflicts, covers
 from fencepost.reference import evaluate
@@ -130,7 +130,7 @@ def events_around() -> list[BaseGeometry]:
 
 
 THIN = ("POINT(1 1)", "LINESTRING(0 0, 4 4)", "MULTIPOINT((0 0), (4 4))", "LINESTRING(4 4, 0 0)")
-FUNCTIONS = tuple(one.name for one in Spatial)
+FUNCTIONS = tuple(one.name for one in SpatialFunction)
 POOLS["areas"] = (
     [f"{function}(v, {one.wkt})" for function in FUNCTIONS for one in related_areas()],
     [*events_around()],

@@ -102,8 +102,8 @@ def test_the_columns_are_of_the_properties(text: str) -> None:
             assert {p.name for p in ast.properties(term.check.column.source)} <= asked
 
 
-@pytest.mark.parametrize("function", list(ast.Near))
-def test_a_distance_function_and_its_negation_are_one_check(function: ast.Near) -> None:
+@pytest.mark.parametrize("function", list(ast.NearFunction))
+def test_a_distance_function_and_its_negation_are_one_check(function: ast.NearFunction) -> None:
     text = f"{function.name}(g, POINT(1 1), 2)"
     [[term]], [[contrary]] = filters(parse(text)), filters(parse(f"NOT {text}"))
     assert contrary == Term(term.check, not term.negated)

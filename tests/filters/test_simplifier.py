@@ -16,7 +16,7 @@ from shapely.geometry import LineString, Point
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
-from fencepost.cql2.ast import Spatial
+from fencepost.cql2.ast import SpatialFunction
 from fencepost.filters import Filter, filters
 from fencepost.filters.covering import (
     CONFLICTS,
@@ -220,7 +220,7 @@ class World:
     @staticmethod
     def _text(rng: random.Random, places: Sequence[str]) -> str:
         if rng.random() < 0.5:
-            function = rng.choice(list(Spatial)).name
+            function = rng.choice(list(SpatialFunction)).name
             negation = rng.choice(("", "", "NOT "))
             return f"{negation}{function}({rng.choice('ggh')}, {rng.choice(places)})"
         return rng.choice(SIMPLE).format(

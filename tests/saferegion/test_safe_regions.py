@@ -12,7 +12,7 @@ import pytest
 import shapely
 
 import fencepost as fp
-from fencepost.cql2.ast import Near
+from fencepost.cql2.ast import NearFunction
 from fencepost.geometry import Space
 from fencepost.papers.events import GreedyRectangles
 from fencepost.saferegion.free_space import RegionMethod
@@ -254,7 +254,7 @@ def test_discs_on_the_ellipsoid_are_bounded_from_both_sides(latitude: float) -> 
     rng = random.Random(latitude)
     m = fp.Matcher("wgs84")
     for radius in (0.5, 300.0, 20_000.0):
-        zone = near_zone(Near.S_DWITHIN, shapely.Point(10, latitude), radius, Space.WGS84)
+        zone = near_zone(NearFunction.S_DWITHIN, shapely.Point(10, latitude), radius, Space.WGS84)
         m.subscribe("a", f"S_DWITHIN(geometry, POINT(10 {latitude}), {radius})", replace=True)
         inner = zone.inner(10.0, latitude) if radius > 1 else None
         near = 0

@@ -25,7 +25,7 @@ GEOMETRIES = [
     "MULTIPOINT (3 3, 1 4)",
 ]
 PLAIN = "{f}(geometry, {g})"
-FUNCTIONS = [function.name for function in ast.Spatial]
+FUNCTIONS = [function.name for function in ast.SpatialFunction]
 
 
 def locations(geometry: BaseGeometry) -> dict[int, BaseGeometry]:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.workloads import Workload
-from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.cql2.ast import Geometry, Property, SpatialFunction
 from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
 from fencepost.filters.simplifier import simplify
 from fencepost.geometry.relation import RELATIONS
 
 ATTRIBUTE = "area"
 # The eight exclusive relations, by code: the last eight functions, in the order of the codes.
-FUNCTIONS = tuple(Spatial)[-len(RELATIONS) :]
+FUNCTIONS = tuple(SpatialFunction)[-len(RELATIONS) :]
 Rows = NDArray[np.int64]
 
 

@@ -16,7 +16,7 @@ import shapely
 from numpy.typing import NDArray
 
 from fencepost.composite.member_conditions import Asked, Place, Region
-from fencepost.cql2.ast import Compare, Near, Spatial
+from fencepost.cql2.ast import ComparisonOp, NearFunction, SpatialFunction
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds as related
 from fencepost.geometry.prepared_shapes import Shapes
@@ -80,23 +80,25 @@ def holds(asked: Asked, left: Operand, right: Operand, space: Space = Space.PLAN
         return _overlap(left, right, space)
     assert asked.distance is not None
     if asked.place is Place.SPL:
-        return near_in(space, Near.S_SAMEPLACE, _shape(left), _shape(right), asked.distance)
+        return near_in(space, NearFunction.S_SAMEPLACE, _shape(left), _shape(right), asked.distance)
     match asked.compare:
-        case Compare.LT:
-            return _near(Near.S_CLOSER, left, right, asked.distance, space)
-        case Compare.LE:
-            return _near(Near.S_DWITHIN, left, right, asked.distance, space)
-        case Compare.GE:
-            return not _near(Near.S_CLOSER, left, right, asked.distance, space)
-        case Compare.GT:
-            return not _near(Near.S_DWITHIN, left, right, asked.distance, space)
+        case ComparisonOp.LT:
+            return _near(NearFunction.S_CLOSER, left, right, asked.distance, space)
+        case ComparisonOp.LE:
+            return _near(NearFunction.S_DWITHIN, left, right, asked.distance, space)
+        case ComparisonOp.GE:
+            return not _near(NearFunction.S_CLOSER, left, right, asked.distance, space)
+        case ComparisonOp.GT:
+            return not _near(NearFunction.S_DWITHIN, left, right, asked.distance, space)
     most, least = asked.distance + asked.tolerance, asked.distance - asked.tolerance
-    return _near(Near.S_DWITHIN, left, right, most, space) and not (
-        least > 0.0 and _near(Near.S_CLOSER, left, right, least, space)
+    return _near(NearFunction.S_DWITHIN, left, right, most, space) and not (
+        least > 0.0 and _near(NearFunction.S_CLOSER, left, right, least, space)
     )
 
 
-def _near(function: Near, left: Operand, right: Operand, distance: float, space: Space) -> bool:
+def _near(
+    function: NearFunction, left: Operand, right: Operand, distance: float, space: Space
+) -> bool:
     """Whether a distance is less than a bound, or at most it."""
     if isinstance(left, Location) and isinstance(right, Location) and space is Space.PLANAR:
         answer = hulls_within(left.hull, 0, right.hull, 0, distance)
@@ -112,8 +114,8 @@ def _overlap(left: Operand, right: Operand, space: Space) -> bool:
         return bool(relation_of_hulls(left.hull, 0, right.hull, 0) != DISJOINT)
     radius = _radius(left) + _radius(right)
     if radius:
-        return near_in(space, Near.S_DWITHIN, _shape(left), _shape(right), radius)
-    return related(Spatial.S_INTERSECTS, _shape(left), _shape(right))
+        return near_in(space, NearFunction.S_DWITHIN, _shape(left), _shape(right), radius)
+    return related(SpatialFunction.S_INTERSECTS, _shape(left), _shape(right))
 
 
 def _is_in(left: Operand, right: Operand, space: Space) -> bool:
@@ -126,11 +128,11 @@ def _is_in(left: Operand, right: Operand, space: Space) -> bool:
         return bool(is_in_hull(Location.of(_shape(left)).hull, 0, right.hull, 0))
     assert isinstance(left, Location)  # not two constants
     if right.radius:
-        return near_in(space, Near.S_ALLWITHIN, left.shape, _shape(right), right.radius)
+        return near_in(space, NearFunction.S_ALLWITHIN, left.shape, _shape(right), right.radius)
     # S_WITHIN needs a point of the interior; what has none lies in the boundary.
     edge = _region_boundary(right)
-    return related(Spatial.S_WITHIN, left.shape, _shape(right)) or (
-        edge is not None and related(Spatial.S_WITHIN, left.shape, edge)
+    return related(SpatialFunction.S_WITHIN, left.shape, _shape(right)) or (
+        edge is not None and related(SpatialFunction.S_WITHIN, left.shape, edge)
     )
 
 
@@ -140,7 +142,7 @@ def _disc_in_hull(disc: Region, location: Location, space: Space) -> bool:
     if locate_in_hull(location.hull, 0, centre.x, centre.y) != INTERIOR:
         return False
     edge = Shapes.read_one(shapely.LinearRing(location.corners))
-    return not near_in(space, Near.S_CLOSER, _shape(disc), edge, disc.radius)
+    return not near_in(space, NearFunction.S_CLOSER, _shape(disc), edge, disc.radius)
 
 
 def _radius(operand: Operand) -> float:

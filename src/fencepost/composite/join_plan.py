@@ -17,7 +17,7 @@ from fencepost.composite.live_members import Items, LiveMembers
 from fencepost.composite.member_conditions import Asked, MemberCondition, Place
 from fencepost.composite.member_relations import related
 from fencepost.composite.model import Composite
-from fencepost.cql2.ast import Compare
+from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import Asked as AskedOfPool
 from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS
@@ -32,7 +32,7 @@ def reach(asked: Asked) -> float:
     if asked.place in (Place.IN, Place.OVLP):
         return 0.0
     assert asked.distance is not None
-    if asked.compare in (Compare.GT, Compare.GE):
+    if asked.compare in (ComparisonOp.GT, ComparisonOp.GE):
         return EVERYWHERE
     return float(np.nextafter(asked.distance + asked.tolerance, np.inf))
 

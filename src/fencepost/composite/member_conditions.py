@@ -18,7 +18,7 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
-from fencepost.cql2.ast import Compare, Geometry
+from fencepost.cql2.ast import ComparisonOp, Geometry
 from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.geometry_literals import compile_geometry
 from fencepost.cql2.keywords import COMPARE, GEOJSON_TYPE
@@ -78,7 +78,7 @@ class Asked:
     """
 
     place: Place
-    compare: Compare | None = None
+    compare: ComparisonOp | None = None
     distance: float | None = None
     tolerance: float = 0.0
 
@@ -113,7 +113,9 @@ class MemberCondition:
         if self.asked.compare is None:
             return text
         text += f" {self.asked.compare.value} {self.asked.distance!r}"
-        return f"{text} +- {self.asked.tolerance!r}" if self.asked.compare is Compare.EQ else text
+        return (
+            f"{text} +- {self.asked.tolerance!r}" if self.asked.compare is ComparisonOp.EQ else text
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The condition as mappings and lists."""
@@ -125,7 +127,7 @@ class MemberCondition:
             "op": self.asked.compare.value,
             "args": [place, self.asked.distance],
         }
-        if self.asked.compare is Compare.EQ:
+        if self.asked.compare is ComparisonOp.EQ:
             found["tolerance"] = self.asked.tolerance
         return found
 
@@ -300,18 +302,18 @@ def _refused(given: object) -> LanguageError:
 # ---------------------------------------------------------------------------------------- both
 
 
-def checked(place: Place, compare: Compare, distance: object, tolerance: object) -> Asked:
+def checked(place: Place, compare: ComparisonOp, distance: object, tolerance: object) -> Asked:
     """What is asked of a distance; ValueError says what is wrong with it."""
     bound, slack = _length(distance, "a distance"), _length(tolerance, "a tolerance")
     if place is Place.SPL:
-        if compare is not Compare.LT:
+        if compare is not ComparisonOp.LT:
             raise ValueError("SPL is compared with < only")
         return Asked(place, compare, bound)
-    if bound == 0.0 and compare is Compare.LT:
+    if bound == 0.0 and compare is ComparisonOp.LT:
         raise ValueError("nothing is nearer than 0; write OVLP(a, b) for contact")
-    if bound == 0.0 and compare is Compare.GE:
+    if bound == 0.0 and compare is ComparisonOp.GE:
         raise ValueError("every distance is 0 or more; leave this condition out")
-    return Asked(place, compare, bound, slack if compare is Compare.EQ else 0.0)
+    return Asked(place, compare, bound, slack if compare is ComparisonOp.EQ else 0.0)
 
 
 def circle(x: object, y: object, radius: object) -> Region:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fencepost.composite.event_hulls import Location, holds
 from fencepost.composite.live_members import Items, LiveMembers
 from fencepost.composite.member_conditions import Asked, Place
-from fencepost.cql2.ast import Compare
+from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import centroids_of, distances_of, relations_of
 from fencepost.kernels.geodesic.geodesics import geodesic
@@ -76,8 +76,8 @@ def bounds_of(asked: Asked) -> tuple[float, float]:
     """Between which distances the condition surely holds, but for a rounding at the ends."""
     assert asked.distance is not None
     d = asked.distance
-    if asked.compare in (Compare.LT, Compare.LE):
+    if asked.compare in (ComparisonOp.LT, ComparisonOp.LE):
         return -1.0, d
-    if asked.compare in (Compare.GT, Compare.GE):
+    if asked.compare in (ComparisonOp.GT, ComparisonOp.GE):
         return d, np.inf
     return d - asked.tolerance, d + asked.tolerance

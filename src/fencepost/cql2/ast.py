@@ -20,7 +20,7 @@ from shapely.geometry.base import BaseGeometry
 T = TypeVar("T")
 
 
-class Compare(Enum):
+class ComparisonOp(Enum):
     """How two numbers, two strings, two booleans or two times compare."""
 
     EQ = "="
@@ -31,7 +31,7 @@ class Compare(Enum):
     GE = ">="
 
 
-class Calculate(Enum):
+class ArithmeticOp(Enum):
     """Arithmetic. DIV and REMAINDER cut towards zero; nothing is divided by zero."""
 
     ADD = "+"
@@ -43,7 +43,7 @@ class Calculate(Enum):
     POWER = "^"
 
 
-class Spatial(Enum):
+class SpatialFunction(Enum):
     """Relations of two geometries: the OGC's eight, and the eight exclusive ones."""
 
     S_INTERSECTS = "s_intersects"
@@ -64,7 +64,7 @@ class Spatial(Enum):
     EH_COVEREDBY = "eh_coveredby"
 
 
-class Near(Enum):
+class NearFunction(Enum):
     """Distances of two geometries: at most, more than, less than; of their centroids: less than;
     of their farthest points: at most.
     """
@@ -76,7 +76,7 @@ class Near(Enum):
     S_ALLWITHIN = "s_allwithin"
 
 
-class Temporal(Enum):
+class TemporalFunction(Enum):
     """Relations of two intervals of time; an instant is an interval of no length."""
 
     T_AFTER = "t_after"
@@ -96,7 +96,7 @@ class Temporal(Enum):
     T_STARTS = "t_starts"
 
 
-class Array(Enum):
+class ArrayFunction(Enum):
     """Relations of two lists, taken as sets."""
 
     A_CONTAINS = "a_contains"
@@ -105,7 +105,7 @@ class Array(Enum):
     A_OVERLAPS = "a_overlaps"
 
 
-class Fold(Enum):
+class StringFold(Enum):
     """What a comparison of strings overlooks: case, or accents."""
 
     CASEI = "casei"
@@ -186,7 +186,7 @@ class Geometry:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ListLiteral:
     """A list of literals, taken as a set; repeated ones are dropped."""
 
     items: tuple[Number | String | Boolean | Time, ...]
@@ -196,21 +196,30 @@ class Items:
 class Arithmetic:
     """A calculation with numbers."""
 
-    op: Calculate
+    op: ArithmeticOp
     left: Value
     right: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedString:
     """A string without its case or its accents."""
 
-    fold: Fold
+    fold: StringFold
     value: Value
 
 
 Value: TypeAlias = (
-    Property | Number | String | Boolean | Time | Interval | Geometry | Items | Arithmetic | Folded
+    Property
+    | Number
+    | String
+    | Boolean
+    | Time
+    | Interval
+    | Geometry
+    | ListLiteral
+    | Arithmetic
+    | FoldedString
 )
 
 
@@ -239,7 +248,7 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class IsTrue:
     """True if the event's attribute is the boolean true."""
 
     value: Property
@@ -249,7 +258,7 @@ class Truth:
 class Comparison:
     """A comparison of two values of one type; of different types it is unknown."""
 
-    op: Compare
+    op: ComparisonOp
     left: Value
     right: Value
 
@@ -290,7 +299,7 @@ class IsNull:
 class SpatialCondition:
     """A relation of two geometries."""
 
-    function: Spatial
+    function: SpatialFunction
     left: Property | Geometry
     right: Property | Geometry
 
@@ -299,7 +308,7 @@ class SpatialCondition:
 class NearCondition:
     """A bound on the distance of two geometries."""
 
-    function: Near
+    function: NearFunction
     left: Property | Geometry
     right: Property | Geometry
     distance: float
@@ -309,7 +318,7 @@ class NearCondition:
 class TemporalCondition:
     """A relation of two spans of time."""
 
-    function: Temporal
+    function: TemporalFunction
     left: Property | Time | Interval
     right: Property | Time | Interval
 
@@ -318,9 +327,9 @@ class TemporalCondition:
 class ArrayCondition:
     """A relation of two lists."""
 
-    function: Array
-    left: Property | Items
-    right: Property | Items
+    function: ArrayFunction
+    left: Property | ListLiteral
+    right: Property | ListLiteral
 
 
 Condition: TypeAlias = (
@@ -328,7 +337,7 @@ Condition: TypeAlias = (
     | Or
     | Not
     | Boolean
-    | Truth
+    | IsTrue
     | Comparison
     | Between
     | In
@@ -362,7 +371,7 @@ def walk(node: object, *leaves: type) -> Iterator[object]:
 
 def properties(node: object) -> Iterator[Property]:
     """Every property in a tree."""
-    return (one for one in walk(node, Items) if isinstance(one, Property))
+    return (one for one in walk(node, ListLiteral) if isinstance(one, Property))
 
 
 def fold(

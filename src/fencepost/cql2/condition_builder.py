@@ -12,9 +12,10 @@ from fencepost.cql2.ast import (
     Boolean,
     Comparison,
     Condition,
-    Folded,
+    FoldedString,
     In,
     IsNull,
+    IsTrue,
     Like,
     NearCondition,
     Not,
@@ -25,7 +26,6 @@ from fencepost.cql2.ast import (
     String,
     TemporalCondition,
     Time,
-    Truth,
     Value,
 )
 from fencepost.cql2.keywords import ARRAY, COMPARE, NEAR, OPERATIONS, SPATIAL, TEMPORAL
@@ -60,7 +60,7 @@ def compile_condition(part: Part) -> Condition:
     if isinstance(value, Boolean):
         return value
     if isinstance(value, Property):
-        return Truth(value)
+        return IsTrue(value)
     raise Refused(
         part,
         f"a condition is expected here, not {kind_of(value)}",
@@ -144,7 +144,7 @@ def _in(part: Part) -> In:
 
 
 def _is_literal(value: Value) -> bool:
-    while isinstance(value, Folded):
+    while isinstance(value, FoldedString):
         value = value.value
     return isinstance(value, (Number, String, Boolean, Time))
 
@@ -152,7 +152,7 @@ def _is_literal(value: Value) -> bool:
 def _like(part: Part) -> Like:
     check_count(part, 2)
     value = compile_scalar(part.args[0], "LIKE")
-    if not isinstance(value, (Property, String, Folded)):
+    if not isinstance(value, (Property, String, FoldedString)):
         raise Refused(
             part.args[0],
             f"LIKE takes a string or an attribute, not {kind_of(value)}",
@@ -160,7 +160,7 @@ def _like(part: Part) -> Like:
         )
     pattern = compile_scalar(part.args[1], "LIKE")
     text: Value = pattern
-    while isinstance(text, Folded):
+    while isinstance(text, FoldedString):
         text = text.value
     if not isinstance(text, String):
         raise Refused(

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from fencepost.cql2.ast import Array, Calculate, Compare, Fold, Near, Spatial, Temporal
+from fencepost.cql2.ast import (
+    ArithmeticOp,
+    ArrayFunction,
+    ComparisonOp,
+    NearFunction,
+    SpatialFunction,
+    StringFold,
+    TemporalFunction,
+)
 
 KEYWORDS = frozenset(
     {"and", "between", "div", "false", "in", "is", "like", "not", "null", "or", "true"}
 )
 
-COMPARE = {op.value: op for op in Compare}
-CALCULATE = {op.value: op for op in Calculate}
-FOLD = {fold.value: fold for fold in Fold}
-SPATIAL = {function.value: function for function in Spatial}
-NEAR = {function.value: function for function in Near}
-TEMPORAL = {function.value: function for function in Temporal}
-ARRAY = {function.value: function for function in Array}
+COMPARE = {op.value: op for op in ComparisonOp}
+CALCULATE = {op.value: op for op in ArithmeticOp}
+FOLD = {fold.value: fold for fold in StringFold}
+SPATIAL = {function.value: function for function in SpatialFunction}
+NEAR = {function.value: function for function in NearFunction}
+TEMPORAL = {function.value: function for function in TemporalFunction}
+ARRAY = {function.value: function for function in ArrayFunction}
 LITERALS = frozenset({"bbox", "date", "interval", "timestamp"})
 
 FUNCTIONS = frozenset({*FOLD, *SPATIAL, *NEAR, *TEMPORAL, *ARRAY, *LITERALS})

@@ -8,10 +8,10 @@ from typing import TypeAlias
 from fencepost.cql2.ast import (
     Arithmetic,
     Boolean,
-    Folded,
+    FoldedString,
     Geometry,
     Interval,
-    Items,
+    ListLiteral,
     Number,
     Property,
     String,
@@ -24,24 +24,24 @@ from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
 from fencepost.events.times import parse_instant
 from fencepost.geometry.readers.raw_shapes import shown
 
-Scalar: TypeAlias = Property | Number | String | Boolean | Time | Arithmetic | Folded
+Scalar: TypeAlias = Property | Number | String | Boolean | Time | Arithmetic | FoldedString
 Literal: TypeAlias = Number | String | Boolean | Time
 
 _KINDS: dict[type, str] = {
     Number: "a number",
     Arithmetic: "a number",
     String: "a string",
-    Folded: "a string",
+    FoldedString: "a string",
     Boolean: "a boolean",
     Time: "a time",
     Interval: "a span of time",
     Geometry: "a geometry",
-    Items: "a list",
+    ListLiteral: "a list",
 }
 _INSTEAD_OF_SCALARS: dict[type, str] = {
     Interval: "use one of the T_ functions",
     Geometry: "use one of the S_ or EH_ functions",
-    Items: "use IN, or one of the A_ functions",
+    ListLiteral: "use IN, or one of the A_ functions",
 }
 _TIMES_FORM = "write DATE('2024-05-01'), TIMESTAMP('2024-05-01T12:30:00Z') or INTERVAL('...', '..')"
 
@@ -91,7 +91,7 @@ def compile_scalar(part: Part, user: str) -> Scalar:
             part, f"{user} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
         )
     value = compile_value(part)
-    if isinstance(value, (Interval, Geometry, Items)):
+    if isinstance(value, (Interval, Geometry, ListLiteral)):
         raise Refused(
             part, f"{user} does not take {_KINDS[type(value)]}", _INSTEAD_OF_SCALARS[type(value)]
         )
@@ -120,10 +120,10 @@ def compile_span(part: Part, user: str) -> Property | Time | Interval:
     )
 
 
-def compile_set(part: Part, user: str) -> Property | Items:
+def compile_set(part: Part, user: str) -> Property | ListLiteral:
     """An attribute or a list of literals."""
     value = compile_value(part)
-    if isinstance(value, (Property, Items)):
+    if isinstance(value, (Property, ListLiteral)):
         return value
     raise Refused(
         part,
@@ -165,7 +165,7 @@ def _property(part: Part) -> Property:
     return Property(part.value)
 
 
-def _list(part: Part) -> Items:
+def _list(part: Part) -> ListLiteral:
     items: list[Value] = []
     for arg in part.args:
         item = compile_value(arg)
@@ -177,12 +177,12 @@ def _list(part: Part) -> Items:
                 "leave it out",
             )
         items.append(item)
-    return Items(tuple(distinct(items)))  # type: ignore[arg-type]
+    return ListLiteral(tuple(distinct(items)))  # type: ignore[arg-type]
 
 
 def _identity(item: Value) -> tuple[object, ...]:
-    if isinstance(item, Folded):
-        return Folded, item.fold, *_identity(item.value)
+    if isinstance(item, FoldedString):
+        return FoldedString, item.fold, *_identity(item.value)
     if isinstance(item, Time):
         return Time, item.nanoseconds
     assert isinstance(item, (Number, String, Boolean))
@@ -218,11 +218,11 @@ def _operand(part: Part, operator: str) -> Value:
     )
 
 
-def _folded(part: Part) -> Folded:
+def _folded(part: Part) -> FoldedString:
     check_count(part, 1)
     value = compile_value(part.args[0])
-    if isinstance(value, (Property, String, Folded)):
-        return Folded(FOLD[part.value], value)
+    if isinstance(value, (Property, String, FoldedString)):
+        return FoldedString(FOLD[part.value], value)
     raise Refused(
         part.args[0],
         f"{part.value.upper()} takes a string or an attribute, not {kind_of(value)}",

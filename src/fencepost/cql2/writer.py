@@ -16,7 +16,7 @@ from typing import Any
 import shapely.geometry
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Calculate, Condition, Value
+from fencepost.cql2.ast import ArithmeticOp, Condition, Value
 from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_date, format_instant
@@ -26,13 +26,13 @@ Node = Condition | Value
 
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _POWER, _SIGN, _ATOM = range(1, 10)
 _CALCULATE_LEVEL = {
-    Calculate.ADD: _SUM,
-    Calculate.SUBTRACT: _SUM,
-    Calculate.MULTIPLY: _PRODUCT,
-    Calculate.DIVIDE: _PRODUCT,
-    Calculate.DIV: _PRODUCT,
-    Calculate.REMAINDER: _PRODUCT,
-    Calculate.POWER: _POWER,
+    ArithmeticOp.ADD: _SUM,
+    ArithmeticOp.SUBTRACT: _SUM,
+    ArithmeticOp.MULTIPLY: _PRODUCT,
+    ArithmeticOp.DIVIDE: _PRODUCT,
+    ArithmeticOp.DIV: _PRODUCT,
+    ArithmeticOp.REMAINDER: _PRODUCT,
+    ArithmeticOp.POWER: _POWER,
 }
 _RESERVED = KEYWORDS | FUNCTIONS | {*GEOMETRY_DEPTH, "geometrycollection"}
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:")
@@ -111,7 +111,7 @@ def _text(node: Node) -> tuple[str, int]:
             return f"{_at(value, _SUM)} IS NULL", _PREDICATE
         case ast.Arithmetic(op, left, right):
             level = _CALCULATE_LEVEL[op]
-            first = _at(left, _ATOM if op is Calculate.POWER else level)
+            first = _at(left, _ATOM if op is ArithmeticOp.POWER else level)
             second = _at(right, max(level + 1, _ATOM if _is_negative(right) else 0))
             return f"{first} {op.value} {second}", level
         case ast.Number(value):
@@ -144,7 +144,7 @@ def _atom(node: Node) -> str:
     match node:
         case ast.Property(name):
             return _name(name)
-        case ast.Truth(value):
+        case ast.IsTrue(value):
             return _name(value.name)
         case ast.String(value):
             return _quoted(value)
@@ -157,9 +157,9 @@ def _atom(node: Node) -> str:
         case ast.Geometry(value):
             kind, coordinates = _coordinates(value)
             return f"{kind.upper()}{_wkt(coordinates)}"
-        case ast.Items(items):
+        case ast.ListLiteral(items):
             return f"({_listed(items)})"
-        case ast.Folded(fold, value):
+        case ast.FoldedString(fold, value):
             return f"{fold.name}({_text(value)[0]})"
         case ast.NearCondition(function, left, right, distance):
             return f"{function.name}({_listed((left, right))}, {_number(distance)})"
@@ -234,9 +234,9 @@ def _json(node: Node) -> Any:
             | ast.ArrayCondition(function, left, right)
         ):
             return _operation(_JSON_NAMES.get(function.value, function.value), left, right)
-        case ast.Folded(fold, value):
+        case ast.FoldedString(fold, value):
             return _operation(fold.value, value)
-        case ast.Truth(value):
+        case ast.IsTrue(value):
             return _json(value)
         case ast.Property(name):
             return {"property": name}
@@ -257,7 +257,7 @@ def _json(node: Node) -> Any:
         case ast.Geometry(value):
             kind, coordinates = _coordinates(value)
             return {"type": kind, "coordinates": coordinates}
-        case ast.Items(items):
+        case ast.ListLiteral(items):
             return [_json(item) for item in items]
     raise LanguageError(f"this is no part of an expression; saw {shown(node)}")
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.cql2.ast import Property, Spatial
+from fencepost.cql2.ast import Property, SpatialFunction
 from fencepost.engine.bulk_columns import (
     Ragged,
     joined,
@@ -38,7 +38,7 @@ from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.check_evaluation import CHECK, ITEMS, TEXT
 
 _PLAIN_WORD = re.compile(r"[0-9a-z]+")  # a keyword that is its own token
-_KNOWN = {function.name: function for function in Spatial}
+_KNOWN = {function.name: function for function in SpatialFunction}
 
 
 class ColumnSubscriptions:
@@ -296,7 +296,7 @@ def _are_contacts(asked: list[tuple[str, object, object]]) -> bool:
         and asked[0][1].ndim == 2
         and asked[0][1].dtype.kind in "fiu"
         and isinstance(asked[0][2], str)
-        and asked[0][2].upper() == Spatial.S_INTERSECTS.name
+        and asked[0][2].upper() == SpatialFunction.S_INTERSECTS.name
     )
 
 

@@ -53,7 +53,7 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns)
     if group["geometry_column"] >= 0:
         column = columns.of(Storage.GEOMETRY)[group["geometry_column"]]
         place = ast.Geometry(shapely.box(*arrays.posts.exact[entry]))
-        terms.append(Term(RelateCheck(column, ast.Spatial.S_INTERSECTS, place), False))
+        terms.append(Term(RelateCheck(column, ast.SpatialFunction.S_INTERSECTS, place), False))
     if group["list_column"] >= 0:
         column = columns.of(Storage.LIST)[group["list_column"]]
         low, high = arrays.posts.rest_start[entry], arrays.posts.rest_start[entry + 1]
@@ -61,7 +61,9 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns)
         stored = _Stored(arrays)
         keys = sorted(map(stored.string_at, [word, *rest] if word is not None else []))
         words = tuple(ast.String(key[1:].decode()) for key in keys)
-        terms.append(Term(ListCheck(column, ast.Array.A_CONTAINS, ast.Items(words)), False))
+        terms.append(
+            Term(ListCheck(column, ast.ArrayFunction.A_CONTAINS, ast.ListLiteral(words)), False)
+        )
     return tuple(terms)
 
 

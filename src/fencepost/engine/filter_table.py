@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.cql2.ast import Array, Spatial, String
+from fencepost.cql2.ast import ArrayFunction, SpatialFunction, String
 from fencepost.engine.columns.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostRows, rows
@@ -100,10 +100,16 @@ def _posted(terms: Filter, columns: Sequence[int]) -> Posted | None:
     words = place = -1
     for term, column in zip(terms, columns, strict=True):
         check = term.check
-        if isinstance(check, ListCheck) and check.function is Array.A_CONTAINS and words < 0:
+        if (
+            isinstance(check, ListCheck)
+            and check.function is ArrayFunction.A_CONTAINS
+            and words < 0
+        ):
             words = column
         elif (
-            isinstance(check, RelateCheck) and check.function is Spatial.S_INTERSECTS and place < 0
+            isinstance(check, RelateCheck)
+            and check.function is SpatialFunction.S_INTERSECTS
+            and place < 0
         ):
             place = column
         else:
@@ -198,7 +204,7 @@ class FilterTable:
             if box is None:
                 return False
             place, geometry_column = box, self.columns.number(check.column)
-        if asked.function is not Array.A_CONTAINS:
+        if asked.function is not ArrayFunction.A_CONTAINS:
             return False
         form = Form(self.columns.number(asked.column), geometry_column, 0, True)
         keys = accepted_keys(asked, self.columns.tokeniser)
@@ -311,7 +317,7 @@ def accepted_strings(strings: Sequence[str], tokeniser: Tokeniser) -> Accepted:
 
 def _contact(check: Check) -> Box | None:
     """The rectangle along the axes with which a check asks for contact, if it does."""
-    if not isinstance(check, RelateCheck) or check.function is not Spatial.S_INTERSECTS:
+    if not isinstance(check, RelateCheck) or check.function is not SpatialFunction.S_INTERSECTS:
         return None
     geometry: Any = check.geometry.value
     if geometry.geom_type != "Polygon" or geometry.interiors or geometry.has_z:

@@ -30,7 +30,7 @@ from fencepost.geometry.space import Space
 def refuse_outside(condition: ast.Condition, space: Space) -> None:
     """Raise LanguageError where a condition names such a geometry."""
     most_x, most_y = space.limits
-    for node in ast.walk(condition, ast.Items):
+    for node in ast.walk(condition, ast.ListLiteral):
         if not isinstance(node, ast.Geometry):
             continue
         x0, y0, x1, y1 = node.value.bounds

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias, get_args
 
-from fencepost.cql2.ast import Array, Compare, Condition, Geometry, Items, Near, Spatial, Value
+from fencepost.cql2.ast import (
+    ArrayFunction,
+    ComparisonOp,
+    Condition,
+    Geometry,
+    ListLiteral,
+    NearFunction,
+    SpatialFunction,
+    Value,
+)
 from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
 from fencepost.events.value_types import Pair
 
@@ -65,7 +74,7 @@ class OrderCheck:
     """Whether a string comes before or after another (LT, LE, GT, GE)."""
 
     column: Column
-    op: Compare
+    op: ComparisonOp
     bound: str
 
 
@@ -98,7 +107,7 @@ class RelateCheck:
     """Whether the event's geometry has a relation to a geometry."""
 
     column: Column
-    function: Spatial
+    function: SpatialFunction
     geometry: Geometry
 
 
@@ -125,16 +134,16 @@ class Bound(NamedTuple):
 
 
 BOUNDS = {
-    Near.S_DWITHIN: Bound(Measure.NEAREST),
-    Near.S_BEYOND: Bound(Measure.NEAREST, away=True),
-    Near.S_CLOSER: Bound(Measure.NEAREST, strict=True),
-    Near.S_SAMEPLACE: Bound(Measure.CENTROIDS, strict=True),
-    Near.S_ALLWITHIN: Bound(Measure.FARTHEST),
+    NearFunction.S_DWITHIN: Bound(Measure.NEAREST),
+    NearFunction.S_BEYOND: Bound(Measure.NEAREST, away=True),
+    NearFunction.S_CLOSER: Bound(Measure.NEAREST, strict=True),
+    NearFunction.S_SAMEPLACE: Bound(Measure.CENTROIDS, strict=True),
+    NearFunction.S_ALLWITHIN: Bound(Measure.FARTHEST),
 }
 _FUNCTIONS = {bound: function for function, bound in BOUNDS.items()}
 
 
-def function_of(bound: Bound) -> Near | None:
+def function_of(bound: Bound) -> NearFunction | None:
     """The function of the language that asks for this, if there is one."""
     return _FUNCTIONS.get(bound)
 
@@ -150,7 +159,7 @@ class NearCheck:
     distance: float
 
     @property
-    def function(self) -> Near:
+    def function(self) -> NearFunction:
         """The function of the language that asks for this."""
         return _FUNCTIONS[Bound(self.measure, self.strict)]
 
@@ -160,8 +169,8 @@ class ListCheck:
     """Whether the event's list, or the words of its text, has a relation to a list."""
 
     column: Column
-    function: Array
-    items: Items
+    function: ArrayFunction
+    items: ListLiteral
     tokeniser: Tokeniser = EVERY_WORD  # what makes words of the items, where they are compared
 
 

@@ -15,7 +15,7 @@ from math import hypot, inf, isqrt
 
 import numpy as np
 
-from fencepost.cql2.ast import Near
+from fencepost.cql2.ast import NearFunction
 from fencepost.filters.checks import BOUNDS, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
@@ -41,14 +41,14 @@ from fencepost.kernels.geometry.planar_distance import distance as distance_of
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 
 
-def near_in(space: Space, function: Near, a: Shapes, b: Shapes, distance: float) -> bool:
+def near_in(space: Space, function: NearFunction, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether what a function asks of the distance of two single shapes holds."""
     measure, strict, away = BOUNDS[function]
     decide = near_wgs84 if space is Space.WGS84 else near
     return decide(measure, strict, a, b, distance) != away
 
 
-def distance_in(space: Space, function: Near, a: Shapes, b: Shapes) -> float:
+def distance_in(space: Space, function: NearFunction, a: Shapes, b: Shapes) -> float:
     """About the distance that a function bounds: of two single shapes, of their centroids, or of
     their farthest points.
     """

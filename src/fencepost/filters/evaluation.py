@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Array, Calculate, Compare, Temporal
+from fencepost.cql2.ast import ArithmeticOp, ArrayFunction, ComparisonOp, TemporalFunction
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import Pair
@@ -27,13 +27,13 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.text.like import compile_pattern
 from fencepost.kernels.text.like import like as like_bytes
 
-OPERATORS: dict[Compare, Callable[[Any, Any], bool]] = {
-    Compare.EQ: operator.eq,
-    Compare.NE: operator.ne,
-    Compare.LT: operator.lt,
-    Compare.LE: operator.le,
-    Compare.GT: operator.gt,
-    Compare.GE: operator.ge,
+OPERATORS: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
+    ComparisonOp.EQ: operator.eq,
+    ComparisonOp.NE: operator.ne,
+    ComparisonOp.LT: operator.lt,
+    ComparisonOp.LE: operator.le,
+    ComparisonOp.GT: operator.gt,
+    ComparisonOp.GE: operator.ge,
 }
 
 
@@ -48,7 +48,7 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
             return negation(all_of(negation(truth(part, event)) for part in parts))
         case ast.Not(part):
             return negation(truth(part, event))
-        case ast.Truth(ast.Property(name)):
+        case ast.IsTrue(ast.Property(name)):
             return value_types.boolean_of(event.get(name))
         case ast.IsNull(ast.Property(name)):
             return event.get(name) is None
@@ -56,10 +56,13 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
             return compare(op, left, right, event)
         case ast.Between(value, low, high):
             return all_of(
-                (compare(Compare.GE, value, low, event), compare(Compare.LE, value, high, event))
+                (
+                    compare(ComparisonOp.GE, value, low, event),
+                    compare(ComparisonOp.LE, value, high, event),
+                )
             )
         case ast.In(value, items):
-            found = [compare(Compare.EQ, value, item, event) for item in items]
+            found = [compare(ComparisonOp.EQ, value, item, event) for item in items]
             return True if True in found else False if False in found else None
         case ast.Like(value, pattern):
             text, form = string(value, event), string(pattern, event)
@@ -96,7 +99,7 @@ def negation(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def compare(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
+def compare(op: ComparisonOp, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
     """Compare two values if they have a type in common."""
     both = in_common(left, right, event)
     return None if both is None else OPERATORS[op](*both)
@@ -141,29 +144,29 @@ def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction
 
 
 def calculate(
-    op: Calculate, a: int | float | Fraction, b: int | float | Fraction
+    op: ArithmeticOp, a: int | float | Fraction, b: int | float | Fraction
 ) -> int | float | Fraction | None:
     """Arithmetic: exact on integers for + - *, doubles otherwise; None where it has no result."""
     whole = isinstance(a, int) and isinstance(b, int)
     try:
-        if not whole or op in (Calculate.DIVIDE, Calculate.POWER):
+        if not whole or op in (ArithmeticOp.DIVIDE, ArithmeticOp.POWER):
             a, b = float(a), float(b)
         result: int | float | Fraction | complex
-        if op is Calculate.ADD:
+        if op is ArithmeticOp.ADD:
             result = a + b
-        elif op is Calculate.SUBTRACT:
+        elif op is ArithmeticOp.SUBTRACT:
             result = a - b
-        elif op is Calculate.MULTIPLY:
+        elif op is ArithmeticOp.MULTIPLY:
             result = a * b
-        elif op is Calculate.DIVIDE:
+        elif op is ArithmeticOp.DIVIDE:
             result = a / b
-        elif op is Calculate.POWER:
+        elif op is ArithmeticOp.POWER:
             result = a**b
         elif whole:
             quotient = abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1)
-            result = quotient if op is Calculate.DIV else int(a) - int(b) * quotient
+            result = quotient if op is ArithmeticOp.DIV else int(a) - int(b) * quotient
         else:
-            result = _quotient(float(a), float(b)) if op is Calculate.DIV else math.fmod(a, b)
+            result = _quotient(float(a), float(b)) if op is ArithmeticOp.DIV else math.fmod(a, b)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
     if isinstance(result, complex):
@@ -188,7 +191,7 @@ def string(value: ast.Value, event: EventValues) -> str | None:
             return constant
         case ast.Property(name):
             return value_types.string_of(event.get(name))
-        case ast.Folded(kind, inner):
+        case ast.FoldedString(kind, inner):
             text = string(inner, event)
             return None if text is None else _folded(kind, text)
     return None
@@ -251,39 +254,39 @@ def truth_of(column: Column, event: EventValues) -> bool | None:
     return boolean(source, event)
 
 
-def spans(function: Temporal, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:
+def spans(function: TemporalFunction, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:
     """Whether two spans have a relation."""
     return all(
         OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
-    ) == (function is not Temporal.T_DISJOINT)
+    ) == (function is not TemporalFunction.T_DISJOINT)
 
 
 START, END = 0, 1
 # Which ends of the left and right span compare how; DISJOINT is the negation of its rule.
-SPAN_RULES: dict[Temporal, tuple[tuple[int, Compare, int], ...]] = {
-    Temporal.T_AFTER: ((START, Compare.GT, END),),
-    Temporal.T_BEFORE: ((END, Compare.LT, START),),
-    Temporal.T_CONTAINS: ((START, Compare.LT, START), (END, Compare.GT, END)),
-    Temporal.T_DURING: ((START, Compare.GT, START), (END, Compare.LT, END)),
-    Temporal.T_EQUALS: ((START, Compare.EQ, START), (END, Compare.EQ, END)),
-    Temporal.T_FINISHES: ((START, Compare.GT, START), (END, Compare.EQ, END)),
-    Temporal.T_FINISHEDBY: ((START, Compare.LT, START), (END, Compare.EQ, END)),
-    Temporal.T_STARTS: ((START, Compare.EQ, START), (END, Compare.LT, END)),
-    Temporal.T_STARTEDBY: ((START, Compare.EQ, START), (END, Compare.GT, END)),
-    Temporal.T_MEETS: ((END, Compare.EQ, START),),
-    Temporal.T_METBY: ((START, Compare.EQ, END),),
-    Temporal.T_OVERLAPS: (
-        (START, Compare.LT, START),
-        (END, Compare.GT, START),
-        (END, Compare.LT, END),
+SPAN_RULES: dict[TemporalFunction, tuple[tuple[int, ComparisonOp, int], ...]] = {
+    TemporalFunction.T_AFTER: ((START, ComparisonOp.GT, END),),
+    TemporalFunction.T_BEFORE: ((END, ComparisonOp.LT, START),),
+    TemporalFunction.T_CONTAINS: ((START, ComparisonOp.LT, START), (END, ComparisonOp.GT, END)),
+    TemporalFunction.T_DURING: ((START, ComparisonOp.GT, START), (END, ComparisonOp.LT, END)),
+    TemporalFunction.T_EQUALS: ((START, ComparisonOp.EQ, START), (END, ComparisonOp.EQ, END)),
+    TemporalFunction.T_FINISHES: ((START, ComparisonOp.GT, START), (END, ComparisonOp.EQ, END)),
+    TemporalFunction.T_FINISHEDBY: ((START, ComparisonOp.LT, START), (END, ComparisonOp.EQ, END)),
+    TemporalFunction.T_STARTS: ((START, ComparisonOp.EQ, START), (END, ComparisonOp.LT, END)),
+    TemporalFunction.T_STARTEDBY: ((START, ComparisonOp.EQ, START), (END, ComparisonOp.GT, END)),
+    TemporalFunction.T_MEETS: ((END, ComparisonOp.EQ, START),),
+    TemporalFunction.T_METBY: ((START, ComparisonOp.EQ, END),),
+    TemporalFunction.T_OVERLAPS: (
+        (START, ComparisonOp.LT, START),
+        (END, ComparisonOp.GT, START),
+        (END, ComparisonOp.LT, END),
     ),
-    Temporal.T_OVERLAPPEDBY: (
-        (START, Compare.GT, START),
-        (START, Compare.LT, END),
-        (END, Compare.GT, END),
+    TemporalFunction.T_OVERLAPPEDBY: (
+        (START, ComparisonOp.GT, START),
+        (START, ComparisonOp.LT, END),
+        (END, ComparisonOp.GT, END),
     ),
-    Temporal.T_INTERSECTS: ((START, Compare.LE, END), (END, Compare.GE, START)),
-    Temporal.T_DISJOINT: ((START, Compare.LE, END), (END, Compare.GE, START)),
+    TemporalFunction.T_INTERSECTS: ((START, ComparisonOp.LE, END), (END, ComparisonOp.GE, START)),
+    TemporalFunction.T_DISJOINT: ((START, ComparisonOp.LE, END), (END, ComparisonOp.GE, START)),
 }
 
 
@@ -298,9 +301,9 @@ def geometry(value: ast.Value, event: EventValues) -> Shapes | None:
 
 
 def lists(
-    function: Array,
-    left: ast.Property | ast.Items,
-    right: ast.Property | ast.Items,
+    function: ArrayFunction,
+    left: ast.Property | ast.ListLiteral,
+    right: ast.Property | ast.ListLiteral,
     event: EventValues,
 ) -> bool | None:
     """Whether two lists, as sets, have a relation; text is a set of words beside keywords."""
@@ -308,23 +311,23 @@ def lists(
     if a_items is None or b_items is None:
         return None
     a, b = a_items.keys(), b_items.keys()
-    if function is Array.A_CONTAINS:
+    if function is ArrayFunction.A_CONTAINS:
         return a >= b
-    if function is Array.A_CONTAINEDBY:
+    if function is ArrayFunction.A_CONTAINEDBY:
         return a <= b
-    if function is Array.A_EQUALS:
+    if function is ArrayFunction.A_EQUALS:
         return a == b
     literal = {type(left), type(right)} != {ast.Property}
-    if literal and not (b if isinstance(right, ast.Items) else a):
+    if literal and not (b if isinstance(right, ast.ListLiteral) else a):
         return True  # no keywords, no condition
     return bool(a & b)
 
 
 def items_of(
-    value: ast.Property | ast.Items, other: ast.Property | ast.Items, event: EventValues
+    value: ast.Property | ast.ListLiteral, other: ast.Property | ast.ListLiteral, event: EventValues
 ) -> dict[object, object] | None:
     """The items of a list, or words of a text, by what makes them equal to those of the other."""
-    if isinstance(value, ast.Items):
+    if isinstance(value, ast.ListLiteral):
         text = isinstance(other, ast.Property) and isinstance(event.get(other.name), str)
         if not text:
             return {literal_key(item): item for item in value.items}
@@ -334,7 +337,7 @@ def items_of(
         return {word: word for word in event.tokeniser.keywords(words)}
     found = event.get(value.name)
     if isinstance(found, str):
-        if not isinstance(other, ast.Items):
+        if not isinstance(other, ast.ListLiteral):
             return None
         return {word: word for word in event.tokeniser.tokens(found)}
     items = value_types.list_of(found)
@@ -362,9 +365,9 @@ def like(pattern: str, text: str) -> bool:
     return bool(like_bytes(form, 0, len(form), body, 0, len(body)))
 
 
-def _folded(kind: ast.Fold, text: str) -> str:
+def _folded(kind: ast.StringFold, text: str) -> str:
     """A string without its case or accents."""
-    if kind is ast.Fold.CASEI:
+    if kind is ast.StringFold.CASEI:
         return text.casefold()
     apart = unicodedata.normalize("NFD", text)
     bare = "".join(c for c in apart if not unicodedata.category(c).startswith("M"))

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Compare, Temporal
+from fencepost.cql2.ast import ComparisonOp, TemporalFunction
 from fencepost.events.times import DAY
 from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 from fencepost.filters.checks import (
@@ -36,18 +36,18 @@ Spelling = Callable[[Pair], ast.Value]
 _Span: TypeAlias = ast.Property | ast.Time | ast.Interval
 
 _OPPOSITE = {
-    Compare.EQ: Compare.NE,
-    Compare.NE: Compare.EQ,
-    Compare.LT: Compare.GE,
-    Compare.GE: Compare.LT,
-    Compare.GT: Compare.LE,
-    Compare.LE: Compare.GT,
+    ComparisonOp.EQ: ComparisonOp.NE,
+    ComparisonOp.NE: ComparisonOp.EQ,
+    ComparisonOp.LT: ComparisonOp.GE,
+    ComparisonOp.GE: ComparisonOp.LT,
+    ComparisonOp.GT: ComparisonOp.LE,
+    ComparisonOp.LE: ComparisonOp.GT,
 }
 _MIRRORED = {
-    Compare.LT: Compare.GT,
-    Compare.GT: Compare.LT,
-    Compare.LE: Compare.GE,
-    Compare.GE: Compare.LE,
+    ComparisonOp.LT: ComparisonOp.GT,
+    ComparisonOp.GT: ComparisonOp.LT,
+    ComparisonOp.LE: ComparisonOp.GE,
+    ComparisonOp.GE: ComparisonOp.LE,
 }
 _LARGEST_WHOLE = 2**53
 _ALL_TIME = ast.Interval(None, None)
@@ -102,7 +102,7 @@ def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Cond
     source: ast.Value = check.column.source  # type: ignore[assignment]
     match check:
         case MemberCheck(_, strings) if len(strings) == 1:
-            op = Compare.NE if term.negated else Compare.EQ
+            op = ComparisonOp.NE if term.negated else ComparisonOp.EQ
             return ast.Comparison(op, source, ast.String(strings[0]))
         case OrderCheck(_, op, bound):
             chosen = _OPPOSITE[op] if term.negated else op
@@ -140,12 +140,12 @@ def _boolean(check: BooleanCheck, negated: bool) -> ast.Condition:
         asked = {(False, True): condition, (True, False): ast.Not(condition)}
         return asked[allowed]
     if allowed == (False, True) and isinstance(source, ast.Property):
-        return ast.Truth(source)
+        return ast.IsTrue(source)
     op, bound = {
-        (False, True): (Compare.EQ, True),
-        (True, False): (Compare.EQ, False),
-        (True, True): (Compare.GE, False),
-        (False, False): (Compare.LT, False),
+        (False, True): (ComparisonOp.EQ, True),
+        (True, False): (ComparisonOp.EQ, False),
+        (True, True): (ComparisonOp.GE, False),
+        (False, False): (ComparisonOp.LT, False),
     }[allowed]
     return ast.Comparison(op, source, ast.Boolean(bound))  # type: ignore[arg-type]
 
@@ -161,18 +161,18 @@ def _range(check: RangeCheck, negated: bool, spelling: Spelling) -> ast.Conditio
     return ast.Not(condition) if negated else condition
 
 
-def _bounds(check: RangeCheck) -> list[tuple[Compare, Pair]]:
+def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, Pair]]:
     if check.low == check.high and check.low_closed and check.high_closed:
-        return [(Compare.EQ, check.low)]
+        return [(ComparisonOp.EQ, check.low)]
     bounds = []
     if check.low != UNBOUNDED_START or not check.low_closed:
-        bounds.append((Compare.GE if check.low_closed else Compare.GT, check.low))
+        bounds.append((ComparisonOp.GE if check.low_closed else ComparisonOp.GT, check.low))
     if check.high != UNBOUNDED_END or not check.high_closed:
-        bounds.append((Compare.LE if check.high_closed else Compare.LT, check.high))
-    return bounds or [(Compare.GE, UNBOUNDED_START)]
+        bounds.append((ComparisonOp.LE if check.high_closed else ComparisonOp.LT, check.high))
+    return bounds or [(ComparisonOp.GE, UNBOUNDED_START)]
 
 
-def _bounded(check: RangeCheck, op: Compare, bound: Pair, spelling: Spelling) -> ast.Condition:
+def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spelling) -> ast.Condition:
     kind = check.column.kind
     source: ast.Value = check.column.source  # type: ignore[assignment]
     if kind in (Kind.SPAN_START, Kind.SPAN_END):
@@ -187,23 +187,25 @@ def _bounded(check: RangeCheck, op: Compare, bound: Pair, spelling: Spelling) ->
 # How an end is told to be beyond a bound (a start later, an end earlier) or at it, beside the
 # bound itself; and beside all time, for a bound that is infinite, where two functions together
 # leave the other end of the span free.
-_BEYOND_AND_AT: dict[tuple[Kind, Pair | None], tuple[set[Temporal], set[Temporal]]] = {
-    (Kind.SPAN_START, None): ({Temporal.T_AFTER}, {Temporal.T_METBY}),
+_BEYOND_AND_AT: dict[
+    tuple[Kind, Pair | None], tuple[set[TemporalFunction], set[TemporalFunction]]
+] = {
+    (Kind.SPAN_START, None): ({TemporalFunction.T_AFTER}, {TemporalFunction.T_METBY}),
     (Kind.SPAN_START, UNBOUNDED_START): (
-        {Temporal.T_DURING, Temporal.T_FINISHES},
-        {Temporal.T_STARTS, Temporal.T_EQUALS},
+        {TemporalFunction.T_DURING, TemporalFunction.T_FINISHES},
+        {TemporalFunction.T_STARTS, TemporalFunction.T_EQUALS},
     ),
-    (Kind.SPAN_START, UNBOUNDED_END): (set(), {Temporal.T_METBY}),
-    (Kind.SPAN_END, None): ({Temporal.T_BEFORE}, {Temporal.T_MEETS}),
-    (Kind.SPAN_END, UNBOUNDED_START): (set(), {Temporal.T_MEETS}),
+    (Kind.SPAN_START, UNBOUNDED_END): (set(), {TemporalFunction.T_METBY}),
+    (Kind.SPAN_END, None): ({TemporalFunction.T_BEFORE}, {TemporalFunction.T_MEETS}),
+    (Kind.SPAN_END, UNBOUNDED_START): (set(), {TemporalFunction.T_MEETS}),
     (Kind.SPAN_END, UNBOUNDED_END): (
-        {Temporal.T_DURING, Temporal.T_STARTS},
-        {Temporal.T_FINISHES, Temporal.T_EQUALS},
+        {TemporalFunction.T_DURING, TemporalFunction.T_STARTS},
+        {TemporalFunction.T_FINISHES, TemporalFunction.T_EQUALS},
     ),
 }
 
 
-def _end_of_span(span: _Span, kind: Kind, op: Compare, bound: Pair) -> ast.Condition:
+def _end_of_span(span: _Span, kind: Kind, op: ComparisonOp, bound: Pair) -> ast.Condition:
     """A bound on the start or the end of a span."""
     infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
     other: _Span = _ALL_TIME if infinite else time_of_pair(bound)
@@ -211,15 +213,15 @@ def _end_of_span(span: _Span, kind: Kind, op: Compare, bound: Pair) -> ast.Condi
     if kind is Kind.SPAN_END:
         op = _MIRRORED.get(op, op)
     functions, negated = {
-        Compare.GT: (beyond, False),
-        Compare.GE: (beyond | at, False),
-        Compare.EQ: (at, False),
-        Compare.NE: (at, True),
-        Compare.LT: (beyond | at, True),
-        Compare.LE: (beyond, True),
+        ComparisonOp.GT: (beyond, False),
+        ComparisonOp.GE: (beyond | at, False),
+        ComparisonOp.EQ: (at, False),
+        ComparisonOp.NE: (at, True),
+        ComparisonOp.LT: (beyond | at, True),
+        ComparisonOp.LE: (beyond, True),
     }[op]
     if negated and not functions:  # true of every span, but of nothing else
-        functions, negated = {Temporal.T_INTERSECTS}, False
-    chosen = [one for one in Temporal if one in functions]
+        functions, negated = {TemporalFunction.T_INTERSECTS}, False
+    chosen = [one for one in TemporalFunction if one in functions]
     condition = any_of(ast.TemporalCondition(one, span, other) for one in chosen)
     return ast.Not(condition) if negated else condition

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Array, Compare, Temporal
+from fencepost.cql2.ast import ArrayFunction, ComparisonOp, TemporalFunction
 from fencepost.errors import LanguageError
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
@@ -42,25 +42,25 @@ MOST_FILTERS = 1024
 
 _NOTHING = EventValues({})
 _FLIPPED = {
-    Compare.LT: Compare.GT,
-    Compare.LE: Compare.GE,
-    Compare.GT: Compare.LT,
-    Compare.GE: Compare.LE,
-    Compare.EQ: Compare.EQ,
-    Compare.NE: Compare.NE,
+    ComparisonOp.LT: ComparisonOp.GT,
+    ComparisonOp.LE: ComparisonOp.GE,
+    ComparisonOp.GT: ComparisonOp.LT,
+    ComparisonOp.GE: ComparisonOp.LE,
+    ComparisonOp.EQ: ComparisonOp.EQ,
+    ComparisonOp.NE: ComparisonOp.NE,
 }
 _TEMPORAL_CONVERSE = {
-    Temporal.T_AFTER: Temporal.T_BEFORE,
-    Temporal.T_CONTAINS: Temporal.T_DURING,
-    Temporal.T_FINISHES: Temporal.T_FINISHEDBY,
-    Temporal.T_STARTS: Temporal.T_STARTEDBY,
-    Temporal.T_MEETS: Temporal.T_METBY,
-    Temporal.T_OVERLAPS: Temporal.T_OVERLAPPEDBY,
+    TemporalFunction.T_AFTER: TemporalFunction.T_BEFORE,
+    TemporalFunction.T_CONTAINS: TemporalFunction.T_DURING,
+    TemporalFunction.T_FINISHES: TemporalFunction.T_FINISHEDBY,
+    TemporalFunction.T_STARTS: TemporalFunction.T_STARTEDBY,
+    TemporalFunction.T_MEETS: TemporalFunction.T_METBY,
+    TemporalFunction.T_OVERLAPS: TemporalFunction.T_OVERLAPPEDBY,
 }
 _TEMPORAL_CONVERSE |= {other: function for function, other in _TEMPORAL_CONVERSE.items()}
 ARRAY_CONVERSE = {
-    Array.A_CONTAINS: Array.A_CONTAINEDBY,
-    Array.A_CONTAINEDBY: Array.A_CONTAINS,
+    ArrayFunction.A_CONTAINS: ArrayFunction.A_CONTAINEDBY,
+    ArrayFunction.A_CONTAINEDBY: ArrayFunction.A_CONTAINS,
 }
 
 _LITERALS = (ast.Number, ast.String, ast.Boolean, ast.Time)
@@ -95,7 +95,7 @@ def _boolean(condition: ast.Boolean, negated: bool) -> list[Filter]:
     return _constant(condition.value, negated)
 
 
-def _truth(condition: ast.Truth, negated: bool) -> list[Filter]:
+def _truth(condition: ast.IsTrue, negated: bool) -> list[Filter]:
     return _term(BooleanCheck(Column(Kind.BOOLEAN, condition.value), False, True), negated)
 
 
@@ -140,9 +140,9 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
 
 def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
     match condition:
-        case ast.ArrayCondition(function, ast.Property() as own, ast.Items() as items):
+        case ast.ArrayCondition(function, ast.Property() as own, ast.ListLiteral() as items):
             pass
-        case ast.ArrayCondition(function, ast.Items() as items, ast.Property() as own):
+        case ast.ArrayCondition(function, ast.ListLiteral() as items, ast.Property() as own):
             function = ARRAY_CONVERSE.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
@@ -223,7 +223,7 @@ def _in(condition: ast.In, negated: bool) -> list[Filter]:
     """
     value, items = condition.value, condition.items
     times = any(isinstance(item, ast.Time) for item in items)
-    strings = [item for item in items if isinstance(item, (ast.String, ast.Folded))]
+    strings = [item for item in items if isinstance(item, (ast.String, ast.FoldedString))]
     if _is_constant(value) or (times and strings) or not items:
         return _of_event_alone(condition, negated)
     kinds: list[list[Filter]] = []
@@ -231,17 +231,19 @@ def _in(condition: ast.In, negated: bool) -> list[Filter]:
         texts = [evaluation.string(item, _NOTHING) for item in strings]
         known = tuple(dict.fromkeys(text for text in texts if text is not None))
         kinds.append(_term(MemberCheck(Column(Kind.STRING, value), known), negated))
-        kinds.append(_clocks(value, known, Compare.EQ, negated))
+        kinds.append(_clocks(value, known, ComparisonOp.EQ, negated))
     rest: dict[type, list[list[Filter]]] = {}
     for item in items:
-        if not isinstance(item, (ast.String, ast.Folded)):
-            one = _compare(Compare.EQ, value, item, negated)
+        if not isinstance(item, (ast.String, ast.FoldedString)):
+            one = _compare(ComparisonOp.EQ, value, item, negated)
             rest.setdefault(type(item), []).append(one)
     kinds.extend(_all(parts) if negated else _any(parts) for parts in rest.values())
     return _any(kinds)
 
 
-def _clocks(value: ast.Value, texts: Iterable[str], op: Compare, negated: bool) -> list[Filter]:
+def _clocks(
+    value: ast.Value, texts: Iterable[str], op: ComparisonOp, negated: bool
+) -> list[Filter]:
     """Strings in ISO 8601 beside an event's value that is a time, and no string."""
     if not isinstance(value, ast.Property):
         return _NEVER
@@ -259,19 +261,19 @@ def _comparison(condition: ast.Comparison, negated: bool) -> list[Filter]:
 
 def _between(condition: ast.Between, negated: bool) -> list[Filter]:
     ends = [
-        _compare(Compare.GE, condition.value, condition.low, negated),
-        _compare(Compare.LE, condition.value, condition.high, negated),
+        _compare(ComparisonOp.GE, condition.value, condition.low, negated),
+        _compare(ComparisonOp.LE, condition.value, condition.high, negated),
     ]
     return _any(ends) if negated else _all(ends)
 
 
-def _compare(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
+def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool) -> list[Filter]:
     if _is_constant(left) and not _is_constant(right):
         op, left, right = _FLIPPED[op], right, left
     if not _is_constant(right) or _is_constant(left):
         return _of_event_alone(ast.Comparison(op, left, right), negated)
-    if op is Compare.NE:
-        op, negated = Compare.EQ, not negated
+    if op is ComparisonOp.NE:
+        op, negated = ComparisonOp.EQ, not negated
     number = evaluation.plain_number(right, _NOTHING)
     if number is not None:
         if not value_types.ordinary(number):
@@ -284,7 +286,7 @@ def _compare(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> l
     if text is not None:
         column = Column(Kind.STRING, left)
         check: Check = (
-            MemberCheck(column, (text,)) if op is Compare.EQ else OrderCheck(column, op, text)
+            MemberCheck(column, (text,)) if op is ComparisonOp.EQ else OrderCheck(column, op, text)
         )
         return _any((_term(check, negated), _clocks(left, (text,), op, negated)))
     flag = evaluation.boolean(right, _NOTHING)
@@ -297,23 +299,23 @@ def _compare(op: Compare, left: ast.Value, right: ast.Value, negated: bool) -> l
     return _NEVER  # a calculation without a result, such as 1 / 0: unknown
 
 
-def _range(column: Column, op: Compare, bound: Pair) -> RangeCheck:
-    if op is Compare.EQ:
+def _range(column: Column, op: ComparisonOp, bound: Pair) -> RangeCheck:
+    if op is ComparisonOp.EQ:
         return RangeCheck(column, bound, bound, True, True)
-    if op in (Compare.LT, Compare.LE):
-        return RangeCheck(column, UNBOUNDED_START, bound, True, op is Compare.LE)
-    return RangeCheck(column, bound, UNBOUNDED_END, op is Compare.GE, True)
+    if op in (ComparisonOp.LT, ComparisonOp.LE):
+        return RangeCheck(column, UNBOUNDED_START, bound, True, op is ComparisonOp.LE)
+    return RangeCheck(column, bound, UNBOUNDED_END, op is ComparisonOp.GE, True)
 
 
 def _span_ends(
-    function: Temporal, left: ast.Value, right: ast.Value, negated: bool
+    function: TemporalFunction, left: ast.Value, right: ast.Value, negated: bool
 ) -> list[Filter]:
     """A relation to a constant span: comparisons of the ends."""
     span = evaluation.span(right, _NOTHING)
     if span is None:
         return _NEVER
     kinds = (Kind.SPAN_START, Kind.SPAN_END)
-    if function is Temporal.T_DISJOINT:
+    if function is TemporalFunction.T_DISJOINT:
         negated = not negated
     parts = [
         _term(_range(Column(kinds[own], left), op, span[other]), negated)
@@ -330,7 +332,7 @@ def _is_constant(value: ast.Value) -> bool:
 
 _RULES: dict[type, Callable[[Any, bool], list[Filter]]] = {
     ast.Boolean: _boolean,
-    ast.Truth: _truth,
+    ast.IsTrue: _truth,
     ast.IsNull: _is_null,
     ast.Comparison: _comparison,
     ast.Between: _between,

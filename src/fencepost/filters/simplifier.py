@@ -260,8 +260,8 @@ def _timed(terms: Filter) -> frozenset[object]:
 
 def _texts(condition: ast.Condition) -> Iterator[str]:
     """Every string in a condition, folded as it says."""
-    for node in ast.walk(condition, ast.Folded):
-        if isinstance(node, ast.String | ast.Folded):
+    for node in ast.walk(condition, ast.FoldedString):
+        if isinstance(node, ast.String | ast.FoldedString):
             text = evaluation.string(node, EventValues({}))
             if text is not None:
                 yield text

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.cql2.ast import Spatial
+from fencepost.cql2.ast import SpatialFunction
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.geometry.area_relations import MATRIX_OF_FACTS, relate_areas
@@ -76,48 +76,48 @@ def reachable(mask: int, between: Relation) -> int:
     return result
 
 
-FUNCTIONS = tuple(Spatial)
+FUNCTIONS = tuple(SpatialFunction)
 CODE = {function: code for code, function in enumerate(FUNCTIONS)}
 
 CONVERSE = {
-    Spatial.S_WITHIN: Spatial.S_CONTAINS,
-    Spatial.S_CONTAINS: Spatial.S_WITHIN,
-    Spatial.EH_INSIDE: Spatial.EH_CONTAINS,
-    Spatial.EH_CONTAINS: Spatial.EH_INSIDE,
-    Spatial.EH_COVERS: Spatial.EH_COVEREDBY,
-    Spatial.EH_COVEREDBY: Spatial.EH_COVERS,
+    SpatialFunction.S_WITHIN: SpatialFunction.S_CONTAINS,
+    SpatialFunction.S_CONTAINS: SpatialFunction.S_WITHIN,
+    SpatialFunction.EH_INSIDE: SpatialFunction.EH_CONTAINS,
+    SpatialFunction.EH_CONTAINS: SpatialFunction.EH_INSIDE,
+    SpatialFunction.EH_COVERS: SpatialFunction.EH_COVEREDBY,
+    SpatialFunction.EH_COVEREDBY: SpatialFunction.EH_COVERS,
 }
 
 _EXCLUSIVE = {
-    Spatial.EH_DISJOINT: Relation.DISJOINT,
-    Spatial.EH_MEET: Relation.MEETS,
-    Spatial.EH_OVERLAP: Relation.OVERLAPS,
-    Spatial.EH_EQUALS: Relation.EQUALS,
-    Spatial.EH_INSIDE: Relation.INSIDE,
-    Spatial.EH_CONTAINS: Relation.CONTAINS,
-    Spatial.EH_COVERS: Relation.COVERS,
-    Spatial.EH_COVEREDBY: Relation.COVERED_BY,
+    SpatialFunction.EH_DISJOINT: Relation.DISJOINT,
+    SpatialFunction.EH_MEET: Relation.MEETS,
+    SpatialFunction.EH_OVERLAP: Relation.OVERLAPS,
+    SpatialFunction.EH_EQUALS: Relation.EQUALS,
+    SpatialFunction.EH_INSIDE: Relation.INSIDE,
+    SpatialFunction.EH_CONTAINS: Relation.CONTAINS,
+    SpatialFunction.EH_COVERS: Relation.COVERS,
+    SpatialFunction.EH_COVEREDBY: Relation.COVERED_BY,
 }
 
 _BETWEEN_AREAS = {
-    Spatial.S_INTERSECTS: EVERY & ~Relation.DISJOINT.bit,
-    Spatial.S_DISJOINT: Relation.DISJOINT.bit,
-    Spatial.S_EQUALS: Relation.EQUALS.bit,
-    Spatial.S_TOUCHES: Relation.MEETS.bit,
-    Spatial.S_WITHIN: Relation.EQUALS.bit | Relation.INSIDE.bit | Relation.COVERED_BY.bit,
-    Spatial.S_CONTAINS: Relation.EQUALS.bit | Relation.CONTAINS.bit | Relation.COVERS.bit,
-    Spatial.S_OVERLAPS: Relation.OVERLAPS.bit,
-    Spatial.S_CROSSES: 0,
+    SpatialFunction.S_INTERSECTS: EVERY & ~Relation.DISJOINT.bit,
+    SpatialFunction.S_DISJOINT: Relation.DISJOINT.bit,
+    SpatialFunction.S_EQUALS: Relation.EQUALS.bit,
+    SpatialFunction.S_TOUCHES: Relation.MEETS.bit,
+    SpatialFunction.S_WITHIN: Relation.EQUALS.bit | Relation.INSIDE.bit | Relation.COVERED_BY.bit,
+    SpatialFunction.S_CONTAINS: Relation.EQUALS.bit | Relation.CONTAINS.bit | Relation.COVERS.bit,
+    SpatialFunction.S_OVERLAPS: Relation.OVERLAPS.bit,
+    SpatialFunction.S_CROSSES: 0,
 }
 # A point or a line overlaps an area exactly where the OGC says that it crosses it.
 _THIN_WITH_AREA = {
     **_BETWEEN_AREAS,
-    Spatial.S_OVERLAPS: 0,
-    Spatial.S_CROSSES: Relation.OVERLAPS.bit,
+    SpatialFunction.S_OVERLAPS: 0,
+    SpatialFunction.S_CROSSES: Relation.OVERLAPS.bit,
 }
 
 
-def mask(function: Spatial, event_dimension: int) -> int:
+def mask(function: SpatialFunction, event_dimension: int) -> int:
     """The set of relations to an area that satisfy a function, for an event's dimension."""
     if function in _EXCLUSIVE:
         return _EXCLUSIVE[function].bit
@@ -142,7 +142,7 @@ def dimension(shape: Shapes) -> int:
     return int(shape.arrays.shapes["dimension"][0])
 
 
-def holds(function: Spatial, a: Shapes, b: Shapes) -> bool:
+def holds(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:
     """Whether a spatial function holds for two single shapes."""
     packed = packed_matrix(a, b)
     exclusive = _EXCLUSIVE[function].bit if function in _EXCLUSIVE else 0

@@ -23,8 +23,8 @@ __all__ = ["scores"]
 
 _Filters: TypeAlias = Sequence[Filter]
 _Box: TypeAlias = tuple[float, float, float, float]
-_NAMING = (ast.Array.A_CONTAINS, ast.Array.A_OVERLAPS, ast.Array.A_EQUALS)
-_APART = (ast.Spatial.S_DISJOINT, ast.Spatial.EH_DISJOINT)
+_NAMING = (ast.ArrayFunction.A_CONTAINS, ast.ArrayFunction.A_OVERLAPS, ast.ArrayFunction.A_EQUALS)
+_APART = (ast.SpatialFunction.S_DISJOINT, ast.SpatialFunction.EH_DISJOINT)
 
 
 def scores(
@@ -120,7 +120,7 @@ def _place(own: _Filters, event: Mapping[str, object], space: Space) -> float:
         if isinstance(check, RelateCheck):
             wanted, reach = (check.function in _APART) == term.negated, 0.0
         elif isinstance(check, NearCheck):
-            wanted = (check.function is ast.Near.S_BEYOND) == term.negated
+            wanted = (check.function is ast.NearFunction.S_BEYOND) == term.negated
             reach = check.distance
         else:
             continue

@@ -31,7 +31,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from fencepost.cql2.ast import Calculate, Fold, Temporal
+from fencepost.cql2.ast import ArithmeticOp, StringFold, TemporalFunction
 from fencepost.events.times import instant_of, parse_instant
 
 __all__ = [
@@ -151,11 +151,11 @@ def compare(left: object, right: object) -> int | None:
     return int(a > b) - int(a < b)
 
 
-def fold(how: Fold, value: object) -> str | None:
+def fold(how: StringFold, value: object) -> str | None:
     """The string without its case or its accents; None of anything else."""
     if not isinstance(value, str):
         return None
-    if how is Fold.CASEI:
+    if how is StringFold.CASEI:
         return value.casefold()
     apart = unicodedata.normalize("NFD", value)
     bare = "".join(char for char in apart if unicodedata.category(char)[0] != "M")
@@ -199,7 +199,7 @@ def _pattern_parts(pattern: str) -> list[str | int]:
 # --- Arithmetic -------------------------------------------------------------------------------
 
 
-def calculate(op: Calculate, left: object, right: object) -> int | float | None:
+def calculate(op: ArithmeticOp, left: object, right: object) -> int | float | None:
     """
     The result of a calculation; None if it is not defined, or not of numbers.
 
@@ -212,7 +212,7 @@ def calculate(op: Calculate, left: object, right: object) -> int | float | None:
         return None
     if isinstance(left, int) and isinstance(right, int):
         exact = _calculate_integers(op, left, right)
-        if exact is not None or op in (Calculate.DIV, Calculate.REMAINDER):
+        if exact is not None or op in (ArithmeticOp.DIV, ArithmeticOp.REMAINDER):
             return exact
     a, b = _double(left), _double(right)
     if a is None or b is None:
@@ -226,34 +226,34 @@ def calculate(op: Calculate, left: object, right: object) -> int | float | None:
     return result
 
 
-def _calculate_integers(op: Calculate, a: int, b: int) -> int | None:
-    if op is Calculate.ADD:
+def _calculate_integers(op: ArithmeticOp, a: int, b: int) -> int | None:
+    if op is ArithmeticOp.ADD:
         return a + b
-    if op is Calculate.SUBTRACT:
+    if op is ArithmeticOp.SUBTRACT:
         return a - b
-    if op is Calculate.MULTIPLY:
+    if op is ArithmeticOp.MULTIPLY:
         return a * b
-    if op in (Calculate.DIV, Calculate.REMAINDER) and b:
+    if op in (ArithmeticOp.DIV, ArithmeticOp.REMAINDER) and b:
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return quotient if op is Calculate.DIV else a - b * quotient
+        return quotient if op is ArithmeticOp.DIV else a - b * quotient
     return None
 
 
-def _calculate_doubles(op: Calculate, a: float, b: float) -> float:
+def _calculate_doubles(op: ArithmeticOp, a: float, b: float) -> float:
     match op:
-        case Calculate.ADD:
+        case ArithmeticOp.ADD:
             return a + b
-        case Calculate.SUBTRACT:
+        case ArithmeticOp.SUBTRACT:
             return a - b
-        case Calculate.MULTIPLY:
+        case ArithmeticOp.MULTIPLY:
             return a * b
-        case Calculate.DIVIDE:
+        case ArithmeticOp.DIVIDE:
             return a / b
-        case Calculate.POWER:
+        case ArithmeticOp.POWER:
             return math.pow(a, b)
-        case Calculate.REMAINDER:
+        case ArithmeticOp.REMAINDER:
             return math.fmod(a, b)
-        case Calculate.DIV:
+        case ArithmeticOp.DIV:
             if math.isinf(a) or math.isinf(b):
                 return a / b
             return float(math.trunc(Fraction(a) / Fraction(b)))
@@ -272,28 +272,28 @@ def _double(value: Any) -> float | None:
 Span: TypeAlias = tuple[float, float]
 
 # s, e are the ends of the left span, S, E those of the right.
-_DEFINITIONS: Final[dict[Temporal, Callable[[float, float, float, float], bool]]] = {
-    Temporal.T_AFTER: lambda s, e, S, E: s > E,
-    Temporal.T_BEFORE: lambda s, e, S, E: e < S,
-    Temporal.T_CONTAINS: lambda s, e, S, E: s < S and e > E,
-    Temporal.T_DISJOINT: lambda s, e, S, E: not (s <= E and e >= S),
-    Temporal.T_EQUALS: lambda s, e, S, E: s == S and e == E,
-    Temporal.T_FINISHES: lambda s, e, S, E: s > S and e == E,
-    Temporal.T_INTERSECTS: lambda s, e, S, E: s <= E and e >= S,
-    Temporal.T_MEETS: lambda s, e, S, E: e == S,
-    Temporal.T_METBY: lambda s, e, S, E: s == E,
-    Temporal.T_OVERLAPS: lambda s, e, S, E: s < S and e > S and e < E,
-    Temporal.T_STARTS: lambda s, e, S, E: s == S and e < E,
+_DEFINITIONS: Final[dict[TemporalFunction, Callable[[float, float, float, float], bool]]] = {
+    TemporalFunction.T_AFTER: lambda s, e, S, E: s > E,
+    TemporalFunction.T_BEFORE: lambda s, e, S, E: e < S,
+    TemporalFunction.T_CONTAINS: lambda s, e, S, E: s < S and e > E,
+    TemporalFunction.T_DISJOINT: lambda s, e, S, E: not (s <= E and e >= S),
+    TemporalFunction.T_EQUALS: lambda s, e, S, E: s == S and e == E,
+    TemporalFunction.T_FINISHES: lambda s, e, S, E: s > S and e == E,
+    TemporalFunction.T_INTERSECTS: lambda s, e, S, E: s <= E and e >= S,
+    TemporalFunction.T_MEETS: lambda s, e, S, E: e == S,
+    TemporalFunction.T_METBY: lambda s, e, S, E: s == E,
+    TemporalFunction.T_OVERLAPS: lambda s, e, S, E: s < S and e > S and e < E,
+    TemporalFunction.T_STARTS: lambda s, e, S, E: s == S and e < E,
 }
 _CONVERSES: Final = {
-    Temporal.T_DURING: Temporal.T_CONTAINS,
-    Temporal.T_FINISHEDBY: Temporal.T_FINISHES,
-    Temporal.T_OVERLAPPEDBY: Temporal.T_OVERLAPS,
-    Temporal.T_STARTEDBY: Temporal.T_STARTS,
+    TemporalFunction.T_DURING: TemporalFunction.T_CONTAINS,
+    TemporalFunction.T_FINISHEDBY: TemporalFunction.T_FINISHES,
+    TemporalFunction.T_OVERLAPPEDBY: TemporalFunction.T_OVERLAPS,
+    TemporalFunction.T_STARTEDBY: TemporalFunction.T_STARTS,
 }
 
 
-def are_spans_related(function: Temporal, left: Span, right: Span) -> bool:
+def are_spans_related(function: TemporalFunction, left: Span, right: Span) -> bool:
     """Whether a temporal function holds of two spans."""
     if function in _CONVERSES:
         return _DEFINITIONS[_CONVERSES[function]](*right, *left)

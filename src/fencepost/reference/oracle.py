@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Near, Spatial
+from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.events.event_attributes import attributes
 from fencepost.events.tokenizer import keywords, tokenise
 from fencepost.geometry.relation import Relation
@@ -43,29 +43,29 @@ from fencepost.reference.exact_values import (
 __all__ = ["are_near", "are_related", "evaluate", "matches"]
 
 _EXCLUSIVE: Final = {
-    Spatial.EH_DISJOINT: Relation.DISJOINT,
-    Spatial.EH_MEET: Relation.MEETS,
-    Spatial.EH_OVERLAP: Relation.OVERLAPS,
-    Spatial.EH_EQUALS: Relation.EQUALS,
-    Spatial.EH_INSIDE: Relation.INSIDE,
-    Spatial.EH_CONTAINS: Relation.CONTAINS,
-    Spatial.EH_COVERS: Relation.COVERS,
-    Spatial.EH_COVEREDBY: Relation.COVERED_BY,
+    SpatialFunction.EH_DISJOINT: Relation.DISJOINT,
+    SpatialFunction.EH_MEET: Relation.MEETS,
+    SpatialFunction.EH_OVERLAP: Relation.OVERLAPS,
+    SpatialFunction.EH_EQUALS: Relation.EQUALS,
+    SpatialFunction.EH_INSIDE: Relation.INSIDE,
+    SpatialFunction.EH_CONTAINS: Relation.CONTAINS,
+    SpatialFunction.EH_COVERS: Relation.COVERS,
+    SpatialFunction.EH_COVEREDBY: Relation.COVERED_BY,
 }
 
 # The OGC's patterns (Simple Features, part 1, 6.1.15), of which one must hold; those of
 # overlaps and crosses depend on the dimensions.
-_PATTERNS: Final[dict[Spatial, tuple[str, ...]]] = {
-    Spatial.S_INTERSECTS: ("T********", "*T*******", "***T*****", "****T****"),
-    Spatial.S_DISJOINT: ("FF*FF****",),
-    Spatial.S_EQUALS: ("T*F**FFF*",),
-    Spatial.S_TOUCHES: ("FT*******", "F**T*****", "F***T****"),
-    Spatial.S_WITHIN: ("T*F**F***",),
-    Spatial.S_CONTAINS: ("T*****FF*",),
+_PATTERNS: Final[dict[SpatialFunction, tuple[str, ...]]] = {
+    SpatialFunction.S_INTERSECTS: ("T********", "*T*******", "***T*****", "****T****"),
+    SpatialFunction.S_DISJOINT: ("FF*FF****",),
+    SpatialFunction.S_EQUALS: ("T*F**FFF*",),
+    SpatialFunction.S_TOUCHES: ("FT*******", "F**T*****", "F***T****"),
+    SpatialFunction.S_WITHIN: ("T*F**F***",),
+    SpatialFunction.S_CONTAINS: ("T*****FF*",),
 }
 
 
-def are_related(function: Spatial, a: BaseGeometry, b: BaseGeometry) -> bool:
+def are_related(function: SpatialFunction, a: BaseGeometry, b: BaseGeometry) -> bool:
     """Whether a spatial function holds of two usable geometries.
 
     Where the OGC does not define a function for two dimensions (overlaps of a point and an area),
@@ -80,29 +80,33 @@ def are_related(function: Spatial, a: BaseGeometry, b: BaseGeometry) -> bool:
 
 
 def are_near(
-    function: Near, a: BaseGeometry, b: BaseGeometry, bound: float, space: Space = Space.PLANAR
+    function: NearFunction,
+    a: BaseGeometry,
+    b: BaseGeometry,
+    bound: float,
+    space: Space = Space.PLANAR,
 ) -> bool:
     """Whether a bound on the distance of two usable geometries holds."""
-    if function is Near.S_ALLWITHIN:
+    if function is NearFunction.S_ALLWITHIN:
         all_within = ellipsoid.all_within if space is Space.WGS84 else distance.all_within
         return all_within(a, b, bound)
     same_place, within, closer = distance.same_place, distance.within, distance.closer
     if space is Space.WGS84:
         # A distance that is just the bound cannot be told apart there.
         same_place, within, closer = ellipsoid.same_place, ellipsoid.within, ellipsoid.within
-    if function is Near.S_SAMEPLACE:
+    if function is NearFunction.S_SAMEPLACE:
         return same_place(a, b, bound)
-    if function is Near.S_CLOSER:
+    if function is NearFunction.S_CLOSER:
         return closer(a, b, bound)
-    return within(a, b, bound) is (function is Near.S_DWITHIN)
+    return within(a, b, bound) is (function is NearFunction.S_DWITHIN)
 
 
-def _patterns(function: Spatial, a: int, b: int) -> tuple[str, ...]:
-    if function is Spatial.S_OVERLAPS:
+def _patterns(function: SpatialFunction, a: int, b: int) -> tuple[str, ...]:
+    if function is SpatialFunction.S_OVERLAPS:
         if a != b:
             return ()
         return ("1*T***T**",) if a == 1 else ("T*T***T**",)
-    if function is Spatial.S_CROSSES:
+    if function is SpatialFunction.S_CROSSES:
         if a == b:
             return ("0********",) if a == 1 else ()
         return ("T*T******",) if a < b else ("T*****T**",)
@@ -169,7 +173,7 @@ def _evaluate(
             return _not(_evaluate(part, event, stop_words, space))
         case ast.Boolean(value):
             return value
-        case ast.Truth(attribute):
+        case ast.IsTrue(attribute):
             truth = _value(attribute, event)
             return truth if isinstance(truth, bool) else None
         case ast.IsNull(attribute):
@@ -228,25 +232,25 @@ def _value(node: ast.Value, event: _Attributes) -> object:
             return Instant(nanoseconds)
         case ast.Arithmetic(op, left, right):
             return calculate(op, _value(left, event), _value(right, event))
-        case ast.Folded(how, value):
+        case ast.FoldedString(how, value):
             return fold(how, _value(value, event))
-        case ast.Interval() | ast.Items():
+        case ast.Interval() | ast.ListLiteral():
             return node  # neither can be compared by value
 
 
 # --- Comparison -------------------------------------------------------------------------------
 
-_HOLDS: Final[dict[ast.Compare, tuple[int, ...]]] = {
-    ast.Compare.EQ: (0,),
-    ast.Compare.NE: (-1, 1),
-    ast.Compare.LT: (-1,),
-    ast.Compare.LE: (-1, 0),
-    ast.Compare.GT: (1,),
-    ast.Compare.GE: (1, 0),
+_HOLDS: Final[dict[ast.ComparisonOp, tuple[int, ...]]] = {
+    ast.ComparisonOp.EQ: (0,),
+    ast.ComparisonOp.NE: (-1, 1),
+    ast.ComparisonOp.LT: (-1,),
+    ast.ComparisonOp.LE: (-1, 0),
+    ast.ComparisonOp.GT: (1,),
+    ast.ComparisonOp.GE: (1, 0),
 }
 
 
-def _comparison(op: ast.Compare, left: object, right: object) -> Truth:
+def _comparison(op: ast.ComparisonOp, left: object, right: object) -> Truth:
     order = compare(left, right)
     return None if order is None else order in _HOLDS[op]
 
@@ -255,8 +259,8 @@ def _between(condition: ast.Between, event: _Attributes) -> Truth:
     value = _value(condition.value, event)
     return _all(
         [
-            _comparison(ast.Compare.GE, value, _value(condition.low, event)),
-            _comparison(ast.Compare.LE, value, _value(condition.high, event)),
+            _comparison(ast.ComparisonOp.GE, value, _value(condition.low, event)),
+            _comparison(ast.ComparisonOp.LE, value, _value(condition.high, event)),
         ]
     )
 
@@ -308,18 +312,18 @@ def _array(condition: ast.ArrayCondition, event: _Attributes, stop_words: Collec
     if left is None or right is None:
         return None
     match condition.function:
-        case ast.Array.A_CONTAINS:
+        case ast.ArrayFunction.A_CONTAINS:
             return left >= right
-        case ast.Array.A_CONTAINEDBY:
+        case ast.ArrayFunction.A_CONTAINEDBY:
             return left <= right
-        case ast.Array.A_EQUALS:
+        case ast.ArrayFunction.A_EQUALS:
             return left == right
-        case ast.Array.A_OVERLAPS:
+        case ast.ArrayFunction.A_OVERLAPS:
             # A literal list that is empty, or of keywords without any word, is no condition.
             literals = [
                 items
                 for side, items in zip(sides, (left, right), strict=True)
-                if isinstance(side, ast.Items)
+                if isinstance(side, ast.ListLiteral)
             ]
             return not all(literals) or not left.isdisjoint(right)
 
@@ -328,7 +332,7 @@ def _items(side: object, other: object, stop_words: Collection[str]) -> set[Hash
     """The items of one side, None if it is no list; of a text beside keywords, both are words."""
     if isinstance(side, str):
         return None if _strings(other) is None else _without(tokenise(side), stop_words)
-    if not isinstance(side, ast.Items):
+    if not isinstance(side, ast.ListLiteral):
         return items_of(side)
     strings = _strings(side)
     if isinstance(other, str) and strings is not None:
@@ -342,7 +346,7 @@ def _without(tokens: Collection[str], stop_words: Collection[str]) -> set[Hashab
 
 def _strings(side: object) -> list[str] | None:
     """The items of a literal list that holds strings only."""
-    if not isinstance(side, ast.Items):
+    if not isinstance(side, ast.ListLiteral):
         return None
     strings = [item.value for item in side.items if isinstance(item, ast.String)]
     return strings if len(strings) == len(side.items) else None

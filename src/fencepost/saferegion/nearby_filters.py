@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 import shapely
 
-from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.cql2.ast import Geometry, Property, SpatialFunction
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.subscriptions import Subscription
 from fencepost.events.event_attributes import Row
@@ -95,7 +95,7 @@ class Nearby:
         boxes = np.column_stack((low, np.nextafter(found.boxes[:, 2:], np.inf)))
         boxes = np.clip(boxes, -limits, limits)
         names = pc.binary_join_element_wise(f"0:{prefix}", found.ids, "")
-        place = {self._position: (boxes, Spatial.S_INTERSECTS.name)}
+        place = {self._position: (boxes, SpatialFunction.S_INTERSECTS.name)}
         self._index.subscribe_columns(names.combine_chunks(), regions=place, equals=found.equals)
         a, b, c, d = self.extent
         (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
@@ -136,7 +136,7 @@ class Nearby:
             self.extent = min(a, x0), min(b, y0), max(c, x1), max(d, y1)
         parts = [shapely.box(*box) for box in grown]
         geometry = Geometry(parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts))
-        return (Term(RelateCheck(self._column, Spatial.S_INTERSECTS, geometry), False),)
+        return (Term(RelateCheck(self._column, SpatialFunction.S_INTERSECTS, geometry), False),)
 
     def find(self, attributes: Mapping[str, object], window: Box) -> list[tuple[str, int, Want]]:
         """Ids, numbers and filters that an object of these attributes may match in a window."""

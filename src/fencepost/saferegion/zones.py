@@ -29,7 +29,7 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.cql2.ast import Near, Spatial
+from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.filters.distances import distance_in
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes, is_convex
@@ -107,7 +107,7 @@ class GeometryZone(Zone):
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = shapely.Point(x, y)
-        if not holds(Spatial.S_WITHIN, Shapes.read_one(point), self._shapes):
+        if not holds(SpatialFunction.S_WITHIN, Shapes.read_one(point), self._shapes):
             return None
         found = _convex(self._geometry)
         if found is None:
@@ -187,7 +187,7 @@ class NearZone(Zone):
     """
 
     def __init__(
-        self, function: Near, geometry: BaseGeometry, distance: float, space: Space
+        self, function: NearFunction, geometry: BaseGeometry, distance: float, space: Space
     ) -> None:
         self._function = function
         self._geometry = geometry
@@ -232,7 +232,9 @@ class CentroidZone(Zone):
         return None
 
 
-def near_zone(function: Near, geometry: BaseGeometry, distance: float, space: Space) -> Zone:
+def near_zone(
+    function: NearFunction, geometry: BaseGeometry, distance: float, space: Space
+) -> Zone:
     """Where a point is within a distance of a geometry or, for S_SAMEPLACE, of its centroid, for
     S_ALLWITHIN of all of it.
     """
@@ -240,7 +242,7 @@ def near_zone(function: Near, geometry: BaseGeometry, distance: float, space: Sp
         if space is Space.WGS84:
             return EllipsoidPointZone(geometry.x, geometry.y, distance)
         return PointZone(geometry.x, geometry.y, distance)
-    if function is not Near.S_SAMEPLACE:
+    if function is not NearFunction.S_SAMEPLACE:
         return NearZone(function, geometry, distance, space)
     if space is Space.WGS84:
         return CentroidZone(geometry, distance)
@@ -302,7 +304,7 @@ def _disc(x: float, y: float, radius: float) -> Shape | None:
 
 def _planar_distance(point: shapely.Point, edge: BaseGeometry) -> float:
     both = Shapes.read_one(point), Shapes.read_one(edge)
-    return distance_in(Space.PLANAR, Near.S_DWITHIN, *both) * (1.0 - _ROUNDING)
+    return distance_in(Space.PLANAR, NearFunction.S_DWITHIN, *both) * (1.0 - _ROUNDING)
 
 
 def _reached(box: Box, metres: float) -> tuple[Box, ...]:

@@ -31,7 +31,7 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Near, Spatial
+from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.filters.checks import BOUNDS, Measure
 from fencepost.filters.spatial_relations import CONVERSE, mask
 from fencepost.geometry.relation import Relation
@@ -90,25 +90,25 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
         return _passing_near(atom, atom.right.value, negated)
     own, geometry = atom.left, atom.right.value
     where = _where(atom.function, geometry, negated)
-    intersects = ast.SpatialCondition(Spatial.S_INTERSECTS, own, atom.right)
-    touches = ast.SpatialCondition(Spatial.S_TOUCHES, own, atom.right)
+    intersects = ast.SpatialCondition(SpatialFunction.S_INTERSECTS, own, atom.right)
+    touches = ast.SpatialCondition(SpatialFunction.S_TOUCHES, own, atom.right)
     if where == _IN:
         return ast.And((intersects, ast.Not(touches)))
     if where == _IN | _ON:
         return intersects
     if where == _ON:
-        return _related(Spatial.S_INTERSECTS, own, geometry.boundary)
+        return _related(SpatialFunction.S_INTERSECTS, own, geometry.boundary)
     if where == 0:
         return ast.Boolean(False)
     dimension = shapely.get_dimensions(geometry)
     if dimension == POINTS or (dimension == LINES and where == _OUT | _IN):
         return _known(intersects)  # no line lies in points alone
-    within = ast.SpatialCondition(Spatial.S_WITHIN, own, atom.right)
-    along = _related(Spatial.S_WITHIN, own, geometry.boundary)
+    within = ast.SpatialCondition(SpatialFunction.S_WITHIN, own, atom.right)
+    along = _related(SpatialFunction.S_WITHIN, own, geometry.boundary)
     if where == _OUT:
         return ast.Not(ast.Or((within, along)))
     if where == _OUT | _ON:
-        return ast.Not(ast.SpatialCondition(Spatial.EH_INSIDE, own, atom.right))
+        return ast.Not(ast.SpatialCondition(SpatialFunction.EH_INSIDE, own, atom.right))
     return _known(intersects) if where == _OUT | _ON | _IN else ast.Not(along)
 
 
@@ -119,12 +119,12 @@ def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool
             return ast.Not(atom)
         if geometry.geom_type != "Point":
             return _at_the_ends(atom, negated)
-        return replace(atom, function=Near.S_DWITHIN)
+        return replace(atom, function=NearFunction.S_DWITHIN)
     if negated != away:
         return _at_the_ends(atom, negated)
     if measure is Measure.CENTROIDS:
         centre = ast.Geometry(geometry.centroid)
-        return replace(atom, function=Near.S_CLOSER, right=centre)
+        return replace(atom, function=NearFunction.S_CLOSER, right=centre)
     return ast.Not(atom) if negated else atom
 
 
@@ -149,7 +149,7 @@ def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
         return _known(atom)  # what is thin has points outside it as near as you like
     else:
         near = geometry if where & _IN else geometry.boundary
-    return ast.Or((plain, _near(Near.S_DWITHIN, atom.left, near, distance)))
+    return ast.Or((plain, _near(NearFunction.S_DWITHIN, atom.left, near, distance)))
 
 
 def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> ast.Condition:
@@ -159,16 +159,16 @@ def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> as
         if measure is Measure.NEAREST and strict and bound == 0.0:
             return ast.Boolean(False)
         if measure is Measure.NEAREST:
-            function = Near.S_DWITHIN
+            function = NearFunction.S_DWITHIN
         return replace(atom, function=function, distance=bound + distance)
     if bound <= distance:
         return _known(atom)
     if measure is Measure.NEAREST:
-        function = Near.S_CLOSER
+        function = NearFunction.S_CLOSER
     return ast.Not(replace(atom, function=function, distance=bound - distance))
 
 
-def _where(function: Spatial, geometry: BaseGeometry, negated: bool) -> int:
+def _where(function: SpatialFunction, geometry: BaseGeometry, negated: bool) -> int:
     """Where a point may be for a function to hold, or not to: in, on, out."""
     relations = mask(function, POINTS)
     # A point in a point equals it; in anything else it is inside.
@@ -183,7 +183,7 @@ def _where(function: Spatial, geometry: BaseGeometry, negated: bool) -> int:
 
 
 def _related(
-    function: Spatial, own: ast.Property | ast.Geometry, place: BaseGeometry
+    function: SpatialFunction, own: ast.Property | ast.Geometry, place: BaseGeometry
 ) -> ast.Condition:
     if place is None or place.is_empty:
         return ast.Boolean(False)
@@ -191,7 +191,7 @@ def _related(
 
 
 def _near(
-    function: Near, own: ast.Property | ast.Geometry, place: BaseGeometry, distance: float
+    function: NearFunction, own: ast.Property | ast.Geometry, place: BaseGeometry, distance: float
 ) -> ast.Condition:
     if place is None or place.is_empty:
         return ast.Boolean(False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import shapely
 
-from fencepost.cql2.ast import Near
+from fencepost.cql2.ast import NearFunction
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.filters.distances import near_in
@@ -192,7 +192,7 @@ class Roaming:
         found = set()
         for other in others:
             there = Shapes.read_one(shapely.Point(self._known[other].point))
-            if near_in(self._space, Near.S_DWITHIN, there, here, self._distance):
+            if near_in(self._space, NearFunction.S_DWITHIN, there, here, self._distance):
                 found.add(other)
         return found
 

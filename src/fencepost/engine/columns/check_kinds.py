@@ -16,7 +16,15 @@ from typing import Any, NamedTuple, Protocol, get_args
 import numpy as np
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.cql2.ast import Array, Compare, Geometry, Items, Near, Spatial, String
+from fencepost.cql2.ast import (
+    ArrayFunction,
+    ComparisonOp,
+    Geometry,
+    ListLiteral,
+    NearFunction,
+    SpatialFunction,
+    String,
+)
 from fencepost.engine import selectivity
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.selectivity import Estimates
@@ -43,9 +51,10 @@ from fencepost.geometry.space import Space
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.text.like import compile_pattern
 
-_ARRAYS = tuple(Array)
+_ARRAYS = tuple(ArrayFunction)
 _MASKS = {
-    function: tuple(spatial_relations.mask(function, d) for d in range(3)) for function in Spatial
+    function: tuple(spatial_relations.mask(function, d) for d in range(3))
+    for function in SpatialFunction
 }
 _NO_PAIR: Pair = (0.0, 0.0)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
@@ -154,8 +163,8 @@ def _member_again(row: np.void, column: Column, stored: From) -> Check:
 
 
 def _order(check: OrderCheck, into: Into) -> Fields:
-    flags = (check.op in (Compare.LT, Compare.LE)) * check_evaluation.LESS
-    flags |= (check.op in (Compare.LE, Compare.GE)) * check_evaluation.OR_EQUAL
+    flags = (check.op in (ComparisonOp.LT, ComparisonOp.LE)) * check_evaluation.LESS
+    flags |= (check.op in (ComparisonOp.LE, ComparisonOp.GE)) * check_evaluation.OR_EQUAL
     return Fields(item=into.add_string(string_key(check.bound)), flags=flags)
 
 
@@ -178,7 +187,7 @@ def _list(check: ListCheck, into: Into) -> Fields:
 def _list_again(row: np.void, column: Column, stored: From) -> Check:
     """Of a list of strings, which is all that columns can have."""
     keys = sorted(stored.set_at(int(row["item"])))
-    items = Items(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
+    items = ListLiteral(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
     return ListCheck(column, _ARRAYS[row["function"]], items)
 
 
@@ -201,7 +210,7 @@ def near_code(measure: Measure, space: Space) -> int:
     return measure.value | (check_evaluation.ON_WGS84 if space is Space.WGS84 else 0)
 
 
-def near_of_check(row: np.void) -> tuple[Near, Space]:
+def near_of_check(row: np.void) -> tuple[NearFunction, Space]:
     """The bound of a check again, as a function of the language, and how it is measured."""
     function = function_of(_bound_of(row))
     assert function is not None

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from fencepost.cql2 import ast
-from fencepost.cql2.ast import Array, Compare, Near, Temporal
+from fencepost.cql2.ast import ArrayFunction, ComparisonOp, NearFunction, TemporalFunction
 from fencepost.engine.explain.unusable_values import Unusable, unusable
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
@@ -169,7 +169,7 @@ def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
     relation = relation_between(a, b)
     if relation is not Relation.DISJOINT:
         return Finding(relation=relation.value)
-    distance = _finite(distance_in(event.space, Near.S_DWITHIN, a, b))
+    distance = _finite(distance_in(event.space, NearFunction.S_DWITHIN, a, b))
     return Finding(relation.value, distance, event.space.unit)
 
 
@@ -184,15 +184,15 @@ def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Fin
 # -------------------------------------------------------------------------------- numbers, strings
 
 
-def _comparison(op: Compare, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
+def _comparison(op: ComparisonOp, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
     both = evaluation.in_common(left, right, event)
     assert both is not None
     a, b = both
     if isinstance(a, str):
-        if op is not Compare.EQ or a == b:
+        if op is not ComparisonOp.EQ or a == b:
             return NOTHING
         return Finding(nearest=_nearest(b, [a]) if _is_literal(left) else _nearest(a, [b]))
-    if isinstance(a, bool) or (a == b and op in (Compare.EQ, Compare.NE)):
+    if isinstance(a, bool) or (a == b and op in (ComparisonOp.EQ, ComparisonOp.NE)):
         return NOTHING
     return _off([_gap(a, b)], isinstance(a, tuple))
 
@@ -200,7 +200,7 @@ def _comparison(op: Compare, left: ast.Value, right: ast.Value, event: EventValu
 def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Finding:
     gaps = []
     in_time = False
-    for op, bound in ((Compare.GE, condition.low), (Compare.LE, condition.high)):
+    for op, bound in ((ComparisonOp.GE, condition.low), (ComparisonOp.LE, condition.high)):
         both = evaluation.in_common(condition.value, bound, event)
         if both is None or isinstance(both[0], (str, bool)):
             continue
@@ -221,7 +221,7 @@ def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Fin
 
 
 def _is_literal(value: ast.Value) -> bool:
-    while isinstance(value, ast.Folded):
+    while isinstance(value, ast.FoldedString):
         value = value.value
     return isinstance(value, ast.String)
 
@@ -238,31 +238,33 @@ def _nearest(text: str, allowed: Iterable[str]) -> str | None:
 # ------------------------------------------------------------------------------------ times, lists
 
 
-def _temporal(function: Temporal, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
+def _temporal(
+    function: TemporalFunction, left: ast.Value, right: ast.Value, event: EventValues
+) -> Finding:
     first, second = _read(evaluation.span, left, right, event)
     ends = [(first[own], op, second[other]) for own, op, other in evaluation.SPAN_RULES[function]]
     broken = [(a, b) for a, op, b in ends if not evaluation.OPERATORS[op](a, b)]
     if broken:  # each of them must be mended
         return _off([_gap(a, b) for a, b in broken], True)
-    return _off([_gap(a, b) for a, op, b in ends if op is not Compare.EQ], True, least=True)
+    return _off([_gap(a, b) for a, op, b in ends if op is not ComparisonOp.EQ], True, least=True)
 
 
 def _array(
-    function: Array,
-    left: ast.Property | ast.Items,
-    right: ast.Property | ast.Items,
+    function: ArrayFunction,
+    left: ast.Property | ast.ListLiteral,
+    right: ast.Property | ast.ListLiteral,
     event: EventValues,
 ) -> Finding:
-    if isinstance(left, ast.Items):
+    if isinstance(left, ast.ListLiteral):
         function, left, right = ARRAY_CONVERSE.get(function, function), right, left
     own, asked = evaluation.items_of(left, right, event), evaluation.items_of(right, left, event)
     assert own is not None
     assert asked is not None
     missing: tuple[object, ...] = ()
     extra: tuple[object, ...] = ()
-    if function is not Array.A_CONTAINEDBY:
+    if function is not ArrayFunction.A_CONTAINEDBY:
         missing = _rest(asked, own)
-    if function in (Array.A_CONTAINEDBY, Array.A_EQUALS):
+    if function in (ArrayFunction.A_CONTAINEDBY, ArrayFunction.A_EQUALS):
         extra = _rest(own, asked)
     return Finding(missing=missing, extra=extra)
 

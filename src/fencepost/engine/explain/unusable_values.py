@@ -116,7 +116,7 @@ def _asked(condition: ast.Condition, event: EventValues) -> Iterator[tuple[str, 
             yield from _compared((value, *items))
         case ast.Like(value):
             yield from _all_as(value, _STRING)
-        case ast.Truth(value):
+        case ast.IsTrue(value):
             yield from _all_as(value, _BOOLEAN)
         case ast.SpatialCondition(_, left, right) | ast.NearCondition(_, left, right):
             yield from _all_as((left, right), _GEOMETRY)
@@ -152,4 +152,6 @@ def _all_as(node: object, *kinds: str) -> Iterator[tuple[str, Kinds]]:
 
 
 def _are_words(other: ast.Value) -> bool:
-    return isinstance(other, ast.Items) and all(isinstance(one, ast.String) for one in other.items)
+    return isinstance(other, ast.ListLiteral) and all(
+        isinstance(one, ast.String) for one in other.items
+    )

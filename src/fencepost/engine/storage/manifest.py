@@ -191,11 +191,11 @@ def _column_entry(column: Column) -> ColumnEntry:
     if isinstance(source, ast.Property):
         return ColumnEntry(kind=kind, property=source.name)
     if column.kind is Kind.STRING:
-        source = ast.Comparison(ast.Compare.EQ, source, ast.String(""))
+        source = ast.Comparison(ast.ComparisonOp.EQ, source, ast.String(""))
     elif column.kind is Kind.NUMBER:
-        source = ast.Comparison(ast.Compare.EQ, source, ast.Number(0))
+        source = ast.Comparison(ast.ComparisonOp.EQ, source, ast.Number(0))
     elif column.kind is not Kind.TRUTH:
-        source = ast.TemporalCondition(ast.Temporal.T_AFTER, source, ast.Time(0))
+        source = ast.TemporalCondition(ast.TemporalFunction.T_AFTER, source, ast.Time(0))
     condition: Any = render_json(source)
     return ColumnEntry(kind=kind, condition=condition)
 

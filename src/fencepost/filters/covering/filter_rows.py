@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from fencepost.cql2.ast import Array
+from fencepost.cql2.ast import ArrayFunction
 from fencepost.filters.checks import (
     LikeCheck,
     ListCheck,
@@ -190,7 +190,7 @@ def _filed_under(term: Term, column: int, owner: int) -> Iterator[Hashable]:
             if isinstance(strings, Form) and not is_everything(strings):
                 yield column, "start", strings.start
                 return
-        case ListCheck(_, Array.A_CONTAINS, items) if items.items and not term.negated:
+        case ListCheck(_, ArrayFunction.A_CONTAINS, items) if items.items and not term.negated:
             yield column, "item", min(item_keys(term.check))
             return
     yield column
@@ -212,5 +212,5 @@ def _looked_up(term: Term, column: int, owner: int) -> Iterator[Hashable]:
             elif isinstance(strings, Form):
                 start = strings.start
             yield from ((column, "start", start[:length]) for length in range(len(start) + 1))
-        case ListCheck(_, Array.A_CONTAINS | Array.A_EQUALS, _) if not term.negated:
+        case ListCheck(_, ArrayFunction.A_CONTAINS | ArrayFunction.A_EQUALS, _) if not term.negated:
             yield from ((column, "item", key) for key in item_keys(term.check))

@@ -18,7 +18,7 @@ from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from fencepost.cql2.ast import Array, Compare, Spatial, String
+from fencepost.cql2.ast import ArrayFunction, ComparisonOp, SpatialFunction, String
 from fencepost.filters.checks import (
     BooleanCheck,
     Check,
@@ -73,10 +73,10 @@ Strings: TypeAlias = Members | Ray | Form
 StringCheck: TypeAlias = MemberCheck | OrderCheck | LikeCheck
 
 _CUTS = {
-    Compare.LT: (True, 0),
-    Compare.LE: (True, 1),
-    Compare.GT: (False, 1),
-    Compare.GE: (False, 0),
+    ComparisonOp.LT: (True, 0),
+    ComparisonOp.LE: (True, 1),
+    ComparisonOp.GT: (False, 1),
+    ComparisonOp.GE: (False, 0),
 }
 
 
@@ -204,9 +204,9 @@ _NOTHING = Facts(False, False, False, False)
 _SAME = Facts(True, True, False, False)
 _STRINGS = (MemberCheck, OrderCheck, LikeCheck)
 # What these ask does not depend on dimensions: a set of relations to any geometry.
-_ANY_DIMENSION = {one for one in Spatial if one.name.startswith("EH_")} | {
-    Spatial.S_INTERSECTS,
-    Spatial.S_DISJOINT,
+_ANY_DIMENSION = {one for one in SpatialFunction if one.name.startswith("EH_")} | {
+    SpatialFunction.S_INTERSECTS,
+    SpatialFunction.S_DISJOINT,
 }
 
 
@@ -268,13 +268,16 @@ def _bits(check: BooleanCheck) -> int:
 class _Listed(NamedTuple):
     """A condition on a set: its function, and the items of the literal."""
 
-    function: Array
+    function: ArrayFunction
     items: frozenset[Hashable]
 
     @property
     def is_none(self) -> bool:
         """Whether this asks nothing of a set."""
-        return not self.items and self.function in (Array.A_CONTAINS, Array.A_OVERLAPS)
+        return not self.items and self.function in (
+            ArrayFunction.A_CONTAINS,
+            ArrayFunction.A_OVERLAPS,
+        )
 
 
 def _of_words(check: ListCheck) -> bool:
@@ -310,14 +313,17 @@ def _implies(a: _Listed, b: _Listed) -> bool:
     """Whether every set that satisfies `a` satisfies `b`."""
     if b.is_none or a == b:
         return True
-    has_all = a.function in (Array.A_CONTAINS, Array.A_EQUALS)
+    has_all = a.function in (ArrayFunction.A_CONTAINS, ArrayFunction.A_EQUALS)
     match b.function:
-        case Array.A_CONTAINS:
+        case ArrayFunction.A_CONTAINS:
             return has_all and b.items <= a.items
-        case Array.A_CONTAINEDBY:
-            return a.function in (Array.A_CONTAINEDBY, Array.A_EQUALS) and a.items <= b.items
-        case Array.A_OVERLAPS:
-            if a.function is Array.A_OVERLAPS:
+        case ArrayFunction.A_CONTAINEDBY:
+            return (
+                a.function in (ArrayFunction.A_CONTAINEDBY, ArrayFunction.A_EQUALS)
+                and a.items <= b.items
+            )
+        case ArrayFunction.A_OVERLAPS:
+            if a.function is ArrayFunction.A_OVERLAPS:
                 return bool(a.items) and a.items <= b.items
             return has_all and bool(a.items & b.items)
     return False
@@ -325,21 +331,21 @@ def _implies(a: _Listed, b: _Listed) -> bool:
 
 def _excludes(a: _Listed, b: _Listed) -> bool:
     """Whether no set can satisfy both; b is the one that bounds the set, if one does."""
-    if b.function is Array.A_EQUALS:
+    if b.function is ArrayFunction.A_EQUALS:
         return not _list_holds(a, b.items)
-    if b.function is Array.A_CONTAINEDBY:
-        if a.function is Array.A_CONTAINS:
+    if b.function is ArrayFunction.A_CONTAINEDBY:
+        if a.function is ArrayFunction.A_CONTAINS:
             return not a.items <= b.items
-        return a.function is Array.A_OVERLAPS and bool(a.items) and not a.items & b.items
+        return a.function is ArrayFunction.A_OVERLAPS and bool(a.items) and not a.items & b.items
     return False
 
 
 def _list_holds(listed: _Listed, items: frozenset[Hashable]) -> bool:
     match listed.function:
-        case Array.A_CONTAINS:
+        case ArrayFunction.A_CONTAINS:
             return items >= listed.items
-        case Array.A_CONTAINEDBY:
+        case ArrayFunction.A_CONTAINEDBY:
             return items <= listed.items
-        case Array.A_EQUALS:
+        case ArrayFunction.A_EQUALS:
             return items == listed.items
     return not listed.items or bool(items & listed.items)

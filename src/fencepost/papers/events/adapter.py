@@ -17,7 +17,7 @@ import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
-from fencepost.cql2.ast import Geometry, Property, Spatial
+from fencepost.cql2.ast import Geometry, Property, SpatialFunction
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
@@ -57,7 +57,7 @@ from fencepost.papers.events.ops4st_arrays import (
 from fencepost.papers.events.standard import StandardIndex
 from fencepost.papers.table_engine import Verified, table_index
 
-_APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
+_APART = (SpatialFunction.S_DISJOINT, SpatialFunction.EH_DISJOINT)
 
 
 def ops4st() -> MatcherIndex:
@@ -193,7 +193,11 @@ def _entries_of(filters: Sequence[Filter]) -> Iterator[tuple[Filter, tuple[Term,
 def _on_boundary(term: Term) -> Term | None:
     """What `@` asks for beside a term: the same of its region's boundary."""
     check = term.check
-    if not isinstance(check, RelateCheck) or check.function is not Spatial.S_WITHIN or term.negated:
+    if (
+        not isinstance(check, RelateCheck)
+        or check.function is not SpatialFunction.S_WITHIN
+        or term.negated
+    ):
         return None
     shape = check.geometry.value
     if shape.geom_type not in ("Polygon", "LineString") or not _corners(shape)[1]:
@@ -268,8 +272,12 @@ def _operator(term: Term, slots: _Slots) -> Region:
     corners, convex = _corners(check.geometry.value)
     slot = slots.place(check.column)
     if isinstance(check, RelateCheck):
-        in_point = check.function is Spatial.S_WITHIN and len(corners) == 1
-        exact = convex and not term.negated and (in_point or check.function is Spatial.S_INTERSECTS)
+        in_point = check.function is SpatialFunction.S_WITHIN and len(corners) == 1
+        exact = (
+            convex
+            and not term.negated
+            and (in_point or check.function is SpatialFunction.S_INTERSECTS)
+        )
         return Region(IN if in_point else OVERLAP, slot, corners, 0.0, exact)
     if check.measure is Measure.CENTROIDS:
         return Region(SAME_PLACE, slot, corners, check.distance)

@@ -16,7 +16,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from fencepost.cql2.ast import Compare, Geometry
+from fencepost.cql2.ast import ComparisonOp, Geometry
 from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import UNBOUNDED_END, Pair
 from fencepost.filters import evaluation, spatial_relations
@@ -97,10 +97,10 @@ class _OrderedIndex:
         self._below = _Bounds()
         self._places: dict[int, tuple[_Bounds, Any, int]] = {}
 
-    def add_bound(self, constraint: int, op: Compare, bound: Any, negated: bool) -> None:
+    def add_bound(self, constraint: int, op: ComparisonOp, bound: Any, negated: bool) -> None:
         """Keep a bound; negated, it is one from the other side."""
-        above = (op in (Compare.GT, Compare.GE)) != negated
-        closed = (op in (Compare.GE, Compare.LE)) != negated
+        above = (op in (ComparisonOp.GT, ComparisonOp.GE)) != negated
+        closed = (op in (ComparisonOp.GE, ComparisonOp.LE)) != negated
         # The order among equal bounds: a value equal to them satisfies the closed ones, which
         # come first of those above and last of those below.
         flag = int(closed != above)
@@ -135,10 +135,10 @@ class NumberIndex(_OrderedIndex):
         if check.low == check.high and check.low_closed and check.high_closed:
             self._equal.add(constraint, (check.low,), term.negated)
         elif check.high == UNBOUNDED_END and check.high_closed:
-            op = Compare.GE if check.low_closed else Compare.GT
+            op = ComparisonOp.GE if check.low_closed else ComparisonOp.GT
             self.add_bound(constraint, op, check.low, term.negated)
         else:
-            op = Compare.LE if check.high_closed else Compare.LT
+            op = ComparisonOp.LE if check.high_closed else ComparisonOp.LT
             self.add_bound(constraint, op, check.high, term.negated)
 
     def remove(self, constraint: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.cql2.ast import Array, Property, Spatial, String
+from fencepost.cql2.ast import ArrayFunction, Property, SpatialFunction, String
 from fencepost.engine.columns.check_kinds import word_key
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.events import value_types
@@ -37,7 +37,7 @@ Attributes = tuple[str | None, str | None]  # a list or text, and a geometry
 
 _EVERYWHERE: Box = (-inf, -inf, inf, inf)
 _NOWHERE = np.zeros((1, 4))  # where an event is for a tree that does not ask
-_APART = (Spatial.S_DISJOINT, Spatial.EH_DISJOINT)
+_APART = (SpatialFunction.S_DISJOINT, SpatialFunction.EH_DISJOINT)
 
 
 def rt_tree() -> MatcherIndex:
@@ -214,7 +214,7 @@ def _text_part(
         check = term.check
         if not isinstance(check, ListCheck) or term.negated:
             continue
-        if check.function is not Array.A_CONTAINS:
+        if check.function is not ArrayFunction.A_CONTAINS:
             continue
         assert isinstance(check.column.source, Property)
         name = check.column.source.name

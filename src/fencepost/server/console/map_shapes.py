@@ -25,7 +25,7 @@ _MOST_VERTICES = 64
 _FINEST = 400  # of the size of a shape: what is smaller is not drawn
 _SUMMARY_CHARS = 160
 _DEEPEST = 8
-_AWAY_FROM = (ast.Spatial.S_DISJOINT, ast.Spatial.EH_DISJOINT)
+_AWAY_FROM = (ast.SpatialFunction.S_DISJOINT, ast.SpatialFunction.EH_DISJOINT)
 _ONE = r"[-+.\deE,\s]"
 _COORDINATES = re.compile(
     r"\b(BBOX|(?:MULTI)?(?:POINT|LINESTRING|POLYGON))\s*Z?\s*"
@@ -121,9 +121,9 @@ def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_Boxed]:
 
 
 def _around(
-    geometry: BaseGeometry, distance: float, away: bool, function: ast.Near
+    geometry: BaseGeometry, distance: float, away: bool, function: ast.NearFunction
 ) -> Iterator[_Boxed]:
-    if function is ast.Near.S_SAMEPLACE:
+    if function is ast.NearFunction.S_SAMEPLACE:
         geometry = geometry.centroid
     if geometry.geom_type != "Point" or not np.isfinite(distance):
         yield from _geometry(geometry, away)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.cql2.ast import Spatial
+from fencepost.cql2.ast import SpatialFunction
 from fencepost.engine import Columns
 from fencepost.engine.matcher import Matcher, matcher_of
 from fencepost.engine.requirements import Requirements, of_columns, of_rows
@@ -26,7 +26,7 @@ from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
 Required = tuple[NDArray[np.int64], Requirements]  # of rows of a table
-_RELATIONS = {function.name for function in Spatial}
+_RELATIONS = {function.name for function in SpatialFunction}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.atomic_replace import atomic_write
-from fencepost.cql2.ast import Array, Geometry, Items, Spatial, String
+from fencepost.cql2.ast import ArrayFunction, Geometry, ListLiteral, SpatialFunction, String
 from fencepost.engine import Columns, SegmentReader
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.requirements import (
@@ -133,10 +133,10 @@ def filters_of(needed: pa.Table, columns: Columns) -> tuple[Filter, ...]:
         check: Check
         if kind == PLACE:
             box = shapely.box(row["x0"], row["y0"], row["x1"], row["y1"])
-            check = RelateCheck(column, Spatial.S_INTERSECTS, Geometry(box))
+            check = RelateCheck(column, SpatialFunction.S_INTERSECTS, Geometry(box))
         elif kind == WORD:
-            items = Items((String(row["key"]),))
-            check = ListCheck(column, Array.A_CONTAINS, items, columns.tokeniser)
+            items = ListLiteral((String(row["key"]),))
+            check = ListCheck(column, ArrayFunction.A_CONTAINS, items, columns.tokeniser)
         else:
             check = MemberCheck(column, (row["key"],))
         found.append((Term(check, False),))

@@ -14,15 +14,15 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.composite.member_conditions import Asked, Place, Region
 from fencepost.cql2.ast import (
-    Compare,
+    ComparisonOp,
     Condition,
-    Near,
     NearCondition,
+    NearFunction,
     Not,
     Or,
     Property,
-    Spatial,
     SpatialCondition,
+    SpatialFunction,
 )
 from fencepost.cql2.ast import Geometry as Literal
 from fencepost.geometry.prepared_shapes import is_convex
@@ -37,44 +37,44 @@ def located(asked: Asked, region: Region, own: Property) -> Conditions:
 
 def _in(_: Asked, region: Region, own: Property) -> Conditions:
     if region.radius:
-        return [NearCondition(Near.S_ALLWITHIN, own, region.geometry, region.radius)]
-    inside = SpatialCondition(Spatial.S_WITHIN, own, region.geometry)
+        return [NearCondition(NearFunction.S_ALLWITHIN, own, region.geometry, region.radius)]
+    inside = SpatialCondition(SpatialFunction.S_WITHIN, own, region.geometry)
     edge = boundary(region.geometry.value)
     if edge is None:
         return [inside]
-    return [Or((inside, SpatialCondition(Spatial.S_WITHIN, own, Literal(edge))))]
+    return [Or((inside, SpatialCondition(SpatialFunction.S_WITHIN, own, Literal(edge))))]
 
 
 def _overlaps(_: Asked, region: Region, own: Property) -> Conditions:
     if region.radius:
-        return [NearCondition(Near.S_DWITHIN, own, region.geometry, region.radius)]
-    return [SpatialCondition(Spatial.S_INTERSECTS, own, region.geometry)]
+        return [NearCondition(NearFunction.S_DWITHIN, own, region.geometry, region.radius)]
+    return [SpatialCondition(SpatialFunction.S_INTERSECTS, own, region.geometry)]
 
 
 def _same_place(asked: Asked, region: Region, own: Property) -> Conditions:
     assert asked.distance is not None
-    return [NearCondition(Near.S_SAMEPLACE, own, region.geometry, asked.distance)]
+    return [NearCondition(NearFunction.S_SAMEPLACE, own, region.geometry, asked.distance)]
 
 
 def _distance(asked: Asked, region: Region, own: Property) -> Conditions:
     """A bound on the distance of the region; that of a disc is its centre's, less the radius."""
     assert asked.distance is not None
 
-    def at(function: Near, distance: float) -> Condition:
+    def at(function: NearFunction, distance: float) -> Condition:
         return NearCondition(function, own, region.geometry, region.radius + distance)
 
     match asked.compare:
-        case Compare.LT:
-            return [at(Near.S_CLOSER, asked.distance)]
-        case Compare.LE:
-            return [at(Near.S_DWITHIN, asked.distance)]
-        case Compare.GT:
-            return [at(Near.S_BEYOND, asked.distance)]
-        case Compare.GE:
-            return [Not(at(Near.S_CLOSER, asked.distance))]
-    found = [at(Near.S_DWITHIN, asked.distance + asked.tolerance)]
+        case ComparisonOp.LT:
+            return [at(NearFunction.S_CLOSER, asked.distance)]
+        case ComparisonOp.LE:
+            return [at(NearFunction.S_DWITHIN, asked.distance)]
+        case ComparisonOp.GT:
+            return [at(NearFunction.S_BEYOND, asked.distance)]
+        case ComparisonOp.GE:
+            return [Not(at(NearFunction.S_CLOSER, asked.distance))]
+    found = [at(NearFunction.S_DWITHIN, asked.distance + asked.tolerance)]
     if asked.distance > asked.tolerance:
-        found.append(Not(at(Near.S_CLOSER, asked.distance - asked.tolerance)))
+        found.append(Not(at(NearFunction.S_CLOSER, asked.distance - asked.tolerance)))
     return found
 
 
@@ -105,31 +105,37 @@ def placed(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
 
 def _operator(condition: Condition, own: Property) -> tuple[Asked, Region] | None:
     match condition:
-        case SpatialCondition(Spatial.S_INTERSECTS, left, Literal() as place) if left == own:
+        case SpatialCondition(SpatialFunction.S_INTERSECTS, left, Literal() as place) if (
+            left == own
+        ):
             return Asked(Place.OVLP), Region(place)
-        case SpatialCondition(Spatial.S_WITHIN, left, Literal() as place) if left == own:
+        case SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place) if left == own:
             return (Asked(Place.IN), Region(place)) if boundary_free(place) else None
-        case Or((SpatialCondition(Spatial.S_WITHIN, left, Literal() as place), _)) if left == own:
+        case Or((SpatialCondition(SpatialFunction.S_WITHIN, left, Literal() as place), _)) if (
+            left == own
+        ):
             region = Region(place)
             if not _is_region(place.value) or [condition] != _in(Asked(Place.IN), region, own):
                 return None
             return Asked(Place.IN), region
         case NearCondition(function, left, Literal() as place, distance) if left == own:
-            if function is Near.S_SAMEPLACE:
-                return Asked(Place.SPL, Compare.LT, distance), Region(place)
-            if function is Near.S_ALLWITHIN:
+            if function is NearFunction.S_SAMEPLACE:
+                return Asked(Place.SPL, ComparisonOp.LT, distance), Region(place)
+            if function is NearFunction.S_ALLWITHIN:
                 circle = boundary_free(place) and distance > 0.0
                 return (Asked(Place.IN), Region(place, distance)) if circle else None
             return Asked(Place.DIST, _COMPARE[function], distance), Region(place)
-        case Not(NearCondition(Near.S_CLOSER, left, Literal() as place, distance)) if left == own:
-            return Asked(Place.DIST, Compare.GE, distance), Region(place)
+        case Not(NearCondition(NearFunction.S_CLOSER, left, Literal() as place, distance)) if (
+            left == own
+        ):
+            return Asked(Place.DIST, ComparisonOp.GE, distance), Region(place)
     return None
 
 
 _COMPARE = {
-    Near.S_CLOSER: Compare.LT,
-    Near.S_DWITHIN: Compare.LE,
-    Near.S_BEYOND: Compare.GT,
+    NearFunction.S_CLOSER: ComparisonOp.LT,
+    NearFunction.S_DWITHIN: ComparisonOp.LE,
+    NearFunction.S_BEYOND: ComparisonOp.GT,
 }
 
 

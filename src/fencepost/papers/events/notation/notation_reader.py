@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fencepost.composite.member_conditions import TOLERANCE, Asked, Place, Region, is_name
-from fencepost.cql2.ast import And, Boolean, Compare, Condition, Geometry, Property
+from fencepost.cql2.ast import And, Boolean, ComparisonOp, Condition, Geometry, Property
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import check_text, too_deep
 from fencepost.cql2.geometry_literals import compile_geometry
@@ -147,7 +147,7 @@ class SubscriptionReader(Cursor):
         if place is Place.DIST:
             asked = self._compared_distance()
         elif place is Place.SPL:
-            asked = Asked(Place.SPL, Compare.LT, self._same_place(argument))
+            asked = Asked(Place.SPL, ComparisonOp.LT, self._same_place(argument))
         else:
             asked = Asked(place)
         reach = (asked.distance or 0.0) + asked.tolerance
@@ -172,12 +172,12 @@ class SubscriptionReader(Cursor):
         op = COMPARE[self._names[compare]]
         first = self.index
         distance = self._length("a distance")
-        if distance == 0.0 and op is Compare.LT:
+        if distance == 0.0 and op is ComparisonOp.LT:
             raise self.fault(first, "nothing is nearer than 0; write OVLP(R) for contact")
-        if distance == 0.0 and op is Compare.GE:
+        if distance == 0.0 and op is ComparisonOp.GE:
             raise self.fault(first, "every distance is 0 or more; leave this operator out")
         tolerance = 0.0
-        if op is Compare.EQ:
+        if op is ComparisonOp.EQ:
             tolerance = self._settings.tolerance
             if self.skip(";"):
                 tolerance = self._length("a tolerance")

@@ -189,7 +189,7 @@ def render_operator(asked: Asked, argument: str, of_region: bool) -> str:
         case Place.SPL:
             return f"SPL({argument};{asked.distance!r})"
     assert asked.compare is not None
-    tolerance = f";{asked.tolerance!r}" if asked.compare is ast.Compare.EQ else ""
+    tolerance = f";{asked.tolerance!r}" if asked.compare is ast.ComparisonOp.EQ else ""
     return f"DIST({argument};{asked.compare.value};{asked.distance!r}{tolerance})"
 
 
@@ -205,7 +205,9 @@ def render_region(region: Region) -> str:
     if region.radius:
         return f"Circle({place.x!r},{place.y!r},{region.radius!r})"
     own = ast.Property("geometry")
-    known = placed(ast.SpatialCondition(ast.Spatial.S_INTERSECTS, own, region.geometry), own)
+    known = placed(
+        ast.SpatialCondition(ast.SpatialFunction.S_INTERSECTS, own, region.geometry), own
+    )
     if known is None:
         raise LanguageError(
             f"OPS4ST has points, circles and convex polygons only; saw {shown(place)}; "

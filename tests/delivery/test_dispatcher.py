@@ -28,7 +28,7 @@ from fencepost.delivery import (
 from fencepost.delivery.dispatcher import Clock
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
-from fencepost.server import Limits, Outbox, Service, Settings, definition_of
+from fencepost.server import Limits, Outbox, Service, Settings, parse_definition
 from fencepost.store import endpoint_rows
 from fencepost.store.endpoint_rows import DeadLetter, Endpoint
 from tests.waiting import WAIT_S
@@ -87,7 +87,7 @@ class Stage:
         tenant_subscriptions = self.service.broker.tenant_subscriptions(1)
         for name in names:
             given = {"id": name, "expression": f"{name} = 1"}
-            prepared = tenant_subscriptions.prepare(definition_of(given, Limits()))
+            prepared = tenant_subscriptions.prepare(parse_definition(given, Limits()))
             self.service.broker.change(lambda w, p=prepared: w.put(1, [p])).result(WAIT_S)  # type: ignore[misc]
             self.numbers[name] = tenant_subscriptions.subscribers[name]
             self.set(name)

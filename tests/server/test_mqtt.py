@@ -22,7 +22,7 @@ from fencepost.delivery import BrokerAddress, broker_address, checked_topic, def
 from fencepost.errors import ModelError
 from fencepost.geometry import space_of
 from fencepost.server import Limits
-from fencepost.server.broker.mqtt_events import events_of_payload
+from fencepost.server.broker.mqtt_events import parse_payload
 from fencepost.store import event_log
 from tests.server.serving import Running, running
 from tests.spark.broker import Mosquitto, mosquitto
@@ -330,7 +330,7 @@ def test_fuzzed_payloads_never_stop_the_server(tmp_path: Path, broker: Mosquitto
 
 @given(st.binary(max_size=300) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
 def test_any_payload_is_events_or_letters(payload: bytes) -> None:
-    events, letters = events_of_payload(payload, Limits(), space_of("wgs84"))
+    events, letters = parse_payload(payload, Limits(), space_of("wgs84"))
     assert len(events.table) == len(events.bodies)
     for letter in letters:
         assert letter.reason

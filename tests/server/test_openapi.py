@@ -18,7 +18,7 @@ from schemathesis.checks import (
 )
 
 from fencepost.server import OPERATIONS, Service, Settings, create_app
-from fencepost.server.http.operations import Operation, openapi
+from fencepost.server.http.operations import Operation, openapi_document
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S
 
@@ -32,7 +32,7 @@ _CHECKS = [
 
 def test_every_route_is_described(server: Running, tmp_path: Path) -> None:
     whole = server.http.get("/openapi.json").json()
-    assert whole == openapi(OPERATIONS)
+    assert whole == openapi_document(OPERATIONS)
     service = Service(Settings(tmp_path / "other"))
     try:
         routes = {
@@ -50,7 +50,7 @@ def test_every_route_is_described(server: Running, tmp_path: Path) -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    whole = openapi(OPERATIONS)
+    whole = openapi_document(OPERATIONS)
 
     def references(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
@@ -76,7 +76,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield server.url, server.key("publish", "subscribe", "admin")
 
 
-_ALLOWED = schemathesis.openapi.from_dict(openapi(OPERATIONS))
+_ALLOWED = schemathesis.openapi_document.from_dict(openapi_document(OPERATIONS))
 _ENDLESS = ("/v1/subscribers/{id}/stream",)
 
 

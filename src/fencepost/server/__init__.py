@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from fencepost.server.broker.subscription_definitions import definition_of
+    from fencepost.server.broker.subscription_definitions import parse_definition
     from fencepost.server.broker.transaction import Transaction
     from fencepost.server.delivery.outbox import Outbox
     from fencepost.server.http.app import OPERATIONS, create_app
@@ -41,7 +41,7 @@ __all__ = [
     "Writing",
     "check_access",
     "create_app",
-    "definition_of",
+    "parse_definition",
     "is_loopback",
     "listen",
 ]
@@ -52,7 +52,7 @@ if not TYPE_CHECKING:
         {
             "http.app": ["OPERATIONS", "create_app"],
             "http.asyncapi": ["CHANNELS"],
-            "broker.subscription_definitions": ["definition_of"],
+            "broker.subscription_definitions": ["parse_definition"],
             "delivery.outbox": ["Outbox"],
             "server_process": ["Server", "check_access", "is_loopback", "listen"],
             "service": ["Rates", "Service"],

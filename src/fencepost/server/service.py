@@ -26,7 +26,7 @@ from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.broker.transaction import CommittedChanges, Transaction
 from fencepost.server.console.live_feed import LiveFeed
 from fencepost.server.console.subscription_map import SubscriptionMaps
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.settings import Limits, Settings
 from fencepost.store import api_keys, endpoint_rows, event_log, subscription_rows
 from fencepost.store.api_keys import DEFAULT_TENANT, SCOPES
@@ -57,7 +57,7 @@ class RateLimiter:
             self._left.popitem(last=False)
         if not allowed:
             wait = (1 - left) / rate
-            raise Refusal(
+            raise RequestError(
                 429,
                 f"more than {rate:g} requests a second; try again in {wait:.3g} s",
                 {"retry-after": str(max(1, round(wait)))},
@@ -91,7 +91,7 @@ class Caller:
     def need(self, scope: str) -> None:
         """Refuse unless they have a scope."""
         if scope not in self.scopes:
-            raise Refusal(403, f"this needs a key with the scope {scope!r}")
+            raise RequestError(403, f"this needs a key with the scope {scope!r}")
 
 
 class Service:
@@ -160,7 +160,7 @@ class Service:
         key = self.database.read(api_keys.key_of, given, self.clock()) if given else None
         if key is None:
             what = "this key opens nothing" if given else "this needs a key"
-            raise Refusal(
+            raise RequestError(
                 401,
                 f"{what}; send one as `Authorization: Bearer fp_...`",
                 {"www-authenticate": "Bearer"},
@@ -177,7 +177,7 @@ class Service:
         """The number of a subscriber who was heard of."""
         number = self.tenant_subscriptions(caller).subscribers.get(name)
         if number is None:
-            raise not_found("subscriber", name)
+            raise no_such("subscriber", name)
         return number
 
     async def changed(self, work: Callable[[Transaction], T]) -> T:
@@ -192,7 +192,7 @@ class Service:
     def check_connection_limit(self, count: int) -> None:
         """Refuse one more than so many."""
         if count >= self.settings.limits.connections:
-            raise Refusal(
+            raise RequestError(
                 503, "too many connections are open; try again later", {"retry-after": "5"}
             )
 

@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.errors import StoreError
 from fencepost.events import EventTable
-from fencepost.server import Limits, Service, Settings, Transaction, definition_of
+from fencepost.server import Limits, Service, Settings, Transaction, parse_definition
 from tests.waiting import WAIT_S
 
 
@@ -47,7 +47,7 @@ def test_one_that_fails_does_not_take_others_with_it(tmp_path: Path) -> None:
         go_on.wait(WAIT_S)
 
     def subscribe(transaction: Transaction) -> list[bool]:
-        definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
+        definition = parse_definition({"id": "a", "expression": "n > 0"}, Limits())
         return transaction.put(1, [broker.tenant_subscriptions(1).prepare(definition)])
 
     def fail(transaction: Transaction) -> None:
@@ -83,7 +83,7 @@ def test_what_was_known_is_there_while_all_is_read_anew(
     broker = service.broker
 
     def subscribe(transaction: Transaction) -> list[bool]:
-        definition = definition_of({"id": "a", "expression": "n > 0"}, Limits())
+        definition = parse_definition({"id": "a", "expression": "n > 0"}, Limits())
         return transaction.put(1, [broker.tenant_subscriptions(1).prepare(definition)])
 
     broker.change(subscribe).result(WAIT_S)

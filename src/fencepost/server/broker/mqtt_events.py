@@ -21,7 +21,7 @@ from fencepost.formats.json_elements import elements
 from fencepost.geometry.space import Space
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.http import request_bodies
-from fencepost.server.http.problems import Busy, Refusal
+from fencepost.server.http.problems import Busy, RequestError
 from fencepost.server.http.request_bodies import Events
 from fencepost.server.http.schemas import PublishResult
 from fencepost.server.service import Service
@@ -80,9 +80,9 @@ class MqttEvents:
         payload = bytes(message.payload)
         limits, space = self._service.settings.limits, self._service.space
         if len(payload) < _SMALL:
-            events, letters = events_of_payload(payload, limits, space)
+            events, letters = parse_payload(payload, limits, space)
         else:
-            events, letters = await asyncio.to_thread(events_of_payload, payload, limits, space)
+            events, letters = await asyncio.to_thread(parse_payload, payload, limits, space)
         self.counts["mqtt_unusable"] += bool(letters)
         source = f"mqtt:{topic}"
         publication = _Publication(tenant, events, source, _name(message), _shown(payload))
@@ -145,7 +145,7 @@ class MqttEvents:
         return self._tenants[name]
 
 
-def events_of_payload(
+def parse_payload(
     payload: bytes, limits: Limits, space: Space
 ) -> tuple[Events, list[RejectedPayload]]:
     """The events of a payload, and what in it is none."""
@@ -156,9 +156,13 @@ def events_of_payload(
     as_lines = False
     try:
         try:
-            events = request_bodies.events_of(payload, request_bodies.JSON_TYPES[0], limits, space)
-        except Refusal:
-            events = request_bodies.events_of(payload, request_bodies.LINES_TYPES[0], limits, space)
+            events = request_bodies.parse_events(
+                payload, request_bodies.JSON_TYPES[0], limits, space
+            )
+        except RequestError:
+            events = request_bodies.parse_events(
+                payload, request_bodies.LINES_TYPES[0], limits, space
+            )
             if not len(events.table):
                 raise
             as_lines = True

@@ -50,7 +50,7 @@ class Definition:
         return msgspec.json.encode(self.asked).decode()
 
 
-def definition_of(given: dict[str, Any], limits: Limits, id: str | None = None) -> Definition:
+def parse_definition(given: dict[str, Any], limits: Limits, id: str | None = None) -> Definition:
     """A JSON object as a definition.
 
     Parameters
@@ -67,7 +67,7 @@ def definition_of(given: dict[str, Any], limits: Limits, id: str | None = None) 
     ModelError
         Where it cannot be one.
     """
-    asked: schemas.Definition = request_bodies.converted(
+    asked: schemas.Definition = request_bodies.convert(
         given, schemas.NewSubscription if id is None else schemas.Definition
     )
     name = checked_id((id or "") if asked.id is UNSET else asked.id)

@@ -18,7 +18,7 @@ from msgspec import Raw
 from starlette.websockets import WebSocket
 
 from fencepost.server.broker.transaction import CommittedChanges
-from fencepost.server.http.problems import Refusal
+from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import LiveEvent, LiveFrame, OmittedCounts, Shown
 from fencepost.server.http.websockets import SHUTTING_DOWN, CloseReason, SocketSession, serve_socket
 from fencepost.store.event_log import NewMessage
@@ -112,7 +112,7 @@ class LiveFeed:
         """A new watcher of a tenant."""
         others = self._watchers.get(tenant, ())
         if len(others) >= MOST_WATCHERS:
-            raise Refusal(503, "too many watch already; try again later", {"retry-after": "5"})
+            raise RequestError(503, "too many watch already; try again later", {"retry-after": "5"})
         watcher = Watcher(asyncio.get_running_loop())
         self._watchers[tenant] = (*others, watcher)
         return watcher
@@ -204,7 +204,7 @@ class _About(msgspec.Struct):
 _ABOUT = msgspec.json.Decoder(_About)
 
 
-def ids_of(data: str) -> list[str]:
+def subscription_ids(data: str) -> list[str]:
     """The subscriptions that a message is about."""
     about = _ABOUT.decode(data)
     return about.subscriptions or ([] if about.subscription is None else [about.subscription])
@@ -212,7 +212,7 @@ def ids_of(data: str) -> list[str]:
 
 def _live_event(seen: Seen, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
     matched = [
-        Shown(names[one.subscriber][1], one.type, ids_of(one.data)[:_IDS_TOLD])
+        Shown(names[one.subscriber][1], one.type, subscription_ids(one.data)[:_IDS_TOLD])
         for one in seen.messages
     ]
     body = Raw(seen.body.encode()) if len(seen.body) <= _LONGEST_BODY else None

@@ -29,8 +29,13 @@ from fencepost.server.http.handlers import (
     subscribers,
     subscriptions,
 )
-from fencepost.server.http.operations import Asked, Operation, as_json, openapi
-from fencepost.server.http.problems import Refusal, request_error_of, response
+from fencepost.server.http.operations import (
+    Operation,
+    RequestContext,
+    json_response,
+    openapi_document,
+)
+from fencepost.server.http.problems import RequestError, request_error_of, response
 from fencepost.server.service import Caller, Service, sweep
 
 OPERATIONS = tuple(
@@ -119,17 +124,17 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
             caller = service.caller(request)
             service.rates.count(caller.key or (request.client.host if request.client else ""))
             caller.need(operation.scope)
-        return await operation.answer(Asked(request, caller, service))
+        return await operation.answer(RequestContext(request, caller, service))
 
     return endpoint
 
 
 async def _description(_: Request) -> Response:
-    return as_json(openapi(OPERATIONS))
+    return json_response(openapi_document(OPERATIONS))
 
 
 async def _channels(request: Request) -> Response:
-    return as_json(asyncapi.description(request.url.netloc))
+    return json_response(asyncapi.description(request.url.netloc))
 
 
 async def _javascript(_: Request) -> Response:
@@ -147,4 +152,4 @@ async def _not_served(request: Request, error: HTTPException) -> Response:
         404: f"nothing is at {request.url.path!r:.80}; see /openapi.json",
         405: f"{request.method} is not for {request.url.path!r:.80}; see /openapi.json",
     }.get(error.status_code, str(error.detail))
-    return response(Refusal(error.status_code, detail, dict(error.headers or {})))
+    return response(RequestError(error.status_code, detail, dict(error.headers or {})))

@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from fencepost.server.http.problems import Refusal, response
+from fencepost.server.http.problems import RequestError, response
 
 FOLDER = Path(__file__).parents[1] / "static"
 
@@ -95,7 +95,7 @@ class BrowserSafety:
         if problem is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await response(Refusal(403, problem))(scope, receive, send)
+            await response(RequestError(403, problem))(scope, receive, send)
         else:
             await WebSocket(scope, receive, send).close(_REFUSED, problem[:120])
 

@@ -12,14 +12,14 @@ from starlette.websockets import WebSocket
 
 from fencepost.delivery.connection_hub import Connection
 from fencepost.server.http import request_bodies
-from fencepost.server.http.operations import Asked, Content, named, operation
-from fencepost.server.http.problems import Refusal
+from fencepost.server.http.operations import Content, RequestContext, named, operation
+from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Acknowledgement, StreamHeaders, StreamQuery
 from fencepost.server.http.websockets import (
     SHUTTING_DOWN,
     CloseReason,
     SocketSession,
-    object_of,
+    parse_object,
     serve_socket,
 )
 from fencepost.server.service import Caller, Service, json_array
@@ -42,7 +42,9 @@ def _since(service: Service, subscriber: int, query: StreamQuery, headers: Strea
     "GET", "/v1/subscribers/{id}/stream", "subscribe",
     {200: Content("A stream of CloudEvents.", {"text/event-stream": str})},
 )  # fmt: skip
-async def server_sent_events(asked: Asked, query: StreamQuery, headers: StreamHeaders) -> Response:
+async def server_sent_events(
+    asked: RequestContext, query: StreamQuery, headers: StreamHeaders
+) -> Response:
     """Messages as server-sent events; the id of each is its position.
 
     They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
@@ -82,8 +84,8 @@ async def web_socket(socket: WebSocket) -> None:
 
     async def opened(service: Service, caller: Caller) -> SocketSession:
         subscriber = service.subscriber(caller, named(socket))
-        query = request_bodies.converted(dict(socket.query_params), StreamQuery, 400)
-        headers = request_bodies.converted(dict(socket.headers), StreamHeaders, 400)
+        query = request_bodies.convert(dict(socket.query_params), StreamQuery, 400)
+        headers = request_bodies.convert(dict(socket.headers), StreamHeaders, 400)
         since = _since(service, subscriber, query, headers)
         return _Messages(socket, service, service.hub.open(subscriber, since))
 
@@ -103,8 +105,8 @@ class _Messages:
     async def take(self, frame: str | None) -> None:
         """Note how far the subscriber has read."""
         if frame is not None and len(frame) > _LONGEST_FRAME:
-            raise Refusal(422, 'a frame is a short text as in {"position": 17}')
-        read = request_bodies.converted(object_of(frame), Acknowledgement)
+            raise RequestError(422, 'a frame is a short text as in {"position": 17}')
+        read = request_bodies.convert(parse_object(frame), Acknowledgement)
         self._service.broker.note_acknowledged(self._connection.subscriber, int(read.position))
 
     async def _send(self) -> CloseReason:

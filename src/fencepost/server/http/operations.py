@@ -18,13 +18,13 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from fencepost.server.http import request_bodies
-from fencepost.server.http.problems import CONTENT_TYPE, Refusal
-from fencepost.server.http.schemas import MOST, Problem, Schemas, properties
+from fencepost.server.http.problems import CONTENT_TYPE, RequestError
+from fencepost.server.http.schemas import MAX_POSITION, Problem, Schemas, properties
 from fencepost.server.service import Caller, Service
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """A request, who makes it, and the server that it is made to."""
 
     request: Request
@@ -38,7 +38,7 @@ class Asked:
 
     async def body(self) -> bytes:
         """What the request holds."""
-        return await request_bodies.body_of(self.request, self.service.settings.limits)
+        return await request_bodies.read_body(self.request, self.service.settings.limits)
 
 
 def named(connection: HTTPConnection) -> str:
@@ -52,20 +52,20 @@ def named(connection: HTTPConnection) -> str:
     try:
         found = unquote(connection.path_params["id"], errors="strict")
     except UnicodeDecodeError:
-        raise Refusal(400, "the address is not UTF-8") from None
+        raise RequestError(400, "the address is not UTF-8") from None
     if "\0" in found:
-        raise Refusal(400, "the address holds a null character")
+        raise RequestError(400, "the address holds a null character")
     return found
 
 
-def position_of(given: str) -> int | None:
+def parse_position(given: str) -> int | None:
     """A position or number that an address names; None where it is none."""
-    if given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= MOST:
+    if given.isascii() and given.isdigit() and len(given) < 20 and int(given) <= MAX_POSITION:
         return int(given)
     return None
 
 
-def as_json(value: object, status: int = 200) -> Response:
+def json_response(value: object, status: int = 200) -> Response:
     """A response that holds a Struct, or several."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
@@ -78,7 +78,7 @@ class Content:
     types: Mapping[str, Any]
 
 
-Answer: TypeAlias = type[Struct] | Content | str
+ResponseContent: TypeAlias = type[Struct] | Content | str
 """What an answer holds, or what it means where it holds nothing."""
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
@@ -107,7 +107,7 @@ class Operation:
     path: str
     scope: str
     handler: Handler
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, ResponseContent]
     query: type[Struct] | None
     headers: type[Struct] | None
     body: Any
@@ -117,30 +117,30 @@ class Operation:
         """What it does."""
         return " ".join((self.handler.__doc__ or "").split())
 
-    async def answer(self, asked: Asked) -> Response:
+    async def answer(self, asked: RequestContext) -> Response:
         """Carry it out."""
         given: dict[str, Any] = {}
         request = asked.request
         if self.query is not None:
-            given["query"] = request_bodies.converted(dict(request.query_params), self.query, 400)
+            given["query"] = request_bodies.convert(dict(request.query_params), self.query, 400)
         if self.headers is not None:
-            given["headers"] = request_bodies.converted(dict(request.headers), self.headers, 400)
+            given["headers"] = request_bodies.convert(dict(request.headers), self.headers, 400)
         if self.body is not None and not isinstance(self.body, Content):
-            given["body"] = request_bodies.converted(
-                request_bodies.object_of(await asked.body()), self.body
+            given["body"] = request_bodies.convert(
+                request_bodies.parse_object(await asked.body()), self.body
             )
         found = await self.handler(asked, **given)
         if isinstance(found, Response):
             return found
         status = next(iter(self.answers))
-        return Response(status_code=status) if found is None else as_json(found, status)
+        return Response(status_code=status) if found is None else json_response(found, status)
 
 
 def operation(
     method: str,
     path: str,
     scope: str,
-    answers: Mapping[int, Answer],
+    answers: Mapping[int, ResponseContent],
     body: Content | None = None,
 ) -> Callable[[Handler], Operation]:
     """Declare what a handler does; see `Operation`."""
@@ -175,7 +175,7 @@ _PROBLEMS = {
 }
 
 
-def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
+def openapi_document(operations: Iterable[Operation]) -> dict[str, Any]:
     """The OpenAPI 3.1 description of operations, as JSON."""
     schemas = Schemas()
     paths: dict[str, Any] = {}
@@ -233,7 +233,7 @@ def _operation(operation: Operation, schemas: Schemas) -> dict[str, Any]:
 _NAME = {"type": "string", "minLength": 1}
 
 
-def _answer(status: int, answer: Answer, schemas: Schemas) -> dict[str, Any]:
+def _answer(status: int, answer: ResponseContent, schemas: Schemas) -> dict[str, Any]:
     if isinstance(answer, Content):
         return {
             "description": answer.description,

@@ -18,7 +18,7 @@ class Busy(FencepostError):
     """More waits to be written than may wait; to be tried again."""
 
 
-class Refusal(FencepostError):
+class RequestError(FencepostError):
     """A request that is not carried out.
 
     Attributes
@@ -38,34 +38,34 @@ class Refusal(FencepostError):
         self.headers = headers or {}
 
 
-def not_found(what: str, name: object) -> Refusal:
+def no_such(what: str, name: object) -> RequestError:
     """What there is not."""
-    return Refusal(404, f"there is no {what} {name!r:.80}")
+    return RequestError(404, f"there is no {what} {name!r:.80}")
 
 
-def request_error_of(error: FencepostError) -> Refusal:
+def request_error_of(error: FencepostError) -> RequestError:
     """What an error means to whoever asked."""
-    if isinstance(error, Refusal):
+    if isinstance(error, RequestError):
         return error
     if isinstance(error, Busy):
-        return Refusal(503, str(error), {"retry-after": "1"})
+        return RequestError(503, str(error), {"retry-after": "1"})
     if isinstance(error, StoreError):
-        return Refusal(503, str(error), {"retry-after": "5"})
+        return RequestError(503, str(error), {"retry-after": "5"})
     if isinstance(error, DeliveryError):
-        return Refusal(502, str(error))
-    refusal = Refusal(422, str(error))
+        return RequestError(502, str(error))
+    refusal = RequestError(422, str(error))
     if isinstance(error, LanguageError) and error.position is not None:
         refusal.position = error.position
     return refusal
 
 
-def problem(refusal: Refusal) -> Problem:
+def problem(refusal: RequestError) -> Problem:
     """A refusal as JSON."""
     status = HTTPStatus(refusal.status)
     return Problem("about:blank", status.phrase, status, str(refusal), refusal.position)
 
 
-def response(refusal: Refusal) -> Response:
+def response(refusal: RequestError) -> Response:
     """A refusal as a response."""
     body = msgspec.json.encode(problem(refusal))
     return Response(body, refusal.status, refusal.headers, CONTENT_TYPE)

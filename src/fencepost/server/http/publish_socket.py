@@ -29,12 +29,12 @@ from fencepost.saferegion.client_rule import SafeRegion, point_of
 from fencepost.saferegion.safe_regions import SafeRegions, Withdrawal
 from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.http import request_bodies, schemas
-from fencepost.server.http.operations import Asked, operation
-from fencepost.server.http.problems import Refusal, problem, request_error_of
-from fencepost.server.http.request_bodies import table_of
+from fencepost.server.http.operations import RequestContext, operation
+from fencepost.server.http.problems import RequestError, problem, request_error_of
+from fencepost.server.http.request_bodies import event_table
 from fencepost.server.http.schemas import Forget, Move, MoveResult, PublishResult, SampleEvent
 from fencepost.server.http.schemas import SafeRegion as RegionOfEvent
-from fencepost.server.http.websockets import CloseReason, SocketSession, object_of, serve_socket
+from fencepost.server.http.websockets import CloseReason, SocketSession, parse_object, serve_socket
 from fencepost.server.service import Caller, Service
 from fencepost.server.settings import Limits
 
@@ -43,7 +43,7 @@ _CHANGING = ("time",)  # conditions on it are taken to hold
 _MOST_HOLES = 64  # a region is up to 4 kB
 
 
-class Answer(NamedTuple):
+class ResponseContent(NamedTuple):
     """The region for an event, as JSON; whether its object has one; whose are void since."""
 
     region: str
@@ -89,14 +89,14 @@ class TenantSafeRegions:
 
     # Objects
 
-    def answer(self, event: object, key: str) -> Answer:
+    def answer(self, event: object, key: str) -> ResponseContent:
         """The region of an object whose event was just committed, or that it may keep its own."""
         if self.tenant_subscriptions.needs_all(attributes(event)):
             self._regions.forget(key)
             region = self._nowhere(attributes(event))
         else:
             region = self._regions.answer(event, key)
-        return Answer(region, self._regions.remembers(key), self._regions.changed())
+        return ResponseContent(region, self._regions.remembers(key), self._regions.changed())
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""
@@ -249,17 +249,17 @@ class Publisher:
 
     async def take(self, frame: str | None) -> None:
         """Begin to answer a frame, if it has an answer."""
-        given = object_of(frame)
+        given = parse_object(frame)
         answer: Coroutine[Any, Any, bytes]
         if "ping" in given:
             answer = _pong(given["ping"])
         elif "forget" in given:
-            key = request_bodies.converted(given, Forget).forget
+            key = request_bodies.convert(given, Forget).forget
             self.keys.discard(key)
             self.regions.forget(self.name(key))
             return
         else:
-            answer = self._published(request_bodies.converted(given, Move))
+            answer = self._published(request_bodies.convert(given, Move))
         await self._answers.put(asyncio.create_task(answer))
 
     async def _published(self, given: Move) -> bytes:
@@ -289,7 +289,7 @@ class Publisher:
         body = msgspec.json.encode(event).decode()
         published = await service.done(service.broker.publish(self._caller.tenant, table, [body]))
         if published.rejected:
-            raise Refusal(422, f"the event cannot be used: {published.rejected[0].reason}")
+            raise RequestError(422, f"the event cannot be used: {published.rejected[0].reason}")
         return published, Row(table.row(0))
 
     def _socket_host(self) -> str:
@@ -321,11 +321,11 @@ async def _pong(given: object) -> bytes:
 
 def _usable(event: object, service: Service) -> EventTable:
     """A table of one event, whose geometry can be used."""
-    table = table_of(
-        [request_bodies.event_of(event)], service.space, service.settings.limits.vertices
+    table = event_table(
+        [request_bodies.checked_event(event)], service.space, service.settings.limits.vertices
     )
     if table.bad:
-        raise Refusal(422, f"the event cannot be used: {table.bad[0][1]}")
+        raise RequestError(422, f"the event cannot be used: {table.bad[0][1]}")
     return table
 
 
@@ -340,7 +340,7 @@ async def publish_socket(socket: WebSocket) -> None:
 
 
 @operation("POST", "/v1/safe-regions", "publish", {200: RegionOfEvent})
-async def safe_region(asked: Asked, body: SampleEvent) -> RegionOfEvent:
+async def safe_region(asked: RequestContext, body: SampleEvent) -> RegionOfEvent:
     """Where an object need not send its events, for some seconds: what is subscribed in the
     meantime counts for it from then on. Nothing is published.
     """

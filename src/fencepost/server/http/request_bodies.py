@@ -32,7 +32,7 @@ from fencepost.formats.json_elements import (
 )
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import OUTSIDE, Space
-from fencepost.server.http.problems import Refusal
+from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import properties
 from fencepost.server.settings import Limits
 
@@ -47,7 +47,7 @@ _WHERE = re.compile(r" - at (?:`key` in )?`\$\.(.*)`$")
 _NAME = re.compile(r"[^.\[]*")
 
 
-class Objects(NamedTuple):
+class ParsedObjects(NamedTuple):
     """JSON objects of a request.
 
     Attributes
@@ -87,7 +87,7 @@ class Events(NamedTuple):
     rejected: list[tuple[int, str]]
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: Limits) -> bytes:
     """The body of a request, which must not be too large, nor come too slowly."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limits.body_bytes:
@@ -102,16 +102,16 @@ async def body_of(request: Request, limits: Limits) -> bytes:
                     raise _too_large(limits)
                 parts.append(part)
     except TimeoutError:
-        raise Refusal(
+        raise RequestError(
             408, f"the body did not come within {limits.body_seconds:g} s", {"connection": "close"}
         ) from None
     except ClientDisconnect:
-        raise Refusal(400, "the connection was closed before the body had come") from None
+        raise RequestError(400, "the connection was closed before the body had come") from None
     return b"".join(parts)
 
 
-def _too_large(limits: Limits) -> Refusal:
-    return Refusal(
+def _too_large(limits: Limits) -> RequestError:
+    return RequestError(
         413,
         f"the body is larger than {limits.body_bytes:,} bytes; send it in parts",
         {"connection": "close"},
@@ -123,23 +123,25 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", JSON_TYPES[0]).partition(";")[0].strip().lower()
 
 
-def unsupported(given: str, known: tuple[str, ...]) -> Refusal:
+def unsupported_type(given: str, known: tuple[str, ...]) -> RequestError:
     """For a body of another type."""
-    return Refusal(415, f"a body of type {given!r:.60} cannot be read; send {', '.join(known)}")
+    return RequestError(
+        415, f"a body of type {given!r:.60} cannot be read; send {', '.join(known)}"
+    )
 
 
-def json_of(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """The JSON value that a body is."""
     try:
         text = body.removeprefix(BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
+        raise RequestError(400, f"byte {error.start + 1} of the body is not UTF-8") from None
     if nests_deep(text):
-        raise Refusal(400, "the brackets of the body nest too deep; write it flat")
+        raise RequestError(400, "the brackets of the body nest too deep; write it flat")
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise Refusal(400, f"the body is no JSON: {_reason(str(error), text)}") from None
+        raise RequestError(400, f"the body is no JSON: {_reason(str(error), text)}") from None
 
 
 def _reason(reason: str, text: str) -> str:
@@ -151,15 +153,15 @@ def _reason(reason: str, text: str) -> str:
     return f"{reason}: saw {shown(seen)}" if seen else reason.partition(" - at ")[0]
 
 
-def object_of(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, Any]:
     """The JSON object that a body is."""
-    value = json_of(body)
+    value = parse_json(body)
     if not isinstance(value, dict):
-        raise Refusal(400, "the body must be a JSON object, as in {...}")
+        raise RequestError(400, "the body must be a JSON object, as in {...}")
     return value
 
 
-def converted(value: dict[str, Any], type: Any, status: int = 422) -> Any:
+def convert(value: dict[str, Any], type: Any, status: int = 422) -> Any:
     """A JSON object as what a type describes.
 
     Parameters
@@ -172,7 +174,7 @@ def converted(value: dict[str, Any], type: Any, status: int = 422) -> Any:
     try:
         return msgspec.convert(value, type, strict=status != 400)
     except msgspec.ValidationError as error:
-        raise Refusal(status, _wrong(str(error), value, type)) from None
+        raise RequestError(status, _wrong(str(error), value, type)) from None
 
 
 def _wrong(reason: str, value: dict[str, Any], type: Any) -> str:
@@ -193,7 +195,7 @@ def _is_tagged(type: Any, value: dict[str, Any]) -> bool:
     return config.tag is None or value.get(config.tag_field) == config.tag
 
 
-def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
+def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Events:
     """The events in a body.
 
     Raises
@@ -204,12 +206,12 @@ def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
     if type in ARROW_TYPES:
         found = _from_arrow(body)
     elif type in LINES_TYPES:
-        found = objects_of(body)
+        found = parse_json_lines(body)
     elif type in JSON_TYPES:
         found = _from_json(body)
     else:
-        raise unsupported(type, EVENT_TYPES)
-    table = table_of(found.objects, space, limits.vertices)
+        raise unsupported_type(type, EVENT_TYPES)
+    table = event_table(found.objects, space, limits.vertices)
     numbers = table.numbers.tolist()
     return Events(
         table,
@@ -219,32 +221,32 @@ def events_of(body: bytes, type: str, limits: Limits, space: Space) -> Events:
     )
 
 
-def event_of(value: object) -> dict[str, Any]:
+def checked_event(value: object) -> dict[str, Any]:
     """One event that is part of a JSON value."""
     try:
         return checked_object(value, "")
     except NotUsable as error:
-        raise Refusal(422, f"the event cannot be used: {error}") from None
+        raise RequestError(422, f"the event cannot be used: {error}") from None
 
 
-def _from_json(body: bytes) -> Objects:
-    found = Objects([], [], [], [])
+def _from_json(body: bytes) -> ParsedObjects:
+    found = ParsedObjects([], [], [], [])
     try:
         text = body.decode("utf-8-sig")
         for row, element in enumerate(elements(text, "the body")):
             _take(found, row, element.text, element.value)
     except UnicodeDecodeError as error:
-        raise Refusal(400, f"byte {error.start + 1} of the body is not UTF-8") from None
+        raise RequestError(400, f"byte {error.start + 1} of the body is not UTF-8") from None
     except FencepostError as error:
-        if isinstance(error, Refusal):
+        if isinstance(error, RequestError):
             raise
-        raise Refusal(400, str(error).partition("; if")[0]) from None
+        raise RequestError(400, str(error).partition("; if")[0]) from None
     return found
 
 
-def objects_of(body: bytes) -> Objects:
+def parse_json_lines(body: bytes) -> ParsedObjects:
     """The JSON objects in a body, one a line."""
-    found = Objects([], [], [], [])
+    found = ParsedObjects([], [], [], [])
     row = 0
     for line in body.splitlines():
         try:
@@ -260,9 +262,11 @@ def objects_of(body: bytes) -> Objects:
     return found
 
 
-def _take(found: Objects, row: int, text: str, value: object) -> None:
+def _take(found: ParsedObjects, row: int, text: str, value: object) -> None:
     if len(found.rows) >= _MOST_EVENTS:
-        raise Refusal(413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts")
+        raise RequestError(
+            413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts"
+        )
     try:
         event = checked_object(value, text)
         if "NaN" in text or "Infinity" in text:
@@ -281,21 +285,23 @@ def _take(found: Objects, row: int, text: str, value: object) -> None:
         found.rows.append(row)
 
 
-def _from_arrow(body: bytes) -> Objects:
+def _from_arrow(body: bytes) -> ParsedObjects:
     try:
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise Refusal(400, f"the body is no Arrow stream: {error!s:.200}") from None
+        raise RequestError(400, f"the body is no Arrow stream: {error!s:.200}") from None
     if table.num_rows > _MOST_EVENTS:
-        raise Refusal(413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts")
+        raise RequestError(
+            413, f"a request holds at most {_MOST_EVENTS:,} events; send them in parts"
+        )
     every = np.arange(table.num_rows)
     try:
         rows = features(Batch(table, every, None, 0), every, None)
         bodies = [json_text(row) for row in rows]
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise Refusal(422, f"the table cannot be read: {error!s:.200}") from None
-    return Objects([json.loads(one) for one in bodies], bodies, every.tolist(), [])
+        raise RequestError(422, f"the table cannot be read: {error!s:.200}") from None
+    return ParsedObjects([json.loads(one) for one in bodies], bodies, every.tolist(), [])
 
 
 def _check_surrogates(value: object, text: str) -> None:
@@ -304,7 +310,9 @@ def _check_surrogates(value: object, text: str) -> None:
         json.dumps(value, ensure_ascii=False).encode()
 
 
-def table_of(events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int) -> EventTable:
+def event_table(
+    events: Sequence[Mapping[str, Any]], space: Space, most_vertices: int
+) -> EventTable:
     """Events as a table, with their geometries read; what cannot be used is `bad`.
 
     Of Features and other objects alike the member `geometry` is looked at; null is one that is not

@@ -16,7 +16,7 @@ from fencepost.store import api_keys
 from fencepost.store.endpoint_rows import DeadLetter as StoredDeadLetter
 from fencepost.store.subscription_rows import StoredSubscription
 
-MOST = 2**63 - 1
+MAX_POSITION = 2**63 - 1
 _REF = "#/components/schemas/{name}"
 _OBJECT = Meta(extra_json_schema={"type": "object"})
 
@@ -27,7 +27,7 @@ def about(text: str) -> Meta:
 
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
-Position: TypeAlias = Annotated[int, Meta(ge=0, le=MOST)]
+Position: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
 Since: TypeAlias = Annotated[Position | UnsetType, about("The position of the last that was read.")]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 Text: TypeAlias = Annotated[str, Meta(max_length=10_000, pattern=r"^[^\u0000]*$")]

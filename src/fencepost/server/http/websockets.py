@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fencepost.errors import FencepostError
 from fencepost.server.http import request_bodies
-from fencepost.server.http.problems import Refusal, request_error_of
+from fencepost.server.http.problems import RequestError, request_error_of
 
 if TYPE_CHECKING:
     from fencepost.server.service import Caller, Service
@@ -80,11 +80,11 @@ async def _receive(socket: WebSocket, conversation: SocketSession) -> CloseReaso
     return None
 
 
-def object_of(frame: str | None) -> dict[str, Any]:
+def parse_object(frame: str | None) -> dict[str, Any]:
     """The JSON object that a frame is."""
     if frame is None:
-        raise Refusal(422, "a frame is a text that holds a JSON object")
-    return request_bodies.object_of(frame.encode())
+        raise RequestError(422, "a frame is a text that holds a JSON object")
+    return request_bodies.parse_object(frame.encode())
 
 
 async def _accept(socket: WebSocket) -> None:

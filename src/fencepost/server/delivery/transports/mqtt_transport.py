@@ -15,7 +15,7 @@ from fencepost.delivery.mqtt_link import MqttConnection
 from fencepost.server.broker.mqtt_events import MqttEvents
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.transports.transport import Transport
-from fencepost.server.http.problems import Refusal
+from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Endpoint, Json
 from fencepost.server.service import Service
 from fencepost.store.database import setting
@@ -73,7 +73,9 @@ class MqttTransport(Transport[Mqtt]):
     async def target(self, given: Mqtt, tenant: str, subscriber: str) -> dict[str, Any]:
         """Check that a tenant may have messages sent to the topic."""
         if self._address is None:
-            raise Refusal(422, "this server has no MQTT broker; start it with --mqtt HOST:PORT")
+            raise RequestError(
+                422, "this server has no MQTT broker; start it with --mqtt HOST:PORT"
+            )
         if given.topic is UNSET:
             return {"topic": default_topic(tenant, subscriber)}
         return {"topic": validate_topic(given.topic, tenant)}

@@ -14,7 +14,7 @@ from fencepost.delivery.address_policy import AddressPolicy, parse_webhook_url
 from fencepost.delivery.webhook_poster import MAX_WEBHOOK_BATCH, WebhookPoster, WebhookSender
 from fencepost.errors import DeliveryError
 from fencepost.server.delivery.transports.transport import Transport
-from fencepost.server.http.problems import Refusal
+from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import Count, Endpoint, Json, about
 from fencepost.server.service import Service
 
@@ -100,7 +100,7 @@ class WebhookTransport(Transport[Webhook]):
             pass  # as with a name that is not known yet: each connection looks again
         except DeliveryError as error:
             if not isinstance(error.__cause__, OSError):
-                raise Refusal(422, str(error)) from None
+                raise RequestError(422, str(error)) from None
         return {
             "url": str(url),
             "secret": f"fps_{secrets.token_urlsafe(32)}" if given.secret is UNSET else given.secret,
@@ -122,5 +122,5 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     found = {name.lower(): value.strip() for name, value in headers.items()}
     for name in found:
         if name in _OURS or name.startswith(_OURS_TOO):
-            raise Refusal(422, f"`headers`: {name} is not yours to set; leave it out")
+            raise RequestError(422, f"`headers`: {name} is not yours to set; leave it out")
     return found

@@ -12,10 +12,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from fencepost.engine.subscriptions import expiry
 from fencepost.server.delivery.outbox import EndpointDelivery
-from fencepost.server.http.operations import Asked, Content, as_json, operation
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.operations import Content, RequestContext, json_response, operation
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.http.schemas import (
-    MOST,
+    MAX_POSITION,
     DeadLetter,
     DeadLetters,
     Health,
@@ -32,18 +32,18 @@ from fencepost.store import api_keys, endpoint_rows, event_log
 
 
 @operation("GET", "/v1/keys", "admin", {200: Keys})
-async def all_keys(asked: Asked) -> Keys:
+async def all_keys(asked: RequestContext) -> Keys:
     """The keys of the tenant."""
     found = asked.service.database.read(api_keys.keys, asked.caller.tenant)
     return Keys([*map(Key.of, found)])
 
 
 @operation("POST", "/v1/keys", "admin", {201: Key})
-async def add_key(asked: Asked, body: NewKey) -> Key:
+async def add_key(asked: RequestContext, body: NewKey) -> Key:
     """Make a key of the same tenant."""
     service, caller = asked.service, asked.caller
     if not body.name.isprintable():
-        raise Refusal(422, "`name` holds characters that cannot be printed; leave them out")
+        raise RequestError(422, "`name` holds characters that cannot be printed; leave them out")
     end = None if body.expires is None else expiry(body.expires)
     made = await service.changed(
         lambda transaction: api_keys.add_key(
@@ -58,13 +58,13 @@ async def add_key(asked: Asked, body: NewKey) -> Key:
 
 
 @operation("DELETE", "/v1/keys/{id}", "admin", {204: "It opens nothing any more."})
-async def revoke_key(asked: Asked) -> None:
+async def revoke_key(asked: RequestContext) -> None:
     """Revoke a key."""
     tenant, id = asked.caller.tenant, asked.id
     if not await asked.service.changed(
         lambda transaction: api_keys.revoke_key(transaction.connection, id, tenant)
     ):
-        raise not_found("key", id)
+        raise no_such("key", id)
 
 
 class PageByNumber(PageLimit):
@@ -74,7 +74,7 @@ class PageByNumber(PageLimit):
 
 
 @operation("GET", "/v1/dead-letters", "admin", {200: DeadLetters})
-async def dead_letters(asked: Asked, query: PageByNumber) -> DeadLetters:
+async def dead_letters(asked: RequestContext, query: PageByNumber) -> DeadLetters:
     """What could not be read or handed over, and why."""
     found = asked.service.database.read(
         endpoint_rows.dead_letters, asked.caller.tenant, query.after, query.limit
@@ -85,11 +85,11 @@ async def dead_letters(asked: Asked, query: PageByNumber) -> DeadLetters:
 class DeadLetterRange(Struct):
     """Which dead letters go."""
 
-    up_to: Annotated[Position, about("Up to this number; all if left out.")] = MOST
+    up_to: Annotated[Position, about("Up to this number; all if left out.")] = MAX_POSITION
 
 
 @operation("DELETE", "/v1/dead-letters", "admin", {200: RemovalCount})
-async def remove_dead_letters(asked: Asked, query: DeadLetterRange) -> RemovalCount:
+async def remove_dead_letters(asked: RequestContext, query: DeadLetterRange) -> RemovalCount:
     """Throw away dead letters."""
     tenant = asked.caller.tenant
     removed = await asked.service.changed(
@@ -103,14 +103,16 @@ async def remove_dead_letters(asked: Asked, query: DeadLetterRange) -> RemovalCo
 @operation(
     "GET", "/v1/stats", "admin", {200: Content("Numbers.", {"application/json": dict[str, Any]})}
 )
-async def stats(asked: Asked) -> Response:
+async def stats(asked: RequestContext) -> Response:
     """Numbers about the tenant, the index and the queues."""
     delivering = asked.request.app.state.delivering
-    return as_json(await asyncio.to_thread(_stats_of, asked.service, asked.caller, delivering))
+    return json_response(
+        await asyncio.to_thread(_stats_of, asked.service, asked.caller, delivering)
+    )
 
 
 @operation("GET", "/metrics", "admin", {200: Content("Metrics.", {"text/plain": str})})
-async def prometheus(asked: Asked) -> Response:
+async def prometheus(asked: RequestContext) -> Response:
     """Metrics in the text format of Prometheus."""
     delivering = asked.request.app.state.delivering
     text = await asyncio.to_thread(_prometheus_text, asked.service, asked.caller, delivering)
@@ -118,7 +120,7 @@ async def prometheus(asked: Asked) -> Response:
 
 
 @operation("GET", "/healthz", "", {200: Health})
-async def health(asked: Asked) -> Health:
+async def health(asked: RequestContext) -> Health:
     """Whether the server is up and can write."""
     await asked.service.changed(lambda _: None)
     return Health("ok", version("fencepost"))

@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from starlette.responses import Response, StreamingResponse
 
 from fencepost.events.times import format_instant
-from fencepost.server.console.live_feed import ids_of
-from fencepost.server.http.operations import Asked, Content, operation, position_of
-from fencepost.server.http.problems import not_found
+from fencepost.server.console.live_feed import subscription_ids
+from fencepost.server.http.operations import Content, RequestContext, operation, parse_position
+from fencepost.server.http.problems import no_such
 from fencepost.server.http.schemas import Binary, Identity, Match, Matches, PageLimit, Text, about
 from fencepost.store import event_log
 from fencepost.store import subscription_rows as stored
@@ -22,7 +22,7 @@ _LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscripti
 
 
 @operation("GET", "/v1/me", "", {200: Identity})
-async def me(asked: Asked) -> Identity:
+async def me(asked: RequestContext) -> Identity:
     """Who a key belongs to, and what it is good for."""
     service = asked.service
     caller = service.caller(asked.request)
@@ -48,7 +48,7 @@ class MapHeaders(Struct, rename="kebab"):
     "GET", "/v1/map", "subscribe",
     {200: Content("Blocks.", {_MAP: Binary}), 304: "Nothing changed."},
 )  # fmt: skip
-async def places(asked: Asked, query: MapQuery, headers: MapHeaders) -> Response:
+async def places(asked: RequestContext, query: MapQuery, headers: MapHeaders) -> Response:
     """Where subscriptions are: simplified shapes in binary blocks, for a map."""
     found = asked.service.places.of(asked.caller.tenant)
     tag = f'"{await asyncio.to_thread(found.current)}"'
@@ -65,9 +65,9 @@ async def places(asked: Asked, query: MapQuery, headers: MapHeaders) -> Response
 
 
 @operation("GET", "/v1/events/{id}/matches", "admin", {200: Matches})
-async def matches_of_event(asked: Asked, query: PageLimit) -> Matches:
+async def matches_of_event(asked: RequestContext, query: PageLimit) -> Matches:
     """The messages about an event: who matched."""
-    position, tenant = position_of(asked.id), asked.caller.tenant
+    position, tenant = parse_position(asked.id), asked.caller.tenant
 
     def read() -> list[Match] | None:
         with asked.service.database.reading() as connection:
@@ -80,7 +80,7 @@ async def matches_of_event(asked: Asked, query: PageLimit) -> Matches:
 
 
 @operation("GET", "/v1/subscriptions/{id}/matches", "admin", {200: Matches})
-async def matches_of_subscription(asked: Asked, query: PageLimit) -> Matches:
+async def matches_of_subscription(asked: RequestContext, query: PageLimit) -> Matches:
     """What a subscription matched lately, newest first."""
     tenant, id = asked.caller.tenant, asked.id
 
@@ -94,7 +94,7 @@ async def matches_of_subscription(asked: Asked, query: PageLimit) -> Matches:
         return [
             _match(one.subscriber, at, event, type, data)
             for at, event, type, data in rows
-            if id in ids_of(data)
+            if id in subscription_ids(data)
         ]
 
     return _first(await asyncio.to_thread(read), query.limit, "subscription", id)
@@ -102,7 +102,7 @@ async def matches_of_subscription(asked: Asked, query: PageLimit) -> Matches:
 
 def _first(found: list[Match] | None, most: int, what: str, name: str) -> Matches:
     if found is None:
-        raise not_found(what, name)
+        raise no_such(what, name)
     return Matches(found[:most], max(0, len(found) - most))
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from fencepost.delivery.cloud_events import unwrap
 from fencepost.engine.subscriptions import checked_id
-from fencepost.server.broker.mqtt_events import events_of_payload
+from fencepost.server.broker.mqtt_events import parse_payload
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.delivery.transports import Settings, Shown
-from fencepost.server.http.operations import Asked, Content, operation, position_of
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.operations import Content, RequestContext, operation, parse_position
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.store import endpoint_rows
 from fencepost.store.endpoint_rows import DeadLetter
 
@@ -19,7 +19,7 @@ _ENDPOINT = Content("The endpoint.", {"application/json": Shown})
 
 
 @operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def put(asked: Asked, body: Settings) -> Shown:
+async def put(asked: RequestContext, body: Settings) -> Shown:
     """Have the messages of a subscriber posted to a webhook or an MQTT topic.
 
     From the last acknowledged one on.
@@ -40,32 +40,32 @@ async def put(asked: Asked, body: Settings) -> Shown:
 
 
 @operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def one(asked: Asked) -> Shown:
+async def one(asked: RequestContext) -> Shown:
     """Where the messages of a subscriber are posted, and how that goes."""
     return _found(asked, asked.service.subscriber(asked.caller, asked.id))
 
 
 @operation("DELETE", "/v1/subscribers/{id}/endpoint", "subscribe", {204: "It was removed."})
-async def remove(asked: Asked) -> None:
+async def remove(asked: RequestContext) -> None:
     """Post them nowhere; they wait to be read."""
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
     if not await service.changed(
         lambda transaction: endpoint_rows.remove_endpoint(transaction.connection, subscriber)
     ):
-        raise not_found("endpoint of", asked.id)
+        raise no_such("endpoint of", asked.id)
     _delivery(asked).changed(subscriber, removed=True)
 
 
-def _delivery(asked: Asked) -> EndpointDelivery:
+def _delivery(asked: RequestContext) -> EndpointDelivery:
     found: EndpointDelivery = asked.request.app.state.delivering
     return found
 
 
-def _found(asked: Asked, subscriber: int, **more: Any) -> Shown:
+def _found(asked: RequestContext, subscriber: int, **more: Any) -> Shown:
     found = asked.service.database.read(endpoint_rows.endpoint, subscriber)
     if found is None:
-        raise not_found("endpoint of", asked.id)
+        raise no_such("endpoint of", asked.id)
     return _delivery(asked).shown(found, **more)
 
 
@@ -73,25 +73,25 @@ def _found(asked: Asked, subscriber: int, **more: Any) -> Shown:
     "POST", "/v1/dead-letters/{id}/retry", "admin",
     {204: "It waits to be handed over, or is in the log."},
 )  # fmt: skip
-async def retry(asked: Asked) -> None:
+async def retry(asked: RequestContext) -> None:
     """Send a dead letter again: to its subscriber as a new message, or as an event.
 
     It is no dead letter any more.
     """
     service, tenant = asked.service, asked.caller.tenant
-    number = position_of(asked.id)
+    number = parse_position(asked.id)
     letter = None
     if number is not None:
         letter = service.database.read(endpoint_rows.dead_letter, tenant, number)
     if letter is None:
-        raise not_found("dead letter", asked.id)
+        raise no_such("dead letter", asked.id)
     if letter.subscriber is None:
         await _publish_again(asked, letter)
     else:
         await _tell_again(asked, letter, service.subscriber(asked.caller, letter.subscriber))
 
 
-async def _tell_again(asked: Asked, letter: DeadLetter, subscriber: int) -> None:
+async def _tell_again(asked: RequestContext, letter: DeadLetter, subscriber: int) -> None:
     tenant = asked.caller.tenant
     type, data = unwrap(letter.body)
 
@@ -102,23 +102,23 @@ async def _tell_again(asked: Asked, letter: DeadLetter, subscriber: int) -> None
         return there
 
     if not await asked.service.changed(work):
-        raise not_found("dead letter", letter.number)
+        raise no_such("dead letter", letter.number)
 
 
-async def _publish_again(asked: Asked, letter: DeadLetter) -> None:
+async def _publish_again(asked: RequestContext, letter: DeadLetter) -> None:
     service, tenant = asked.service, asked.caller.tenant
     limits = service.settings.limits
-    events, bad = events_of_payload(letter.body.encode(), limits, service.space)
+    events, bad = parse_payload(letter.body.encode(), limits, service.space)
     if bad or not len(events.table):
         reason = bad[0].reason if bad else "it holds no event"
-        raise Refusal(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
+        raise RequestError(422, f"it cannot be used as it is: {reason}; publish it anew, put right")
     # The name lets it be taken once, also where the next step does not come about.
     name = f"dead letter {letter.number}"
     published = await service.done(
         service.broker.publish(tenant, events.table, events.bodies, name=name)
     )
     if published.rejected:
-        raise Refusal(422, f"it cannot be used as it is: {published.rejected[0].reason}")
+        raise RequestError(422, f"it cannot be used as it is: {published.rejected[0].reason}")
     await service.changed(
         lambda transaction: endpoint_rows.remove_dead_letter(
             transaction.connection, tenant, letter.number

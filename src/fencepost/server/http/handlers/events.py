@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from fencepost.events.times import format_instant
 from fencepost.server.http import request_bodies
-from fencepost.server.http.operations import Asked, Content, operation, position_of
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.operations import Content, RequestContext, operation, parse_position
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.http.schemas import (
     Binary,
     Event,
@@ -50,17 +50,17 @@ class PublishHeaders(Struct, rename="kebab"):
 
 
 @operation("POST", "/v1/events", "publish", {200: PublishResult}, _BODY)
-async def publish(asked: Asked, headers: PublishHeaders) -> PublishResult:
+async def publish(asked: RequestContext, headers: PublishHeaders) -> PublishResult:
     """Publish events; answered once they and their matches are on the disk."""
     service = asked.service
     limits = service.settings.limits
     type = request_bodies.content_type(asked.request)
     body = await asked.body()
     if len(body) < 4_096:
-        events = request_bodies.events_of(body, type, limits, service.space)
+        events = request_bodies.parse_events(body, type, limits, service.space)
     else:
         events = await asyncio.to_thread(
-            request_bodies.events_of, body, type, limits, service.space
+            request_bodies.parse_events, body, type, limits, service.space
         )
     if len(events.table):
         future = service.broker.publish(
@@ -75,12 +75,12 @@ async def publish(asked: Asked, headers: PublishHeaders) -> PublishResult:
     found = [(events.rows[one.row], one.reason) for one in published.rejected]
     rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
     if not published.accepted and len(rejected) == 1:
-        raise Refusal(422, f"the event cannot be used: {rejected[0].reason}")
+        raise RequestError(422, f"the event cannot be used: {rejected[0].reason}")
     return msgspec.structs.replace(published, rejected=rejected)
 
 
 @operation("GET", "/v1/events", "admin", {200: Events})
-async def newest(asked: Asked, query: PageAfterPosition) -> Events:
+async def newest(asked: RequestContext, query: PageAfterPosition) -> Events:
     """The events that came last, newest first; with `since`, those after it, oldest first."""
     database, tenant = asked.service.database, asked.caller.tenant
     if query.since is UNSET:
@@ -91,19 +91,19 @@ async def newest(asked: Asked, query: PageAfterPosition) -> Events:
 
 
 @operation("GET", "/v1/events/{id}", "admin", {200: Event})
-async def one(asked: Asked) -> Event:
+async def one(asked: RequestContext) -> Event:
     """One event by its position."""
     return event_at(asked, asked.id)
 
 
-def event_at(asked: Asked, given: str) -> Event:
+def event_at(asked: RequestContext, given: str) -> Event:
     """An event with its position, by that position."""
-    position = position_of(given)
+    position = parse_position(given)
     row = None
     if position is not None:
         row = asked.service.database.read(event_log.event, asked.caller.tenant, position)
     if position is None or row is None:
-        raise not_found("event", given)
+        raise no_such("event", given)
     return _event(position, *row)
 
 

@@ -15,19 +15,19 @@ from fencepost.geometry.space import space_of
 from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.http import request_bodies
 from fencepost.server.http.handlers.events import event_at
-from fencepost.server.http.operations import Asked, operation
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.operations import RequestContext, operation
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.http.schemas import Explanation, SampleEvent, Text, Trial, TrialResults, about
 
 _NAME = "expression"
 
 
 @operation("POST", "/v1/try", "subscribe", {200: TrialResults})
-async def try_expression(asked: Asked, body: Trial) -> TrialResults:
+async def try_expression(asked: RequestContext, body: Trial) -> TrialResults:
     """Try an expression against sample events."""
     expression, most = body.expression, asked.service.settings.limits.expression_chars
     if len(expression if isinstance(expression, str) else msgspec.json.encode(expression)) > most:
-        raise Refusal(422, f"`expression` has more than {most:,} characters")
+        raise RequestError(422, f"`expression` has more than {most:,} characters")
 
     def run() -> list[Explanation]:
         matcher = Matcher(asked.service.settings.space)
@@ -44,22 +44,22 @@ class ExplanationQuery(Struct):
 
 
 @operation("GET", "/v1/subscriptions/{id}/explanation", "admin", {200: Explanation})
-async def explain_logged(asked: Asked, query: ExplanationQuery) -> Explanation:
+async def explain_logged(asked: RequestContext, query: ExplanationQuery) -> Explanation:
     """Why an event of the log matches a subscription or not."""
     event = msgspec.json.decode(event_at(asked, query.event).event)
     return await _explanation(asked, event)
 
 
 @operation("POST", "/v1/subscriptions/{id}/explanation", "subscribe", {200: Explanation})
-async def explain(asked: Asked, body: SampleEvent) -> Explanation:
+async def explain(asked: RequestContext, body: SampleEvent) -> Explanation:
     """Why an event matches a subscription or not."""
     return await _explanation(asked, body.event)
 
 
-async def _explanation(asked: Asked, event: object) -> Explanation:
+async def _explanation(asked: RequestContext, event: object) -> Explanation:
     tenant_subscriptions, id = asked.service.tenant_subscriptions(asked.caller), asked.id
     if id not in tenant_subscriptions:
-        raise not_found("subscription", id)
+        raise no_such("subscription", id)
     return await asyncio.to_thread(_explained_one, tenant_subscriptions, event, id)
 
 
@@ -72,7 +72,7 @@ def _explained_one(
             return _explained_parts(tenant_subscriptions, event, id)
         matcher = tenant_subscriptions.tracked.matcher(id) if kind == "track" else None
     except KeyError:  # removed since it was looked for
-        raise not_found("subscription", id) from None
+        raise no_such("subscription", id) from None
     return _explained(matcher or tenant_subscriptions.expressions.matcher, event, id)
 
 
@@ -94,9 +94,9 @@ def _explained_parts(
 
 def _explained(matcher: Matcher, event: object, id: str) -> Explanation:
     try:
-        found = matcher.explain(request_bodies.event_of(event), id)
+        found = matcher.explain(request_bodies.checked_event(event), id)
     except FencepostError as error:
-        raise Refusal(422, f"the event cannot be used: {error}") from None
+        raise RequestError(422, f"the event cannot be used: {error}") from None
     except KeyError:
-        raise not_found("subscription", id) from None
+        raise no_such("subscription", id) from None
     return Explanation(found.matches, found.as_dict(), str(found))

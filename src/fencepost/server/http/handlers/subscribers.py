@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE
 from fencepost.server.delivery.transports import Shown
-from fencepost.server.http.operations import Asked, Content, operation
+from fencepost.server.http.operations import Content, RequestContext, operation
 from fencepost.server.http.schemas import (
     Acknowledgement,
     Count,
@@ -47,7 +47,7 @@ class Subscribers(Json):
     "GET", "/v1/subscribers/{id}/messages", "subscribe",
     {200: Content("CloudEvents.", {BATCH_CONTENT_TYPE: list[Message]})},
 )  # fmt: skip
-async def messages(asked: Asked, query: PageAfterPosition) -> Response:
+async def messages(asked: RequestContext, query: PageAfterPosition) -> Response:
     """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
@@ -57,7 +57,7 @@ async def messages(asked: Asked, query: PageAfterPosition) -> Response:
 
 
 @operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: ReadState})
-async def acknowledge(asked: Asked, body: Acknowledgement) -> ReadState:
+async def acknowledge(asked: RequestContext, body: Acknowledgement) -> ReadState:
     """Note that all messages up to a position are read."""
     service = asked.service
     subscriber = service.subscriber(asked.caller, asked.id)
@@ -67,7 +67,7 @@ async def acknowledge(asked: Asked, body: Acknowledgement) -> ReadState:
 
 
 @operation("GET", "/v1/subscribers", "subscribe", {200: Subscribers})
-async def page(asked: Asked, query: PageByName) -> Subscribers:
+async def page(asked: RequestContext, query: PageByName) -> Subscribers:
     """A page of subscribers, by name: how far each has read."""
     known = asked.service.tenant_subscriptions(asked.caller).subscribers
     names = sorted(name for name in [*known] if name > query.after)[: query.limit]
@@ -76,12 +76,12 @@ async def page(asked: Asked, query: PageByName) -> Subscribers:
 
 
 @operation("GET", "/v1/subscribers/{id}", "subscribe", {200: Subscriber})
-async def one(asked: Asked) -> Subscriber:
+async def one(asked: RequestContext) -> Subscriber:
     """One subscriber."""
     return _subscriber(asked, asked.id)
 
 
-def _subscriber(asked: Asked, name: str) -> Subscriber:
+def _subscriber(asked: RequestContext, name: str) -> Subscriber:
     service = asked.service
     subscriber = service.subscriber(asked.caller, name)
     with service.database.reading() as connection:

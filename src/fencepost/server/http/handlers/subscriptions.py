@@ -1,4 +1,4 @@
-"""Making, atomic_write, removing and listing subscriptions."""
+"""Making, replacing, removing and listing subscriptions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from fencepost.errors import FencepostError
-from fencepost.server.broker.subscription_definitions import Definition, definition_of
+from fencepost.server.broker.subscription_definitions import Definition, parse_definition
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.http import request_bodies, schemas
-from fencepost.server.http.operations import Asked, Content, as_json, operation
-from fencepost.server.http.problems import Refusal, not_found
+from fencepost.server.http.operations import Content, RequestContext, json_response, operation
+from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.http.schemas import (
     NewSubscription,
     PageByName,
@@ -39,20 +39,20 @@ _ONE = Content("A subscription.", {"application/json": schemas.Definition})
     "POST", "/v1/subscriptions", "subscribe",
     {200: Put, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
 )  # fmt: skip
-async def create(asked: Asked) -> Response:
+async def create(asked: RequestContext) -> Response:
     """Make a subscription. As newline-delimited JSON: make or replace many."""
     type = request_bodies.content_type(asked.request)
     body = await asked.body()
     if type in request_bodies.LINES_TYPES:
-        return as_json(await _put_many(asked, body))
+        return json_response(await _put_many(asked, body))
     if type not in request_bodies.JSON_TYPES:
-        raise request_bodies.unsupported(
+        raise request_bodies.unsupported_type(
             type, (request_bodies.JSON_TYPES[0], request_bodies.LINES_TYPES[0])
         )
     limits = asked.service.settings.limits
-    prepared = await _prepared(asked, definition_of(request_bodies.object_of(body), limits))
+    prepared = await _prepared(asked, parse_definition(request_bodies.parse_object(body), limits))
     await _put(asked, prepared, create=True)
-    return as_json(_found(asked, prepared.definition.id), 201)
+    return json_response(_found(asked, prepared.definition.id), 201)
 
 
 class Condition(Struct, rename="kebab"):
@@ -66,49 +66,51 @@ class Condition(Struct, rename="kebab"):
     {200: Subscription, 201: Subscription,
      409: "There is one of this id, and `If-None-Match: *` was sent."}, _ONE,
 )  # fmt: skip
-async def replace(asked: Asked, headers: Condition) -> Response:
+async def replace(asked: RequestContext, headers: Condition) -> Response:
     """Make a subscription of this id, or replace it."""
     type = request_bodies.content_type(asked.request)
     body = await asked.body()
     if type not in request_bodies.JSON_TYPES:
-        raise request_bodies.unsupported(type, (request_bodies.JSON_TYPES[0],))
+        raise request_bodies.unsupported_type(type, (request_bodies.JSON_TYPES[0],))
     limits = asked.service.settings.limits
     prepared = await _prepared(
-        asked, definition_of(request_bodies.object_of(body), limits, asked.id)
+        asked, parse_definition(request_bodies.parse_object(body), limits, asked.id)
     )
     new = await _put(asked, prepared, create=headers.if_none_match == "*")
-    return as_json(_found(asked, asked.id), 201 if new else 200)
+    return json_response(_found(asked, asked.id), 201 if new else 200)
 
 
-async def _prepared(asked: Asked, definition: Definition) -> PreparedSubscription:
+async def _prepared(asked: RequestContext, definition: Definition) -> PreparedSubscription:
     """Check and compile; beside other requests, as it may take a while."""
     return await asyncio.to_thread(
         asked.service.tenant_subscriptions(asked.caller).prepare, definition
     )
 
 
-async def _put(asked: Asked, prepared: PreparedSubscription, *, create: bool) -> bool:
+async def _put(asked: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
     tenant = asked.caller.tenant
     _check_count(asked, 1)
     (new,) = await asked.service.changed(
         lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
     if create and not new:
-        raise Refusal(409, f"there is a subscription {prepared.definition.id!r:.60}; PUT replaces")
+        raise RequestError(
+            409, f"there is a subscription {prepared.definition.id!r:.60}; PUT replaces"
+        )
     return new
 
 
-def _check_count(asked: Asked, more: int) -> None:
+def _check_count(asked: RequestContext, more: int) -> None:
     most = asked.service.settings.limits.subscriptions
     if len(asked.service.tenant_subscriptions(asked.caller)) + more > most:
-        raise Refusal(403, f"a tenant has at most {most:,} subscriptions; remove some first")
+        raise RequestError(403, f"a tenant has at most {most:,} subscriptions; remove some first")
 
 
-async def _put_many(asked: Asked, body: bytes) -> Put:
+async def _put_many(asked: RequestContext, body: bytes) -> Put:
     tenant = asked.caller.tenant
     tenant_subscriptions = asked.service.tenant_subscriptions(asked.caller)
     limits = asked.service.settings.limits
-    lines = await asyncio.to_thread(request_bodies.objects_of, body)
+    lines = await asyncio.to_thread(request_bodies.parse_json_lines, body)
     _check_count(asked, len(lines.objects))
     rejected = [*lines.rejected]
     given = list(zip(lines.rows, lines.objects, strict=True))
@@ -118,7 +120,7 @@ async def _put_many(asked: Asked, body: bytes) -> Put:
         good = []
         for row, one in some:
             try:
-                good.append(tenant_subscriptions.prepare(definition_of(one, limits)))
+                good.append(tenant_subscriptions.prepare(parse_definition(one, limits)))
             except FencepostError as error:
                 rejected.append((row, str(error)))
         return good
@@ -134,15 +136,15 @@ async def _put_many(asked: Asked, body: bytes) -> Put:
 
 
 @operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "It was removed."})
-async def remove(asked: Asked) -> None:
+async def remove(asked: RequestContext) -> None:
     """Remove a subscription."""
     tenant, id = asked.caller.tenant, asked.id
     if not await asked.service.changed(lambda transaction: transaction.remove(tenant, [id])):
-        raise not_found("subscription", id)
+        raise no_such("subscription", id)
 
 
 @operation("GET", "/v1/subscriptions/{id}", "subscribe", {200: Subscription})
-async def one(asked: Asked) -> Subscription:
+async def one(asked: RequestContext) -> Subscription:
     """One subscription."""
     return _found(asked, asked.id)
 
@@ -155,7 +157,7 @@ class SubscriptionQuery(PageByName):
 
 
 @operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})
-async def page(asked: Asked, query: SubscriptionQuery) -> Subscriptions:
+async def page(asked: RequestContext, query: SubscriptionQuery) -> Subscriptions:
     """A page of subscriptions, by id."""
     read = partial(
         asked.service.database.read,
@@ -171,8 +173,8 @@ async def page(asked: Asked, query: SubscriptionQuery) -> Subscriptions:
     return Subscriptions([*map(Subscription.of, found)], last)
 
 
-def _found(asked: Asked, id: str) -> Subscription:
+def _found(asked: RequestContext, id: str) -> Subscription:
     found = asked.service.database.read(stored.subscription, asked.caller.tenant, id)
     if found is None:
-        raise not_found("subscription", id)
+        raise no_such("subscription", id)
     return Subscription.of(found)

@@ -64,7 +64,7 @@ class SegmentManager:
     ----------
     lock : threading.RLock
         Held while anything changes.
-    seen : Seen
+    event_sampler : EventSampler
         What events were like, for the planner.
     max_memtable, small : int
         See the constants of these names.

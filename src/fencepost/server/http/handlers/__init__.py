@@ -7,5 +7,5 @@
 - `events`: Publishing events, and looking at those that came
 - `preview`: What an expression would answer, and why an event matches or not
 - `subscribers`: Subscribers: their messages, how far they have read, where messages are posted
-- `subscriptions`: Making, atomic_write, removing and listing subscriptions
+- `subscriptions`: Making, replacing, removing and listing subscriptions
 """

@@ -13,7 +13,7 @@ from fencepost import simplify
 from fencepost.cql2 import parse
 from fencepost.engine import INDEXES, Matcher
 from fencepost.errors import ModelError
-from fencepost.events import EventValues, Tokeniser
+from fencepost.events import EventValues, Tokenizer
 from fencepost.filters import truth
 from fencepost.reference import evaluate, matches
 from tests.engine.strategies import examples
@@ -95,9 +95,9 @@ def test_simplified_for_the_same_stop_words(
 
 @given(EXPRESSIONS, VALUES, STOP_WORDS)
 def test_conditions_one_by_one(expression: str, value: object, stop_words: list[str]) -> None:
-    condition, tokeniser = parse(expression), Tokeniser.without(stop_words)
-    expected = evaluate(condition, {"t": value}, tokeniser.stop_words)
-    assert truth(condition, EventValues({"t": value}, tokeniser)) is expected
+    condition, tokenizer = parse(expression), Tokenizer.without(stop_words)
+    expected = evaluate(condition, {"t": value}, tokenizer.stop_words)
+    assert truth(condition, EventValues({"t": value}, tokenizer)) is expected
 
 
 def test_columns_of_keywords() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fencepost.engine import Matcher
 from fencepost.errors import ModelError
-from fencepost.events import tokenise
+from fencepost.events import tokenize
 from tests.engine.strategies import examples
 from tests.names import stable_name
 
@@ -128,7 +128,7 @@ def test_keywords_of_two_attributes_beside_values(
     expected = [
         id
         for id, (words, others, number) in zip(ids, rows, strict=True)
-        if {token for word in words for token in tokenise(word)} <= {*tokenise(text)}
+        if {token for word in words for token in tokenize(word)} <= {*tokenize(text)}
         and {*others} <= {*items}
         and number in (1, None)
     ]

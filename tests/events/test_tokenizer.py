@@ -1,4 +1,4 @@
-"""The tokeniser: words of many scripts, and the rule for all of Unicode."""
+"""The tokenizer: words of many scripts, and the rule for all of Unicode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.events import Tokeniser, keywords, tokenise
+from fencepost.events import Tokenizer, keywords, tokenize
 
 # Strings of characters that fold, join, separate and combine.
 TEXTS = st.text(st.one_of(st.characters(), st.sampled_from("aA1ßİıΣς_'- \u0301\u0345\u200d\udc80")))
@@ -72,13 +72,13 @@ def words_one_by_one(text: str) -> list[str]:
     ],
 )
 def test_tokens(text: str, tokens: list[str]) -> None:
-    assert tokenise(text) == tokens
+    assert tokenize(text) == tokens
 
 
 def test_the_rule_for_every_code_point() -> None:
     for code in range(sys.maxunicode + 1):
         char = chr(code)
-        assert tokenise(f"a{char}b") == words_one_by_one(f"a{char}b"), hex(code)
+        assert tokenize(f"a{char}b") == words_one_by_one(f"a{char}b"), hex(code)
 
 
 def test_folding_keeps_word_characters_and_others_apart() -> None:
@@ -94,26 +94,26 @@ def test_folding_keeps_word_characters_and_others_apart() -> None:
 
 @given(TEXTS)
 def test_folding_first_or_last_makes_no_difference(text: str) -> None:
-    assert tokenise(text) == words_one_by_one(text)
+    assert tokenize(text) == words_one_by_one(text)
 
 
 @given(TEXTS)
 def test_tokens_are_distinct_words_that_stay_as_they_are(text: str) -> None:
-    tokens = tokenise(text)
+    tokens = tokenize(text)
     assert len(set(tokens)) == len(tokens)
     assert all(tokens)
     assert all(map(is_word_character, "".join(tokens)))
-    assert tokenise(" ".join(tokens)) == tokens
+    assert tokenize(" ".join(tokens)) == tokens
 
 
 @given(TEXTS)
 def test_surrogates_separate_like_any_other_sign(text: str) -> None:
-    assert tokenise(text.encode("utf-8", "replace").decode()) == tokenise(text)
+    assert tokenize(text.encode("utf-8", "replace").decode()) == tokenize(text)
 
 
 @given(TEXTS, TEXTS)
 def test_texts_apart_have_the_tokens_of_both(first: str, second: str) -> None:
-    assert set(tokenise(f"{first} {second}")) == {*tokenise(first), *tokenise(second)}
+    assert set(tokenize(f"{first} {second}")) == {*tokenize(first), *tokenize(second)}
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_keywords(items: list[str], tokens: tuple[str, ...]) -> None:
 
 
 @given(TEXTS, st.lists(TEXTS, max_size=3))
-def test_a_tokeniser_leaves_stop_words_out(text: str, left_out: list[str]) -> None:
-    tokeniser = Tokeniser.without(left_out)
+def test_a_tokenizer_leaves_stop_words_out(text: str, left_out: list[str]) -> None:
+    tokenizer = Tokenizer.without(left_out)
     gone = {token for one in left_out for token in words_one_by_one(one)}
     expected = [token for token in words_one_by_one(text) if token not in gone]
-    assert tokeniser.tokens(text) == expected
-    assert tokeniser.keywords([text, *left_out]) == tuple(expected)
-    assert Tokeniser.without(tokeniser.stop_words) == tokeniser
+    assert tokenizer.tokens(text) == expected
+    assert tokenizer.keywords([text, *left_out]) == tuple(expected)
+    assert Tokenizer.without(tokenizer.stop_words) == tokenizer

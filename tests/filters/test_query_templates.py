@@ -14,12 +14,12 @@ from fencepost.cql2 import parse
 from fencepost.engine import Columns, FilterTable
 from fencepost.engine.filter_table import TableArrays
 from fencepost.errors import LanguageError
-from fencepost.events import Tokeniser
+from fencepost.events import Tokenizer
 from fencepost.filters import filters, query_templates
 from fencepost.filters.query_templates import Filled, unusable
 from fencepost.geometry import Space
 
-_STOP_WORDS = Tokeniser.without(["the"])
+_STOP_WORDS = Tokenizer.without(["the"])
 
 
 @pytest.fixture(autouse=True)

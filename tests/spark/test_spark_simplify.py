@@ -14,7 +14,7 @@ import pytest
 import fencepost as fp
 from fencepost import spark as fps
 from fencepost.errors import ModelError
-from fencepost.events import tokenise
+from fencepost.events import tokenize
 from tests.engine.wishes import Wish, some_wish
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def test_the_recipe_for_counting_words(spark: SparkSession) -> None:
     }
     exec(block, names)
     counts = {row["token"]: row["df"] for row in names["df"].collect()}
-    assert counts == Counter(token for text in texts for token in tokenise(text or ""))
+    assert counts == Counter(token for text in texts for token in tokenize(text or ""))
     assert (counts["cat"], counts["strasse"], counts["the"]) == (1, 2, 2)
     by_cell = {
         (row["cx"], row["cy"], row["token"]): row["df"] for row in names["by_cell"].collect()

@@ -234,12 +234,12 @@ class ColumnSubscriptions:
         self._rows(what, lists)
         numbers, given = read_lists(what, lists)
         own = [self._string(string_key("s" + keyword)) for keyword in given]
-        tokeniser = self._columns.tokeniser
-        plain = not tokeniser.stop_words
+        tokenizer = self._columns.tokenizer
+        plain = not tokenizer.stop_words
         split = [
             [number]
             if plain and _PLAIN_WORD.fullmatch(keyword)
-            else [self._string(word_key(word)) for word in tokeniser.keywords((keyword,))]
+            else [self._string(word_key(word)) for word in tokenizer.keywords((keyword,))]
             for number, keyword in zip(own, given, strict=True)
         ]
         start = np.cumsum([0, *map(len, split)], dtype=np.int64)

@@ -170,7 +170,7 @@ class ReferenceEngine(_OfShelves):
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         columns = self._shelves.columns
         rows = [Row(event) for event in events.rows(columns.every_attribute(), columns.geometric())]
-        stop_words, space = columns.tokeniser.stop_words, columns.space
+        stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
         for shelf in shelves:
             living = shelf.living(now, shelves.version).tolist()

@@ -20,7 +20,7 @@ from fencepost.engine.columns.check_kinds import BY_TYPE, string_key, word_key
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.errors import GeometryError
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
@@ -179,12 +179,12 @@ class FilterTable:
                     Form(words, place, 0, True),
                     subscription,
                     box,
-                    accepted_strings(asked.texts[0], self.columns.tokeniser),
+                    accepted_strings(asked.texts[0], self.columns.tokenizer),
                 )
                 return
         first = self.filter_check[-1]
         self.checks += rows.packed(asked.bounds, len(self.set_start) - 1, len(self.outlines))
-        for keys in keys_of(rows, asked, self.columns.tokeniser):
+        for keys in keys_of(rows, asked, self.columns.tokenizer):
             self.add_set(keys)
         self.outlines += asked.shapes
         self.outline_checks += [first + k for k in rows.shape_rows]
@@ -207,7 +207,7 @@ class FilterTable:
         if asked.function is not ArrayFunction.A_CONTAINS:
             return False
         form = Form(self.columns.number(asked.column), geometry_column, 0, True)
-        keys = accepted_keys(asked, self.columns.tokeniser)
+        keys = accepted_keys(asked, self.columns.tokenizer)
         self._add_posts(form, subscription, place, keys)
         return True
 
@@ -271,13 +271,13 @@ class FilterTable:
         return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
 
-def keys_of(rows: FormRows, asked: Filled, tokeniser: Tokeniser) -> list[list[bytes]]:
+def keys_of(rows: FormRows, asked: Filled, tokenizer: Tokenizer) -> list[list[bytes]]:
     """The sets of a text of a form: of a list one of its items, and then one of words."""
     sets: list[list[bytes]] = []
     for texts, is_list in zip(asked.texts, rows.are_lists, strict=True):
         if is_list:
             items = [word_key(text) for text in texts]
-            words = tokeniser.keywords(texts)
+            words = tokenizer.keywords(texts)
             sets += (items, items if words == texts else [word_key(word) for word in words])
         else:
             sets.append([string_key(text) for text in texts])
@@ -297,19 +297,19 @@ Accepted: TypeAlias = list[tuple[int, list[bytes]]]
 """Keys that an attribute must have, by the kinds it may be of."""
 
 
-def accepted_keys(check: ListCheck, tokeniser: Tokeniser) -> Accepted:
+def accepted_keys(check: ListCheck, tokenizer: Tokenizer) -> Accepted:
     """The keys that an attribute must have for all items of a check."""
     strings = [one.value for one in check.items.items if isinstance(one, String)]
     if len(strings) == len(check.items.items):
-        return accepted_strings(strings, tokeniser)
+        return accepted_strings(strings, tokenizer)
     # A text holds nothing but words.
     return [(ITEMS, list(dict.fromkeys(literal_key(one) for one in check.items.items)))]
 
 
-def accepted_strings(strings: Sequence[str], tokeniser: Tokeniser) -> Accepted:
+def accepted_strings(strings: Sequence[str], tokenizer: Tokenizer) -> Accepted:
     """The keys that an attribute must have for all of these strings."""
     items = [word_key(text) for text in dict.fromkeys(strings)]
-    words = [word_key(word) for word in tokeniser.keywords(strings)]
+    words = [word_key(word) for word in tokenizer.keywords(strings)]
     if set(words) == set(items):
         return [(ITEMS | TEXT, items)]
     return [(ITEMS, items), (TEXT, words)]

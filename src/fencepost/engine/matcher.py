@@ -35,7 +35,7 @@ from fencepost.engine.storage import index_folder
 from fencepost.engine.subscriptions import Subscription, compiled, compiled_condition, compiled_rows
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.geometry.space import space_of
 
 DeadLetters = list[tuple[int, str]]
@@ -88,7 +88,7 @@ class Matcher:
         meaning = space_of(space)
         self._index = index_of(index, meaning)
         self._clock = clock
-        self._load(Columns(Tokeniser.without(stop_words), meaning), ())
+        self._load(Columns(Tokenizer.without(stop_words), meaning), ())
 
     def _load(self, columns: Columns, shelves: Iterable[Segment]) -> None:
         """Begin with these shelves, and an engine that knows them."""
@@ -113,7 +113,7 @@ class Matcher:
     @property
     def stop_words(self) -> frozenset[str]:
         """The words that are left out of texts, as tokens."""
-        return self._columns.tokeniser.stop_words
+        return self._columns.tokenizer.stop_words
 
     # Subscriptions
 

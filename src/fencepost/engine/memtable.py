@@ -259,7 +259,7 @@ class Memtable:
         self.may_be_posted |= rows.posted is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
-        for keys in keys_of(rows, asked, self._columns.tokeniser):
+        for keys in keys_of(rows, asked, self._columns.tokenizer):
             items += [numbers.setdefault(key, len(numbers)) for key in keys]
             start.append(len(items))
         shapes = asked.shapes if asked.form.is_plain else ()

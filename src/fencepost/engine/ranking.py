@@ -188,7 +188,7 @@ class _EventWords:
 
     def __init__(self, columns: Columns, event: EventValues) -> None:
         asked = [column.source for column in columns.of(Storage.LIST)]
-        own = lists_of_values([event.get(p.name) for p in asked], event.tokeniser)  # type: ignore[union-attr]
+        own = lists_of_values([event.get(p.name) for p in asked], event.tokenizer)  # type: ignore[union-attr]
         sizes = own.stop - own.start
         uses = [use_of(number, int(kind)) for number, kind in enumerate(own.kind)]
         self.use = np.repeat(np.array(uses, np.int64), sizes)
@@ -303,7 +303,7 @@ class ReferenceScores:
             self._filters(found),
             living,
             event.attributes,
-            self._columns.tokeniser.stop_words,
+            self._columns.tokenizer.stop_words,
             self._columns.space,
         )
 
@@ -321,7 +321,7 @@ def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArr
     columns = matcher._columns
     # Scores depend on words and places only: other columns may hold what Python has no value for.
     asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
-    given = found.table.events(asked, columns.geometric(), columns.tokeniser)
+    given = found.table.events(asked, columns.geometric(), columns.tokenizer)
     start = 0
     for values, stop in zip(given, found.stops.tolist(), strict=True):
         if start < stop:

@@ -104,7 +104,7 @@ class SegmentView:
 
     def values(self, event: object) -> EventValues:
         """An event's values as its conditions see them."""
-        return EventValues(attributes(event), self.columns.tokeniser, self.columns.space)
+        return EventValues(attributes(event), self.columns.tokenizer, self.columns.space)
 
     # Following changes
 

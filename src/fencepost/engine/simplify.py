@@ -17,7 +17,7 @@ from fencepost.engine.explain.explanation import shortened, written
 from fencepost.engine.matcher import DeadLetters
 from fencepost.engine.subscriptions import checked_id, expiry, refuse_outside, rows_of
 from fencepost.errors import FencepostError, ModelError
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
 from fencepost.filters.checks import Filter, Kind, ListCheck, Term
 from fencepost.filters.covering.predicate_covering import covered_predicates
@@ -173,13 +173,13 @@ def simplify(
     """
     meaning = space_of(space)
     condition = parse(expression, meaning)
-    given = filters_of(condition, meaning, Tokeniser.without(stop_words))
+    given = filters_of(condition, meaning, Tokenizer.without(stop_words))
     return told(expression, condition, given, plan.simplify(given))
 
 
-def filters_of(condition: Condition, space: Space, tokeniser: Tokeniser) -> list[Filter]:
+def filters_of(condition: Condition, space: Space, tokenizer: Tokenizer) -> list[Filter]:
     """The filters of a condition, whose checks of lists know what is left out of keywords."""
-    return _with_stop_words(filters(condition, space), tokeniser)
+    return _with_stop_words(filters(condition, space), tokenizer)
 
 
 def told(
@@ -205,12 +205,12 @@ def told(
     )
 
 
-def _with_stop_words(given: list[Filter], tokeniser: Tokeniser) -> list[Filter]:
+def _with_stop_words(given: list[Filter], tokenizer: Tokenizer) -> list[Filter]:
     """Filters whose checks of lists know what is left out of their keywords."""
 
     def told(term: Term) -> Term:
         check = term.check
-        known = replace(check, tokeniser=tokeniser) if isinstance(check, ListCheck) else check
+        known = replace(check, tokenizer=tokenizer) if isinstance(check, ListCheck) else check
         return replace(term, check=known)
 
     return [tuple(told(term) for term in terms) for terms in given]
@@ -304,7 +304,7 @@ def simplify_many(
     [None, 'a']
     """
     bad: DeadLetters = []
-    read = _read(table, bad, space_of(space), Tokeniser.without(stop_words))
+    read = _read(table, bad, space_of(space), Tokenizer.without(stop_words))
     if bad and dead_letters is None:
         shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
         raise ModelError(f"{len(bad)} rows cannot be used: {shown}")
@@ -317,12 +317,12 @@ def simplify_many(
     ]
 
 
-def _read(table: object, bad: DeadLetters, space: Space, tokeniser: Tokeniser) -> list[_Read]:
+def _read(table: object, bad: DeadLetters, space: Space, tokenizer: Tokenizer) -> list[_Read]:
     """The rows of a table that can be used; the others go to `bad`."""
     parsed: dict[str, _Parsed] = {}
     for number, row in rows_of(table, bad):
         try:
-            own = _parsed(row, space, tokeniser)
+            own = _parsed(row, space, tokenizer)
             if own.id in parsed:
                 raise ModelError(f"the id {own.id!r:.60} is in the table twice")
         except FencepostError as error:
@@ -343,7 +343,7 @@ class _Parsed(NamedTuple):
     filters: list[Filter]
 
 
-def _parsed(row: Mapping[str, object], space: Space, tokeniser: Tokeniser) -> _Parsed:
+def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _Parsed:
     name = checked_id(row.get("id"))
     owner, expression = row.get("subscriber"), row.get("expression")
     if not isinstance(expression, (str, Mapping)):
@@ -359,7 +359,7 @@ def _parsed(row: Mapping[str, object], space: Space, tokeniser: Tokeniser) -> _P
         expiry(row.get("expires")),
         expression,
         condition,
-        filters_of(condition, space, tokeniser),
+        filters_of(condition, space, tokenizer),
     )
 
 

@@ -7,7 +7,7 @@
   once
 - `times`: Times as whole nanoseconds since 1970-01-01T00:00:00Z: Python integers, exact for any
   year
-- `tokenizer`: The tokeniser: the words of a text, by which keywords find it
+- `tokenizer`: The tokenizer: the words of a text, by which keywords find it
 - `value_types`: What an event's values count as: numbers, strings, times, spans, lists
 """
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from fencepost.events.event_values import EventValues
     from fencepost.events.table import EventTable
     from fencepost.events.times import format_instant
-    from fencepost.events.tokenizer import Tokeniser, keywords, tokenise
+    from fencepost.events.tokenizer import Tokenizer, keywords, tokenize
     from fencepost.events.value_types import pair_of
 
 __all__ = [
     "EventTable",
     "EventValues",
-    "Tokeniser",
+    "Tokenizer",
     "attributes",
     "format_instant",
     "keywords",
     "pair_of",
-    "tokenise",
+    "tokenize",
 ]
 
 if not TYPE_CHECKING:
@@ -44,7 +44,7 @@ if not TYPE_CHECKING:
             "event_values": ["EventValues"],
             "table": ["EventTable"],
             "times": ["format_instant"],
-            "tokenizer": ["Tokeniser", "keywords", "tokenise"],
+            "tokenizer": ["Tokenizer", "keywords", "tokenize"],
             "value_types": ["pair_of"],
         },
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from fencepost.errors import GeometryError, ModelError
 from fencepost.events import value_types
-from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
+from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 
@@ -22,17 +22,17 @@ class EventValues:
         From the name of an attribute to its geometry, where it was read already.
     """
 
-    __slots__ = ("_read", "_shapes", "attributes", "space", "tokeniser")
+    __slots__ = ("_read", "_shapes", "attributes", "space", "tokenizer")
 
     def __init__(
         self,
         attributes: Mapping[str, object],
-        tokeniser: Tokeniser = EVERY_WORD,
+        tokenizer: Tokenizer = EVERY_WORD,
         space: Space = Space.PLANAR,
         shapes: Callable[[str], Shapes | None] | None = None,
     ) -> None:
         self.attributes = attributes
-        self.tokeniser = tokeniser
+        self.tokenizer = tokenizer
         self.space = space
         self._read = shapes
         self._shapes: dict[str, Shapes | None] | None = None

@@ -22,7 +22,7 @@ from fencepost.events.arrow_text import not_utf8, python_values
 from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import parse_instants
-from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
+from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
@@ -368,11 +368,11 @@ class EventTable:
         self,
         names: Collection[str] | None = None,
         geometric: Collection[str] = (),
-        tokeniser: Tokeniser = EVERY_WORD,
+        tokenizer: Tokenizer = EVERY_WORD,
     ) -> Iterator[EventValues]:
         """The events one by one; their geometries are those of this table."""
         return (
-            EventValues(row, tokeniser, self.space, _OfRow(self, number))
+            EventValues(row, tokenizer, self.space, _OfRow(self, number))
             for number, row in enumerate(self.rows(names, geometric))
         )
 

@@ -1,4 +1,4 @@
-"""The tokeniser: the words of a text, by which keywords find it.
+"""The tokenizer: the words of a text, by which keywords find it.
 
 The rule, whole:
 
@@ -11,7 +11,7 @@ The rule, whole:
 
 Nothing else happens: no normalisation (so "é" as one code point and as "e" with a combining
 accent are two tokens), no stemming, no splitting of scripts written without spaces; and no stop
-words but those that a `Tokeniser` is given. A mark that follows no letter is a word of its own,
+words but those that a `Tokenizer` is given. A mark that follows no letter is a word of its own,
 which is how the variation selector after some emoji becomes one.
 
 Casefolding turns word characters into word characters and others into others (a test goes
@@ -29,12 +29,12 @@ from unicodedata import category
 
 from fencepost.errors import ModelError
 
-__all__ = ["EVERY_WORD", "Tokeniser", "keywords", "tokenise"]
+__all__ = ["EVERY_WORD", "Tokenizer", "keywords", "tokenize"]
 
 _ASCII_WORDS = re.compile(r"[0-9a-z]+")
 
 
-def tokenise(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """
     The distinct tokens of a text, in the order in which they first appear.
 
@@ -50,7 +50,7 @@ def tokenise(text: str) -> list[str]:
 
     Examples
     --------
-    >>> tokenise("iPad! An IPAD, straße_2")
+    >>> tokenize("iPad! An IPAD, straße_2")
     ['ipad', 'an', 'strasse', '2']
     """
     if text.isascii() and text.isalnum():
@@ -77,12 +77,12 @@ def keywords(items: Iterable[str]) -> tuple[str, ...]:
     tuple of str
         None of them empty.
     """
-    return tuple(dict.fromkeys(token for item in items for token in tokenise(item)))
+    return tuple(dict.fromkeys(token for item in items for token in tokenize(item)))
 
 
 @dataclass(frozen=True, slots=True)
-class Tokeniser:
-    """The tokeniser of a matcher: the rule, and which tokens it leaves out.
+class Tokenizer:
+    """The tokenizer of a matcher: the rule, and which tokens it leaves out.
 
     Attributes
     ----------
@@ -93,9 +93,9 @@ class Tokeniser:
     stop_words: frozenset[str] = frozenset()
 
     @classmethod
-    def without(cls, words: Iterable[str]) -> Tokeniser:
+    def without(cls, words: Iterable[str]) -> Tokenizer:
         """
-        A tokeniser that leaves out the tokens of some words.
+        A tokenizer that leaves out the tokens of some words.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Tokeniser:
 
     def tokens(self, text: str) -> list[str]:
         """The distinct tokens of a text that are not left out, in order."""
-        return [token for token in tokenise(text) if token not in self.stop_words]
+        return [token for token in tokenize(text) if token not in self.stop_words]
 
     def keywords(self, items: Iterable[str]) -> tuple[str, ...]:
         """The distinct tokens of many texts that are not left out, in order."""
@@ -120,4 +120,4 @@ class Tokeniser:
         return tuple(token for token in found if token not in self.stop_words)
 
 
-EVERY_WORD = Tokeniser()
+EVERY_WORD = Tokenizer()

@@ -22,7 +22,7 @@ from fencepost.cql2.ast import (
     SpatialFunction,
     Value,
 )
-from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
+from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.events.value_types import Pair
 
 
@@ -171,7 +171,7 @@ class ListCheck:
     column: Column
     function: ArrayFunction
     items: ListLiteral
-    tokeniser: Tokeniser = EVERY_WORD  # what makes words of the items, where they are compared
+    tokenizer: Tokenizer = EVERY_WORD  # what makes words of the items, where they are compared
 
 
 # The cheapest first, in the order of the kinds of `fencepost.kernels.match.check_evaluation`.

@@ -334,12 +334,12 @@ def items_of(
         words = [item.value for item in value.items if isinstance(item, ast.String)]
         if len(words) < len(value.items):
             return None
-        return {word: word for word in event.tokeniser.keywords(words)}
+        return {word: word for word in event.tokenizer.keywords(words)}
     found = event.get(value.name)
     if isinstance(found, str):
         if not isinstance(other, ast.ListLiteral):
             return None
-        return {word: word for word in event.tokeniser.tokens(found)}
+        return {word: word for word in event.tokenizer.tokens(found)}
     items = value_types.list_of(found)
     if items is None:
         return None

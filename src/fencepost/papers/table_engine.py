@@ -30,7 +30,7 @@ from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
 from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import evaluation
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -77,11 +77,11 @@ class Table(Protocol):
         """Numbers about the table."""
 
 
-def table_index(name: str, make: Callable[[Tokeniser], Table]) -> MatcherIndex:
+def table_index(name: str, make: Callable[[Tokenizer], Table]) -> MatcherIndex:
     """The index of a `Matcher` that is found by the tables which `make` gives, empty ones."""
 
     def engine(shelves: SegmentManager, clock: Clock) -> TableEngine:
-        return TableEngine(shelves, clock, make(shelves.columns.tokeniser))
+        return TableEngine(shelves, clock, make(shelves.columns.tokenizer))
 
     return MatcherIndex(name, engine)
 
@@ -126,7 +126,7 @@ class TableEngine:
 
     def _values(self, event: Attributes) -> EventValues:
         columns = self._shelves.columns
-        return EventValues(event, columns.tokeniser, columns.space)
+        return EventValues(event, columns.tokenizer, columns.space)
 
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers."""
@@ -147,7 +147,7 @@ class TableEngine:
     def _pairs(self, shelves: Snapshot, events: EventTable) -> NDArray[np.int64]:
         """Pairs of an event and a subscription's row, counted through all shelves."""
         columns = self._shelves.columns
-        rows = events.events(columns.every_attribute(), columns.geometric(), columns.tokeniser)
+        rows = events.events(columns.every_attribute(), columns.geometric(), columns.tokenizer)
         with self._shelves.lock:
             self._catch_up()
             row_of = self._rows_on(shelves)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fencepost.cql2 import ast
-from fencepost.events.tokenizer import keywords, tokenise
+from fencepost.events.tokenizer import keywords, tokenize
 from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.geometry.space import Space
 from fencepost.reference.ellipsoid import metres
@@ -109,7 +109,7 @@ def _words(
 def _event_words(value: object, stop_words: Collection[str]) -> set[Hashable]:
     plain = normal(value)
     if isinstance(plain, str):
-        return {word for word in tokenise(plain) if word not in stop_words}
+        return {word for word in tokenize(plain) if word not in stop_words}
     return items_of(plain) or set()
 
 

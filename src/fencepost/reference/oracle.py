@@ -1,7 +1,7 @@
 """Whether an event satisfies a condition, straight from `docs/meaning.md`.
 
 The oracle of every matcher: no index, no kernel, no short cut, and nothing shared with them but
-the tree of the expression, the attributes of an event, the reading of times and the tokeniser,
+the tree of the expression, the attributes of an event, the reading of times and the tokenizer,
 which are definitions rather than algorithms. One function for each kind of condition, each of
 which returns True, False, or None for unknown. The spatial functions follow from the exact DE-9IM
 matrix and the distance: exactly in the plane, to a micrometre on the ellipsoid.
@@ -18,7 +18,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.events.event_attributes import attributes
-from fencepost.events.tokenizer import keywords, tokenise
+from fencepost.events.tokenizer import keywords, tokenize
 from fencepost.geometry.relation import Relation
 from fencepost.geometry.space import Space
 from fencepost.reference import ellipsoid
@@ -331,7 +331,7 @@ def _array(condition: ast.ArrayCondition, event: _Attributes, stop_words: Collec
 def _items(side: object, other: object, stop_words: Collection[str]) -> set[Hashable] | None:
     """The items of one side, None if it is no list; of a text beside keywords, both are words."""
     if isinstance(side, str):
-        return None if _strings(other) is None else _without(tokenise(side), stop_words)
+        return None if _strings(other) is None else _without(tokenize(side), stop_words)
     if not isinstance(side, ast.ListLiteral):
         return items_of(side)
     strings = _strings(side)

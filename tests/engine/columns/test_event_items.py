@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2.ast import Property
 from fencepost.engine import Columns, lay_out
-from fencepost.events import EventTable, tokenise
+from fencepost.events import EventTable, tokenize
 from fencepost.filters import Column, Kind
 from fencepost.kernels import EventArrays
 from tests.engine.strategies import examples
@@ -114,5 +114,5 @@ def test_one_text_of_any_length(word: str, size: int) -> None:
     columns = columns_of(pa.table({"c": [text], "d": [text]}))
     block = lay_out(columns, EventTable([{"c": text, "d": ["x", text]}]))
     words, listed = lists_in(block)
-    assert [key[1:].decode() for key in words[0][1]] == sorted(tokenise(text), key=str.encode)
+    assert [key[1:].decode() for key in words[0][1]] == sorted(tokenize(text), key=str.encode)
     assert listed[0][1] == sorted([b"sx", b"s" + text.encode()])

@@ -1,4 +1,4 @@
-"""Words and items made by kernels, against the tokeniser and sets in Python."""
+"""Words and items made by kernels, against the tokenizer and sets in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fencepost.events import tokenise
+from fencepost.events import tokenize
 from fencepost.kernels import handle
 from fencepost.kernels.text.utf8_tokenizer import (
     Characters,
@@ -67,7 +67,7 @@ def words_in(texts: Sequence[str | None], by: object) -> list[list[str]]:
 @example(["ΐ" * 9, "ΐ ΐ" * 5, "ﬃ ffi FFI ﬀi", "ß ss ẞ"])
 @example(["a\ud800b\udfffc", "\ud800", "x\ud83d\ude00y"])
 def test_words_of_any_texts(texts: list[str | None]) -> None:
-    expected = [[] if one is None else tokenise(one) for one in texts]
+    expected = [[] if one is None else tokenize(one) for one in texts]
     assert words_in(texts, rules()) == expected
 
 
@@ -98,7 +98,7 @@ def test_folding_makes_no_text_longer_than_there_is_room_for() -> None:
 
 @given(st.lists(st.text(st.characters(max_codepoint=0x7F)), max_size=6))
 def test_ascii_needs_no_tables(texts: list[str]) -> None:
-    assert words_in(texts, rules(ascii_characters)) == [tokenise(one) for one in texts]
+    assert words_in(texts, rules(ascii_characters)) == [tokenize(one) for one in texts]
 
 
 @pytest.mark.parametrize("count", [100, 100_000])
@@ -106,15 +106,15 @@ def test_a_long_text(count: int) -> None:
     rng = np.random.default_rng(count)
     numbers = rng.integers(0, count, 2 * count).tolist()
     texts = ["one Two", " ".join(f"w{number:x}" for number in numbers), "two one two"]
-    assert words_in(texts, rules()) == [tokenise(one) for one in texts]
+    assert words_in(texts, rules()) == [tokenize(one) for one in texts]
 
 
 @given(st.lists(ANY, max_size=4), st.lists(ANY, max_size=4))
 @example(["The cat and THE dog"], ["the", "and"])
 def test_stop_words_are_left_out(texts: list[str], left_out: list[str]) -> None:
-    stop_words = {word for one in left_out for word in tokenise(one)}
+    stop_words = {word for one in left_out for word in tokenize(one)}
     by = rules(stop_words=["s" + word for word in sorted(stop_words)])
-    expected = [[word for word in tokenise(one) if word not in stop_words] for one in texts]
+    expected = [[word for word in tokenize(one) if word not in stop_words] for one in texts]
     assert words_in(texts, by) == expected
 
 
@@ -146,19 +146,19 @@ def words_in_bytes(given_bytes: bytes, by: object) -> list[str]:
 def test_bytes_that_are_no_utf_8_separate(parts: list[bytes]) -> None:
     words = words_in_bytes(b"".join(parts) + b" end", rules())
     assert words[-1] == "end"
-    assert all(tokenise(word) == [word] for word in words)
+    assert all(tokenize(word) == [word] for word in words)
 
 
 UNCOMPILED = """
 import numba
 import numpy as np
-from tests.kernels.test_tokenise import rules, words_in, words_in_bytes
-from fencepost.geometry import tokenise
+from tests.kernels.test_tokenize import rules, words_in, words_in_bytes
+from fencepost.geometry import tokenize
 
 assert numba.config.DISABLE_JIT
 with np.errstate(over="ignore"):  # unsigned numbers are meant to wrap
     texts = ["", "Hail, hail! STORM", "stra\\u00dfe STRASSE \\u0390 \\ud800x", "a b a"]
-    assert words_in(texts, rules()) == [tokenise(one) for one in texts]
+    assert words_in(texts, rules()) == [tokenize(one) for one in texts]
     # NumPy would say if there were no room.
     assert words_in_bytes(b"\\xceP\\xceP\\xe1P\\xce", rules()) == ["p"]
 """

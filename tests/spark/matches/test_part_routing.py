@@ -29,7 +29,7 @@ STOP_WORDS = ("a", "the", "hail")
 def router(matcher: Matcher) -> Matcher:
     """What sends events to the segments of a matcher, by number."""
     columns = matcher.view().columns
-    made = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
+    made = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
     made.add(
         [
             Subscription(

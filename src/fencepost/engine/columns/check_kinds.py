@@ -179,7 +179,7 @@ def _list(check: ListCheck, into: Into) -> Fields:
     """A check owns two sets: the items as they are, and after it their words."""
     item = into.add_set([literal_key(one) for one in check.items.items])
     strings = [one.value for one in check.items.items if isinstance(one, String)]
-    into.add_set([word_key(word) for word in into.columns.tokeniser.keywords(strings)])
+    into.add_set([word_key(word) for word in into.columns.tokenizer.keywords(strings)])
     flags = (len(strings) == len(check.items.items)) * check_evaluation.TOKENS
     return Fields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fencepost.cql2 import ast
-from fencepost.events.tokenizer import EVERY_WORD, Tokeniser
+from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.filters.checks import Column, Kind
 from fencepost.geometry.space import Space
 
@@ -41,7 +41,7 @@ class Columns:
 
     Attributes
     ----------
-    tokeniser : Tokeniser
+    tokenizer : Tokenizer
         How the texts of events, and the keywords beside them, become words.
     space : Space
         What the coordinates of geometries mean.
@@ -49,8 +49,8 @@ class Columns:
         How many columns there are.
     """
 
-    def __init__(self, tokeniser: Tokeniser = EVERY_WORD, space: Space = Space.PLANAR) -> None:
-        self.tokeniser = tokeniser
+    def __init__(self, tokenizer: Tokenizer = EVERY_WORD, space: Space = Space.PLANAR) -> None:
+        self.tokenizer = tokenizer
         self.space = space
         self.by_storage: tuple[list[Column], ...] = tuple([] for _ in Storage)
         self._numbers: dict[Column, int] = {}
@@ -96,7 +96,7 @@ class Columns:
 
     def frozen(self) -> Columns:
         """The columns as they are now, whatever is asked for later."""
-        copy = Columns(self.tokeniser, self.space)
+        copy = Columns(self.tokenizer, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
         copy.size = self.size

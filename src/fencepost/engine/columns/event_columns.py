@@ -28,7 +28,7 @@ from fencepost.engine.columns.event_items import (
 from fencepost.events import value_types as values
 from fencepost.events.event_values import EventValues, given
 from fencepost.events.table import EventTable, Geometries
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import evaluation
 from fencepost.filters.checks import Column, Kind
 from fencepost.geometry.prepared_shapes import Shapes
@@ -155,17 +155,17 @@ def lay_out(columns: Columns, events: EventTable) -> EventArrays:
             arrow = events.column(source.name) if isinstance(source, ast.Property) else None
             if arrow is not None:
                 with events.naming([source.name]):
-                    if _fill_from_arrow(block, storage, number, column, arrow, columns.tokeniser):
+                    if _fill_from_arrow(block, storage, number, column, arrow, columns.tokenizer):
                         continue
             if storage == Storage.LIST:
                 values = [given(value) for value in events.values(source.name)]
-                block.add_lists(number, lists_of_values(values, columns.tokeniser))
+                block.add_lists(number, lists_of_values(values, columns.tokenizer))
                 continue
             left.append((storage, number, column))
     if left:
         writer = RowWriter(block, left, len(events))
         asked = columns.every_attribute()
-        for row, event in enumerate(events.events(asked, columns.geometric(), columns.tokeniser)):
+        for row, event in enumerate(events.events(asked, columns.geometric(), columns.tokenizer)):
             writer.write(row, event)
         block.add_row_strings(writer)
     return block.arrays()
@@ -272,7 +272,7 @@ def _fill_from_arrow(
     number: int,
     column: Column,
     array: pa.Array,
-    tokeniser: Tokeniser,
+    tokenizer: Tokenizer,
 ) -> bool:
     """Fill a column without Python objects, if its type allows."""
     kind = array.type
@@ -293,7 +293,7 @@ def _fill_from_arrow(
     if storage == Storage.NUMBER:
         return _fill_numbers(block, number, column.kind, array)
     if storage == Storage.LIST:
-        lists = lists_of(array, tokeniser)
+        lists = lists_of(array, tokenizer)
         if lists is not None:
             block.add_lists(number, lists)
         return lists is not None or _is_plain(kind)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.columns.check_kinds import string_key
 from fencepost.events import value_types
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.kernels.match.check_evaluation import ITEMS, NO_LIST, TEXT
 from fencepost.kernels.runtime.struct_references import handle
 from fencepost.kernels.text.utf8_tokenizer import (
@@ -51,13 +51,13 @@ class Strings(NamedTuple):
     stop: Ints
 
 
-def lists_of(array: pa.Array, tokeniser: Tokeniser) -> Lists | None:
+def lists_of(array: pa.Array, tokenizer: Tokenizer) -> Lists | None:
     """The words of texts, or the items of lists of strings; None of a column of something else."""
     kind = array.type
     if is_text(kind):
         texts = strings_of(array)
         there = np.where(texts.start >= 0, np.uint8(TEXT), np.uint8(NO_LIST))
-        return _words(texts, there, _rules(tokeniser, bool(texts.text.max(initial=0) < 0x80)))
+        return _words(texts, there, _rules(tokenizer, bool(texts.text.max(initial=0) < 0x80)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         ends = array.offsets.to_numpy().astype(np.int64)
     elif pa.types.is_fixed_size_list(kind):
@@ -116,24 +116,24 @@ def _listed(items: Strings, low: Ints, high: Ints, kind: NDArray[Any]) -> Lists:
 
 
 @lru_cache(maxsize=64)
-def _rules(tokeniser: Tokeniser, is_ascii: bool) -> Any:
+def _rules(tokenizer: Tokenizer, is_ascii: bool) -> Any:
     """The rules as kernels take them; those of all characters are made where one needs them."""
-    stop_words, _ = build(*encode([f"s{word}" for word in sorted(tokeniser.stop_words)]))
+    stop_words, _ = build(*encode([f"s{word}" for word in sorted(tokenizer.stop_words)]))
     return handle(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
 
 
-def lists_of_values(given: Sequence[object], tokeniser: Tokeniser) -> Lists:
+def lists_of_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:
     """The words of texts and the items of lists, given as Python values of any types."""
     texts = [string_key(one) if isinstance(one, str) else None for one in given]
     if None not in texts:
-        return _words_of_encoded(texts, tokeniser)
+        return _words_of_encoded(texts, tokenizer)
     listed = _of_keys([None if isinstance(one, str) else _item_keys(one) for one in given])
     if texts.count(None) == len(texts):
         return listed
-    return _both(_words_of_encoded(texts, tokeniser), listed)
+    return _both(_words_of_encoded(texts, tokenizer), listed)
 
 
-def _words_of_encoded(texts: Sequence[bytes | None], tokeniser: Tokeniser) -> Lists:
+def _words_of_encoded(texts: Sequence[bytes | None], tokenizer: Tokenizer) -> Lists:
     present = [text or b"" for text in texts]
     # A bytearray, because a view of one is writable: kernels need no second signature.
     joined = bytearray().join(present)
@@ -145,7 +145,7 @@ def _words_of_encoded(texts: Sequence[bytes | None], tokeniser: Tokeniser) -> Li
             start[event] = -1
             kind[event] = NO_LIST
     strings = Strings(np.frombuffer(joined, np.uint8), start, ends[1:])
-    return _words(strings, kind, _rules(tokeniser, joined.isascii()))
+    return _words(strings, kind, _rules(tokenizer, joined.isascii()))
 
 
 def _ends(parts: Sequence[Sized]) -> Ints:

@@ -97,7 +97,7 @@ class EventLayout:
                 self._place[0] = 0
                 if self._only_place:
                     return point
-        event = EventValues(attributes, self._columns.tokeniser, self._columns.space)
+        event = EventValues(attributes, self._columns.tokenizer, self._columns.space)
         shapes = self._shapes(event) if point is None else point
         if shapes is None:
             return None
@@ -116,7 +116,7 @@ class EventLayout:
             given = event.attributes.get(self._lists[0])
             if type(given) is list and self._write_plain_items(given):
                 return
-        lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokeniser)
+        lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokenizer)
         self._writer.append(lists.text.data)
         self.events.list_kind[:, 0] = lists.kind
         self.events.list_start[:, 0] = lists.start

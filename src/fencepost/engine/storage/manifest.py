@@ -12,7 +12,7 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.errors import IndexingError
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Column, Kind
 from fencepost.geometry.space import Space
 
@@ -108,7 +108,7 @@ def manifest_for(
     return Manifest(
         format=FORMAT,
         space=columns.space,
-        stop_words=sorted(columns.tokeniser.stop_words),
+        stop_words=sorted(columns.tokenizer.stop_words),
         columns=column_entries(columns),
         segments=list(entries),
         version=version,
@@ -163,7 +163,7 @@ def damaged(name: str, why: object) -> IndexingError:
 
 def columns_of(entries: Iterable[ColumnEntry], stop_words: Iterable[str], space: Space) -> Columns:
     """Columns of events, numbered in the order of their entries."""
-    columns = Columns(Tokeniser.without(stop_words), space)
+    columns = Columns(Tokenizer.without(stop_words), space)
     for entry in entries:
         columns.number(_column_of(entry))
     return columns

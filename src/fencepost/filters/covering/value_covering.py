@@ -292,7 +292,7 @@ def item_keys(check: ListCheck) -> frozenset[bytes]:
 
 def _words(check: ListCheck) -> frozenset[str]:
     strings = [item.value for item in check.items.items if isinstance(item, String)]
-    return frozenset(check.tokeniser.keywords(strings))
+    return frozenset(check.tokenizer.keywords(strings))
 
 
 def _compare_lists(a: ListCheck, b: ListCheck) -> list[Facts]:

@@ -1,4 +1,4 @@
-"""Texts and lists of strings to items: the tokeniser of `fencepost.events.tokenizer` on UTF-8.
+"""Texts and lists of strings to items: the tokenizer of `fencepost.events.tokenizer` on UTF-8.
 
 What comes out lies as the items of `EventArrays` do. The distinct items of one list after another,
 each a prefix and the bytes of the word, end to end::

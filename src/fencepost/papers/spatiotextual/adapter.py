@@ -25,7 +25,7 @@ from fencepost.engine.columns.check_kinds import word_key
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
-from fencepost.events.tokenizer import Tokeniser
+from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, Term
 from fencepost.filters.evaluation import literal_key
 from fencepost.papers.spatiotextual.static_trees import Kind
@@ -56,7 +56,7 @@ def rt_plus_plus_tree() -> MatcherIndex:
 
 
 def _index(kind: Kind) -> MatcherIndex:
-    return table_index(kind, lambda tokeniser: SpatioTextualTable(kind, tokeniser))
+    return table_index(kind, lambda tokenizer: SpatioTextualTable(kind, tokenizer))
 
 
 class SpatioTextualTable:
@@ -65,13 +65,13 @@ class SpatioTextualTable:
     Parameters
     ----------
     kind : "rt", "rt+" or "rt++"
-    tokeniser : Tokeniser
+    tokenizer : Tokenizer
         What makes words of texts and of keywords.
     """
 
-    def __init__(self, kind: Kind, tokeniser: Tokeniser) -> None:
+    def __init__(self, kind: Kind, tokenizer: Tokenizer) -> None:
         self._kind = kind
-        self._tokeniser = tokeniser
+        self._tokenizer = tokenizer
         self._trees: dict[Attributes, SpatioTextualIndex] = {}
         self._words = _Words()
         self._entries: dict[int, _Entry] = {}
@@ -88,7 +88,7 @@ class SpatioTextualTable:
         self._numbers[subscription] = [self._add(subscription, terms) for terms in filters]
 
     def _add(self, subscription: Hashable, terms: Filter) -> int:
-        list_name, words, text = _text_part(terms, self._tokeniser)
+        list_name, words, text = _text_part(terms, self._tokenizer)
         geometry_name, box = _space_part(terms)
         tree = (list_name, geometry_name)
         rest = Verified(tuple(term for term in terms if term not in text))
@@ -142,7 +142,7 @@ class SpatioTextualTable:
         list_name, geometry_name = attributes
         words: list[bytes] = []
         if list_name is not None:
-            given = _keys_of(event.get(list_name), self._tokeniser)
+            given = _keys_of(event.get(list_name), self._tokenizer)
             if given is None:
                 return None
             words = given
@@ -157,10 +157,10 @@ class SpatioTextualTable:
         return box, [0, len(tokens)], tokens
 
 
-def _keys_of(value: object, tokeniser: Tokeniser) -> list[bytes] | None:
+def _keys_of(value: object, tokenizer: Tokenizer) -> list[bytes] | None:
     """What a list has, or a text of words; None of anything else."""
     if isinstance(value, str):
-        return [word_key(word) for word in tokeniser.tokens(value)]
+        return [word_key(word) for word in tokenizer.tokens(value)]
     items = value_types.list_of(value)
     return None if items is None else [key for key in map(value_types.item_key, items) if key]
 
@@ -205,7 +205,7 @@ class _Words:
 
 
 def _text_part(
-    terms: Filter, tokeniser: Tokeniser
+    terms: Filter, tokenizer: Tokenizer
 ) -> tuple[str | None, frozenset[bytes], list[Term]]:
     """The list attribute of which most words are needed, the words, and the terms they decide."""
     needed: dict[str, set[bytes]] = {}
@@ -218,7 +218,7 @@ def _text_part(
             continue
         assert isinstance(check.column.source, Property)
         name = check.column.source.name
-        words, decides = _words_needed(check, tokeniser)
+        words, decides = _words_needed(check, tokenizer)
         needed.setdefault(name, set()).update(words)
         decided.setdefault(name, []).extend([term] if decides else [])
     if not any(needed.values()):
@@ -227,13 +227,13 @@ def _text_part(
     return name, frozenset(needed[name]), decided[name]
 
 
-def _words_needed(check: ListCheck, tokeniser: Tokeniser) -> tuple[set[bytes], bool]:
+def _words_needed(check: ListCheck, tokenizer: Tokenizer) -> tuple[set[bytes], bool]:
     """The words that a list and a text both need; whether that is all that either needs."""
     items = {literal_key(item) for item in check.items.items}
     strings = [item.value for item in check.items.items if isinstance(item, String)]
     if len(strings) < len(check.items.items):
         return items, True  # a text never matches, and never has all of these words
-    words = {word_key(word) for word in tokeniser.keywords(strings)}
+    words = {word_key(word) for word in tokenizer.keywords(strings)}
     return items & words, bool(items) and items == words
 
 

@@ -136,7 +136,7 @@ def filters_of(needed: pa.Table, columns: Columns) -> tuple[Filter, ...]:
             check = RelateCheck(column, SpatialFunction.S_INTERSECTS, Geometry(box))
         elif kind == WORD:
             items = ListLiteral((String(row["key"]),))
-            check = ListCheck(column, ArrayFunction.A_CONTAINS, items, columns.tokeniser)
+            check = ListCheck(column, ArrayFunction.A_CONTAINS, items, columns.tokenizer)
         else:
             check = MemberCheck(column, (row["key"],))
         found.append((Term(check, False),))
@@ -164,7 +164,7 @@ def write_needs(folder: Path, segment: SegmentReader) -> None:
 
 def write(folder: Folder, entries: Sequence[SegmentEntry], columns: Columns, version: int) -> str:
     """Write a router for segments; the name of its folder."""
-    router = Matcher(columns.space, stop_words=columns.tokeniser.stop_words)
+    router = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
     files = [f"{entry.folder}/{_NEEDS}" for entry in entries]
     parts = []
     with folder.held(files) as path:

@@ -24,7 +24,7 @@ from fencepost.engine.kernel_runner import Runner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.event_values import EventValues
 from fencepost.events.table import EventTable
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.papers.events import parse_ops4st
 from fencepost.papers.events.adapter import EventsTable
 from fencepost.papers.events.ops4st_arrays import Events
@@ -162,7 +162,7 @@ def _add_ours(
     shelves = matcher.view().snapshot()
     table = as_table(scenario)
     columns = matcher.view().columns
-    block = handle(lay_out(columns, EventTable.read(table, columns.space)))
+    block = struct_ref(lay_out(columns, EventTable.read(table, columns.space)))
     runner, now = Runner(), time.time_ns()
     ids = [
         np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)

@@ -21,7 +21,7 @@ from fencepost.engine.segment_builder import NEVER
 from fencepost.engine.subscriptions import Subscription
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.testing import Geometries
 
 KERNEL = "Fencepost, kernel"
@@ -41,7 +41,7 @@ class Ours:
 
     def lay_out(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return handle(lay_out(self._columns, EventTable([{ATTRIBUTE: message}])))
+        return struct_ref(lay_out(self._columns, EventTable([{ATTRIBUTE: message}])))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""

@@ -24,7 +24,7 @@ from fencepost.engine.kernel_runner import Runner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
 from fencepost.kernels.match.segment_search import look_up
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 
 KERNEL = "Fencepost, kernel"
 BATCH = "Fencepost, batch of lists"
@@ -67,7 +67,7 @@ class Ours:
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
         columns = self.matcher.view().columns
-        block = handle(lay_out(columns, EventTable.read(self.table(messages), columns.space)))
+        block = struct_ref(lay_out(columns, EventTable.read(self.table(messages), columns.space)))
         now = time.time_ns()
 
         def run() -> Found:
@@ -85,7 +85,7 @@ class Ours:
 
         def run() -> None:
             for shelf in self.shelves:
-                look_up(shelf.handle, block.text, starts, stops, numbers)
+                look_up(shelf.struct_ref, block.text, starts, stops, numbers)
 
         return run
 

@@ -27,7 +27,7 @@ from fencepost.kernels.detect.member_grid import (
     MemberArrays,
 )
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 
 if TYPE_CHECKING:
     from fencepost.composite.pair_join_plan import Cast
@@ -75,7 +75,7 @@ class LiveMembers:
 
     def _use(self, arrays: MemberArrays) -> None:
         self.arrays = arrays
-        self.handle = handle(arrays)
+        self.struct_ref = struct_ref(arrays)
         # An item of a view is read in a tenth of the time that one of an array takes.
         self._counts: Any = arrays.counts.data
         self._bounds: Any = arrays.bounds.data
@@ -106,7 +106,7 @@ class LiveMembers:
     ) -> int:
         """The number of a new item, in no pool yet, whose hull has these corners."""
         self._make_room(len(x))
-        item: int = kernels.put_item(self.handle, x, y, earliest, latest, min(events))
+        item: int = kernels.put_item(self.struct_ref, x, y, earliest, latest, min(events))
         self._name(item, key, events)
         return item
 
@@ -131,11 +131,11 @@ class LiveMembers:
             self._grow_rows()
         self._make_nodes(len(cast.playing) + cast.pools)
         item, count, expired, crowded = arrive(
-            self.handle, cast.handle, x, y, at, number, newest, most, self._rows
+            self.struct_ref, cast.struct_ref, x, y, at, number, newest, most, self._rows
         )
         while count > len(self._rows):
             self._rows = np.empty((2 * count, FIELDS), np.int64)
-            count = play(self.handle, cast.handle, item, newest, self._rows)
+            count = play(self.struct_ref, cast.struct_ref, item, newest, self._rows)
         self._name(item, key, (number,))
         return self._rows[:count].tolist() if count else [], expired, crowded
 
@@ -161,18 +161,18 @@ class LiveMembers:
 
     def drop(self, item: int) -> None:
         """Give back an item that is in no pool."""
-        kernels.drop_item(self.handle, item)
+        kernels.drop_item(self.struct_ref, item)
 
     def file(self, item: int, pool: int, expiry: int) -> None:
         """Put an item into a pool, until `evict` is told a time after its expiry."""
         if self._counts[LIVE] == len(self.arrays.rows):
             self._grow_rows()
         self._make_nodes(0)
-        kernels.file_item(self.handle, item, pool, expiry)
+        kernels.file_item(self.struct_ref, item, pool, expiry)
 
     def evict(self, watermark: int, most: int) -> tuple[int, int]:
         """Take out what expired, then what goes next while more than `most` are left; counts."""
-        expired, crowded = kernels.evict(self.handle, watermark, most)
+        expired, crowded = kernels.evict(self.struct_ref, watermark, most)
         return expired, crowded
 
     def last_expiry(self) -> int | None:
@@ -195,7 +195,7 @@ class LiveMembers:
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""
-        found: Hulls = hulls(kernels.points_of(self.handle, items))
+        found: Hulls = hulls(kernels.points_of(self.struct_ref, items))
         return found
 
     # Finding
@@ -206,7 +206,7 @@ class LiveMembers:
         """Which anchor (by number) and item may be related; boxes and times are looked at only."""
         while True:
             count = kernels.find(
-                self.handle, asked, anchors, earliest, latest, self._numbers, self._found
+                self.struct_ref, asked, anchors, earliest, latest, self._numbers, self._found
             )
             if count <= len(self._found):
                 return self._numbers[:count].copy(), self._found[:count].copy()
@@ -224,13 +224,13 @@ class LiveMembers:
         self._use(
             arrays._replace(rows=_longer(arrays.rows), heap=_longer(arrays.heap), slots=slots)
         )
-        kernels.link_again(self.handle)
+        kernels.link_again(self.struct_ref)
 
     def _pack_corners(self, more: int) -> None:
         counts = self.arrays.counts
         needed = int(counts[CORNERS] - counts[DEAD_CORNERS]) + more
         x, y = np.empty(2 * needed + _LEAST), np.empty(2 * needed + _LEAST)
-        kernels.pack_corners(self.handle, x, y)
+        kernels.pack_corners(self.struct_ref, x, y)
         self._use(self.arrays._replace(x=x, y=y))
 
 

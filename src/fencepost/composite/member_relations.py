@@ -25,7 +25,7 @@ def related(
     """For each pair of items whether it is related as asked; of IN, the left lies in the right."""
     if asked.place in (Place.IN, Place.OVLP):
         codes = np.empty(len(left), np.uint8)
-        relations_of(live.handle, left, right, codes)
+        relations_of(live.struct_ref, left, right, codes)
         found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
         return found
     if space is Space.WGS84:
@@ -34,7 +34,7 @@ def related(
         low, high = _between_centroids(live, left, right)
     else:
         low, high = np.empty(len(left)), np.empty(len(left))
-        distances_of(live.handle, left, right, low, high)
+        distances_of(live.struct_ref, left, right, low, high)
     least, most = bounds_of(asked)
     yes: Mask = (low > least) & (high < most)
     if not yes.all():
@@ -65,8 +65,8 @@ def _related_in_metres(live: LiveMembers, asked: Asked, left: Items, right: Item
 
 def _between_centroids(live: LiveMembers, left: Items, right: Items) -> tuple[Bounds, Bounds]:
     a, b = np.empty((len(left), 3)), np.empty((len(left), 3))
-    centroids_of(live.handle, left, a)
-    centroids_of(live.handle, right, b)
+    centroids_of(live.struct_ref, left, a)
+    centroids_of(live.struct_ref, right, b)
     distance = np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
     error = a[:, 2] + b[:, 2] + distance * 2.0**-48 + 1e-300
     return np.maximum(distance - error, 0.0), distance + error

@@ -20,7 +20,7 @@ from fencepost.composite.member_relations import bounds_of
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect import join_partners
 from fencepost.kernels.detect.join_partners import PLAN, TEST, CastArrays
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 
 
 class Playing(NamedTuple):
@@ -45,7 +45,7 @@ class Cast(NamedTuple):
     """What an event plays: its plans, and the same as a kernel takes it."""
 
     playing: tuple[Playing, ...]
-    handle: Any
+    struct_ref: Any
     pools: int  # how many it is kept in at most
     space: Space
 
@@ -116,7 +116,7 @@ def cast_of(
         pools=np.array([pool for pool, _ in kept], np.int64),
         spans=np.array([span for _, span in kept], np.int64),
     )
-    return Cast(tuple(playing), handle(arrays), len(kept), space)
+    return Cast(tuple(playing), struct_ref(arrays), len(kept), space)
 
 
 def _test(asked: Asked, space: Space) -> tuple[float, float, int]:

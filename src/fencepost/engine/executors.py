@@ -27,7 +27,7 @@ from fencepost.engine.snapshot import Snapshot
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.reference.oracle import matches
 
 Clock: TypeAlias = Callable[[], int]
@@ -146,7 +146,7 @@ class SegmentEngine(_OfShelves):
         if self._shelves.event_sampler.due(len(events)):
             self._shelves.event_sampler.take(block, len(events))
         self._runner.spend(time.perf_counter_ns() - begin, 0)
-        return iter(self._runner.match(shelves, handle(block), self._clock()))
+        return iter(self._runner.match(shelves, struct_ref(block), self._clock()))
 
     def stats(self) -> Mapping[str, Any]:
         """What events were given to match, and what that took."""

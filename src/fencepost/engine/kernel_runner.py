@@ -21,7 +21,7 @@ from fencepost.kernels.match.match_scratch import no_room
 from fencepost.kernels.match.segment_search import EventArrays, match_events
 from fencepost.kernels.match.single_event import Desk, match_one, match_point
 from fencepost.kernels.runtime.compilation import entry
-from fencepost.kernels.runtime.struct_references import arrays_of, handle
+from fencepost.kernels.runtime.struct_references import arrays_of, struct_ref
 
 # Subscriptions by row, event after event; and where each event's end.
 Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
@@ -34,7 +34,7 @@ _POINT = 2  # so much there is of an event whose place is a point
 class _Room(NamedTuple):
     """What one call after another reuses, and what was counted in it."""
 
-    handle: Any
+    struct_ref: Any
     counts: NDArray[np.int64]
 
 
@@ -50,7 +50,7 @@ class _Desk:
         self._version = 0
         self._segments: Any = None
         self._events: EventArrays | None = None
-        self._handle: Any = None
+        self._struct_ref: Any = None
         self._match_point: Callable[..., int] | None = None
         self.answer = np.empty(_FIRST_NUMBERS, np.uint32)
         self.numbers = self.answer.data
@@ -65,32 +65,32 @@ class _Desk:
         call: Callable[..., int] = match_one
         if len(event) == _POINT:
             call = self._match_point or self._entry(event, now)
-        count = call(self._handle, *event, now, self._version)
+        count = call(self._struct_ref, *event, now, self._version)
         if count < 0:
             self.answer = np.empty(-2 * count, np.uint32)
             self.numbers = self.answer.data
             self._make()
-            count = call(self._handle, *event, now, self._version)
+            count = call(self._struct_ref, *event, now, self._version)
         return count
 
     def _turn_to(self, shelves: Snapshot) -> None:
         self._shelves, self._version = shelves, shelves.version
-        if shelves.handles is not self._segments or self.layout.events is not self._events:
-            self._segments, self._events = shelves.handles, self.layout.events
+        if shelves.struct_refs is not self._segments or self.layout.events is not self._events:
+            self._segments, self._events = shelves.struct_refs, self.layout.events
             self._make()
 
     def _entry(self, event: OneEvent, now: int) -> Callable[..., int]:
         """What all points are given to, which are always of the same types."""
-        self._match_point = entry(match_point, self._handle, *event, now, self._version)
+        self._match_point = entry(match_point, self._struct_ref, *event, now, self._version)
         return self._match_point
 
     def _make(self) -> None:
         stops = np.empty((len(self._segments), 1), np.int64)
-        events, (most_x, most_y) = handle(self._events), self.layout.limits
-        self._handle = handle(
+        events, (most_x, most_y) = struct_ref(self._events), self.layout.limits
+        self._struct_ref = struct_ref(
             Desk(
                 segments=self._segments,
-                room=self._room.handle,
+                room=self._room.struct_ref,
                 events=events,
                 joined=self.layout.joined,
                 stops=stops,
@@ -148,7 +148,7 @@ class Runner:
         begin = perf_counter_ns()
         room = _taken(self._idle) or self._new_room()
         rows, stops, uncertain = match_events(
-            shelves.handles, events, room.handle, now, np.uint32(shelves.version)
+            shelves.struct_refs, events, room.struct_ref, now, np.uint32(shelves.version)
         )
         self._idle.append(room)
         self.spend(0, perf_counter_ns() - begin)
@@ -202,7 +202,7 @@ class Runner:
 
     def _new_room(self) -> _Room:
         given = no_room()
-        room = _Room(handle(given), given.counts)
+        room = _Room(struct_ref(given), given.counts)
         self._rooms.append(room)
         return room
 

@@ -37,7 +37,7 @@ from fencepost.kernels.match.check_evaluation import CHECK
 from fencepost.kernels.match.match_scratch import REMOVED
 from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.simd import WIDTH
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 from fencepost.kernels.text.vocabulary import Vocabulary
 
@@ -96,7 +96,7 @@ class _Given:
         self._counts, self._numbers = (own.data.cast("B").cast("q") for own in (counts, numbers))
         self._checks, self._text = checks.view(np.uint8).data, text.data
         self._points = points.reshape(-1).data
-        self.handle = handle(
+        self.struct_ref = struct_ref(
             memtable_arrays.Given(
                 sizes=self._sizes,
                 counts=counts[: memtable_arrays.GIVEN_COUNTS],
@@ -187,7 +187,7 @@ class Memtable:
     def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
         self._arrays = arrays
         self.deleted_version, self.expires = arrays.gone, arrays.expires
-        self.handle = handle(arrays) if own is None else own
+        self.struct_ref = struct_ref(arrays) if own is None else own
 
     @property
     def room(self) -> int:
@@ -214,7 +214,7 @@ class Memtable:
 
         Where one cannot be added, none is.
         """
-        sizes, arrays, own = self._sizes.copy(), self._arrays, self.handle
+        sizes, arrays, own = self._sizes.copy(), self._arrays, self.struct_ref
         try:
             for one in subscriptions:
                 self.add_one(one.asked, one.expires, version)
@@ -233,12 +233,12 @@ class Memtable:
         shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
         first = int(self._sizes[memtable_arrays.FILTERS])
         since = np.uint32(version)
-        given = self._given.handle
+        given = self._given.struct_ref
         if shapes is None:
-            while not memtable_arrays.append_plain(self.handle, given, expires, since):
+            while not memtable_arrays.append_plain(self.struct_ref, given, expires, since):
                 self._grow()
         else:
-            while not memtable_arrays.append(self.handle, given, shapes, expires, since):
+            while not memtable_arrays.append(self.struct_ref, given, shapes, expires, since):
                 self._grow()
         if self._columns.space is Space.WGS84:
             self._widen(first)
@@ -350,7 +350,7 @@ class MemtableView(SegmentReader):
         self._memtable = memtable
         self._count = count = len(memtable)
         self.serial = memtable.serial
-        self.handle = memtable.handle
+        self.struct_ref = memtable.struct_ref
         self.id_of, self.subscriber_of = memtable.id_of, memtable.subscriber_of
         self.deleted_version = memtable.deleted_version[:count]
         self.expires = memtable.expires[:count]
@@ -399,7 +399,7 @@ def _laid_out(geometries: Sequence[object]) -> Any:
             return shapes
     for geometry in geometries:
         Shapes.read_one(geometry)
-    return handle(Shapes.read_all(list(geometries)).arrays)
+    return struct_ref(Shapes.read_all(list(geometries)).arrays)
 
 
 def _filled(new: Any, old: Any) -> Any:

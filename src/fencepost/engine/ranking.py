@@ -203,7 +203,7 @@ class _EventWords:
         """What each is called in a segment, -1 where that does not know it."""
         found = np.empty(len(self.use), np.int64)
         if len(found):
-            look_up(segment.handle, self._text, self._start, self._stop, found)
+            look_up(segment.struct_ref, self._text, self._start, self._stop, found)
         return np.where(found < 0, -1, word_key(segment, self.use, found))
 
 

@@ -22,7 +22,7 @@ from fencepost.engine.selectivity import Path
 from fencepost.engine.subscriptions import Expression, Subscription, as_text
 from fencepost.kernels.match.match_scratch import REMOVED
 from fencepost.kernels.match.segment_search import SegmentArrays
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 
 _FEW = 2**17  # strings of which Python objects are worth their memory
@@ -124,7 +124,7 @@ class SegmentReader(ABC):
 
     serial: int
     arrays: SegmentArrays
-    handle: Any
+    struct_ref: Any
     names: pa.Table
     id_of: Callable[[int], str]
     subscriber_of: Callable[[int], str]
@@ -234,9 +234,9 @@ class Segment(SegmentReader):
         return len(self.deleted_version)
 
     @cached_property
-    def handle(self) -> Any:
+    def struct_ref(self) -> Any:
         """The arrays as kernels take them."""
-        return handle(self.arrays)
+        return struct_ref(self.arrays)
 
     @cached_property
     def _ids(self) -> Strings:

@@ -29,7 +29,7 @@ class Snapshot(tuple[SegmentReader, ...]):
     ) -> Snapshot:
         """Segments at a version; what kernels match with is that of `before` where it is alike."""
         made = super().__new__(cls, segments)
-        if before is not None and before._same_handles(made):
+        if before is not None and before._has_same_struct_refs(made):
             vars(made).update(vars(before))
         made.version = version
         return made
@@ -38,11 +38,11 @@ class Snapshot(tuple[SegmentReader, ...]):
         """The same segments at a later version, by which a row was deleted."""
         return Snapshot(self, version, self)
 
-    def _same_handles(self, others: Snapshot) -> bool:
+    def _has_same_struct_refs(self, others: Snapshot) -> bool:
         """Whether all segments are the same, but for how many rows the memtable has."""
         if len(self) != len(others) or self[:-1] != others[:-1]:
             return False
-        return not self or self[-1] is others[-1] or self[-1].handle is others[-1].handle
+        return not self or self[-1] is others[-1] or self[-1].struct_ref is others[-1].struct_ref
 
     @cached_property
     def ids(self) -> Names:
@@ -55,13 +55,13 @@ class Snapshot(tuple[SegmentReader, ...]):
         return tuple(segment.subscriber_of for segment in self)
 
     @cached_property
-    def handles(self) -> Any:
+    def struct_refs(self) -> Any:
         """The segments as kernels take them; there must be one at least."""
-        first, *others = (segment.handle for segment in self)
-        handles = listed(first)
+        first, *others = (segment.struct_ref for segment in self)
+        struct_refs = listed(first)
         for other in others:
-            handles = followed_by(handles, other)
-        return handles
+            struct_refs = followed_by(struct_refs, other)
+        return struct_refs
 
     def column(self, name: str) -> pa.ChunkedArray:
         """The "id" or the "subscriber" of each row, counted through all segments."""

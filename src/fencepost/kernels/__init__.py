@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fencepost.kernels.match.segment_search import EventArrays
     from fencepost.kernels.runtime.compilation import cache_folder, kernel
     from fencepost.kernels.runtime.simd import WIDTH
-    from fencepost.kernels.runtime.struct_references import arrays_of, handle
+    from fencepost.kernels.runtime.struct_references import arrays_of, struct_ref
 
 __all__ = [
     "NO",

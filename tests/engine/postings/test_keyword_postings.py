@@ -15,7 +15,7 @@ from fencepost.engine import Columns, FilterTable, build
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows
 from fencepost.geometry import Shapes
-from fencepost.kernels import WIDTH, EventArrays, arrays_of, handle, scratch
+from fencepost.kernels import WIDTH, EventArrays, arrays_of, scratch, struct_ref
 from fencepost.kernels.geometry.box_contact import rectangle
 from fencepost.kernels.index.posting_arrays import PIECES, image
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
@@ -91,10 +91,12 @@ def found_by(
     alone : one looks after the other. tight : there is room for one of them only.
     """
     segment, given = (
-        handle(build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(posts=built)),
-        handle(events),
+        struct_ref(
+            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(posts=built)
+        ),
+        struct_ref(events),
     )
-    held = handle(no_room())
+    held = struct_ref(no_room())
     grow(held, needs(segment, given))
     room = arrays_of(held)
     own = room.posts

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import pytest
 
-from fencepost.kernels import handle, kernel
+from fencepost.kernels import kernel, struct_ref
 from fencepost.kernels.runtime import compilation, numba_internals
 from fencepost.kernels.runtime.compilation import no_refcount, outlined
 
@@ -93,7 +93,7 @@ def test_attributes_that_are_read_exist(
 def test_a_handle_is_where_compiled_code_looks_for_it() -> None:
     """The third field of what Numba keeps about memory has its address."""
     read: Any = kernel(lambda held: held.arrays[0])
-    assert read(handle((np.full(1, 7.0),)))[0] == 7.0
+    assert read(struct_ref((np.full(1, 7.0),)))[0] == 7.0
 
 
 def test_the_versions_are_those_of_the_project() -> None:

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.events import tokenize
-from fencepost.kernels import handle
+from fencepost.kernels import struct_ref
 from fencepost.kernels.text.utf8_tokenizer import (
     Characters,
     Rules,
@@ -38,7 +38,7 @@ def rules(
     characters: Callable[[], Characters] = all_characters, stop_words: list[str] | None = None
 ) -> object:
     left_out = no_words() if stop_words is None else build(*encode(stop_words))[0]
-    return handle(Rules(characters(), left_out))
+    return struct_ref(Rules(characters(), left_out))
 
 
 def lists_in(

@@ -19,7 +19,7 @@ from fencepost.engine.columns.check_kinds import string_key
 from fencepost.events import value_types
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.kernels.match.check_evaluation import ITEMS, NO_LIST, TEXT
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text.utf8_tokenizer import (
     Rules,
     all_characters,
@@ -119,7 +119,7 @@ def _listed(items: Strings, low: Ints, high: Ints, kind: NDArray[Any]) -> Lists:
 def _rules(tokenizer: Tokenizer, is_ascii: bool) -> Any:
     """The rules as kernels take them; those of all characters are made where one needs them."""
     stop_words, _ = build(*encode([f"s{word}" for word in sorted(tokenizer.stop_words)]))
-    return handle(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
+    return struct_ref(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
 
 
 def lists_of_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:

@@ -80,9 +80,9 @@ class MemberArrays(NamedTuple):
 
 
 @kernel
-def put_item(handle, x, y, earliest, latest, first):
+def put_item(struct_ref, x, y, earliest, latest, first):
     """The number of a new item with these corners; there is room for it."""
-    s = handle.arrays
+    s = struct_ref.arrays
     counts = s.counts
     k = counts[FREE_ITEM]
     if k != _NONE:
@@ -109,9 +109,9 @@ def put_item(handle, x, y, earliest, latest, first):
 
 
 @kernel
-def drop_item(handle, k):
+def drop_item(struct_ref, k):
     """Give an item that is in no pool back."""
-    s = handle.arrays
+    s = struct_ref.arrays
     _free_item(s, k)
 
 
@@ -124,9 +124,9 @@ def _free_item(s, k):
 
 
 @kernel
-def pack_corners(handle, x, y):
+def pack_corners(struct_ref, x, y):
     """Move all corners that are of use to x and y, one behind the other."""
-    s = handle.arrays
+    s = struct_ref.arrays
     at = 0
     for k in range(s.counts[ITEMS]):
         first, stop = s.bounds[2 * k], s.bounds[2 * k + 1]
@@ -141,9 +141,9 @@ def pack_corners(handle, x, y):
 
 
 @kernel
-def points_of(handle, items):
+def points_of(struct_ref, items):
     """The corners of the items in each row of a matrix, as one set of points a row."""
-    s = handle.arrays
+    s = struct_ref.arrays
     start = np.zeros(items.shape[0] + 1, np.int64)
     for i in range(items.shape[0]):
         start[i + 1] = start[i]
@@ -166,9 +166,9 @@ def points_of(handle, items):
 
 
 @kernel
-def file_item(handle, k, pool, expiry):
+def file_item(struct_ref, k, pool, expiry):
     """Put an item into a pool until the watermark is beyond its expiry; there is room for it."""
-    s = handle.arrays
+    s = struct_ref.arrays
     counts = s.counts
     r = counts[FREE_ROW]
     if r != _NONE:
@@ -183,12 +183,12 @@ def file_item(handle, k, pool, expiry):
 
 
 @kernel
-def evict(handle, watermark, most):
+def evict(struct_ref, watermark, most):
     """Take rows out: those that expired, then the next to expire while there are too many.
 
     Returns how many expired, and how many were too many.
     """
-    s = handle.arrays
+    s = struct_ref.arrays
     counts = s.counts
     expired = crowded = 0
     while counts[LIVE] > 0:
@@ -211,9 +211,9 @@ def evict(handle, watermark, most):
 
 
 @kernel
-def link_again(handle):
+def link_again(struct_ref):
     """Link every row into slots that are all empty."""
-    s = handle.arrays
+    s = struct_ref.arrays
     for r in range(s.counts[ROWS]):
         if s.rows[r]["node"] != _NONE:
             _link_cell(s, r)
@@ -374,13 +374,13 @@ class Asked(NamedTuple):
 
 
 @kernel
-def find(handle, asked, anchors, earliest, latest, numbers, found):
+def find(struct_ref, asked, anchors, earliest, latest, numbers, found):
     """Members of a pool whose box is within reach of an anchor's and whose time fits.
 
     anchors : items; earliest, latest : the times that each has to fit to. Writes the number of the
     anchor and the item found, and returns how many there are, also if there is no room for all.
     """
-    s = handle.arrays
+    s = struct_ref.arrays
     count = 0
     for k in range(anchors.shape[0]):
         item = s.items[anchors[k]]
@@ -499,27 +499,27 @@ def _move_level(s, n, pool):
 
 
 @kernel
-def relations_of(handle, left, right, out):
+def relations_of(struct_ref, left, right, out):
     """out[k] = `relation_of_hulls` of items left[k] and right[k]. out : uint8."""
-    s = handle.arrays
+    s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(left.shape[0]):
         out[k] = relation_of_hulls(h, 2 * left[k], h, 2 * right[k])
 
 
 @kernel
-def distances_of(handle, left, right, low, high):
+def distances_of(struct_ref, left, right, low, high):
     """low[k] <= distance of items left[k] and right[k] <= high[k]; both 0 just in contact."""
-    s = handle.arrays
+    s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(left.shape[0]):
         low[k], high[k] = _turned(h, 2 * left[k], h, 2 * right[k], False)
 
 
 @kernel
-def centroids_of(handle, items, out):
+def centroids_of(struct_ref, items, out):
     """out[k] = x, y and error of the centroid of items[k]. out : (n, 3) doubles."""
-    s = handle.arrays
+    s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(items.shape[0]):
         out[k, 0], out[k, 1], out[k, 2] = hull_centroid(h, 2 * items[k])

@@ -19,7 +19,7 @@ from fencepost.kernels.match.check_evaluation import ITEM_OF, NO_ITEM, SHAPE_ITE
 from fencepost.kernels.match.match_scratch import FIRST_EXPIRY, MOST_CHAINS
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.kernels.runtime.simd import WIDTH
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text.vocabulary import add
 
 # What is counted in `sizes`; from SHAPES on as `copy_shapes` counts.
@@ -40,7 +40,7 @@ def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
     shapes, usable = lay_out_plain(
         xy, chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
     )
-    return handle(shapes), usable
+    return struct_ref(shapes), usable
 
 
 class Given(NamedTuple):
@@ -62,19 +62,19 @@ class Given(NamedTuple):
 
 
 @kernel
-def append(segment, given_handle, shapes, expires, version):
+def append(segment, row_ref, shapes, expires, version):
     """Add a subscription to a segment, behind those there are; whether there is room for it.
 
-    segment : handle of SegmentArrays. given_handle : of Given. shapes : handle of the ShapeArrays
+    segment : handle of SegmentArrays. row_ref : of Given. shapes : handle of the ShapeArrays
     that its checks are about. version : from which on it is there.
     """
-    return _append(segment.arrays, given_handle.arrays, shapes.arrays, expires, version)
+    return _append(segment.arrays, row_ref.arrays, shapes.arrays, expires, version)
 
 
 @kernel
-def append_plain(segment, given_handle, expires, version):
+def append_plain(segment, row_ref, expires, version):
     """The same with shapes that are given as points, and known to be good."""
-    one = given_handle.arrays
+    one = row_ref.arrays
     shapes, _ = lay_out_plain(
         one.points[: one.counts[GIVEN_POINTS]],
         _part(one, CHAIN_START),

@@ -115,9 +115,9 @@ def needs(segment, events):
 
 @outlined
 @no_refcount
-def has_room(room_handle, needed):
+def has_room(scratch_ref, needed):
     """Whether there is room enough behind a handle."""
-    room = room_handle.arrays
+    room = scratch_ref.arrays
     return (
         room.pairs.touched.shape[0] >= 2 * needed.chains
         and room.candidates.shape[0] >= needed.candidates
@@ -131,12 +131,12 @@ def has_room(room_handle, needed):
 
 @outlined
 @kernel
-def grow(room_handle, needed):
+def grow(scratch_ref, needed):
     """Let there be room enough behind a handle."""
-    own = room_handle.owned
+    own = scratch_ref.owned
     near = max(needed.near, own.posts.near.shape[0], _LEAST * AHEAD)
     replace_arrays(
-        room_handle,
+        scratch_ref,
         Room(
             pairs=Scratch(
                 stack=own.pairs.stack,

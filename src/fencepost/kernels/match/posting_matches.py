@@ -41,15 +41,15 @@ class Ahead(NamedTuple):
 
 @outlined
 @no_refcount
-def find_posted(segment, events_handle, item_id, with_string, combined, begin, room, own, ahead):
+def find_posted(segment, events_ref, item_id, with_string, combined, begin, room, own, ahead):
     """Find what some events match, and filters that they may match; the event after the last.
 
-    segment, events_handle : handles of SegmentArrays and EventArrays. item_id, with_string,
+    segment, events_ref : handles of SegmentArrays and EventArrays. item_id, with_string,
     combined : the numbers of the events' words, see `look`. begin : the first event.
     own : PostScratch. ahead : Ahead, filled; it has as much room as what is near.
     """
     posts = segment.arrays.posts
-    events = events_handle.arrays
+    events = events_ref.arrays
     first_word = segment.arrays.vocabulary.start.shape[0] - 1
     near = -1
     stop = begin

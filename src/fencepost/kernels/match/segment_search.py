@@ -116,11 +116,11 @@ class EventArrays(NamedTuple):
 
 
 @kernel
-def match_events(segments, events_handle, room_handle, now, version):
+def match_events(segments, events_ref, scratch_ref, now, version):
     """Match events with the subscriptions of some segments.
 
-    segments : list of handles of SegmentArrays. events_handle : of EventArrays.
-    room_handle : of the calling thread's Room. now : subscriptions that expire by then are gone.
+    segments : list of handles of SegmentArrays. events_ref : of EventArrays.
+    scratch_ref : of the calling thread's Room. now : subscriptions that expire by then are gone.
     version : uint32; and those that are removed by this one.
 
     Returns
@@ -129,27 +129,27 @@ def match_events(segments, events_handle, room_handle, now, version):
     stops : (segments, events) int64, where those of each event end.
     uncertain : (n, 3) uint32 of (segment, event, filter): true but for distances too close to call.
     """
-    stops = np.empty((len(segments), events_handle.arrays.geometry.shape[1]), np.int64)
-    found, unsure = find_all(segments, events_handle, room_handle, now, version, stops)
-    room = room_handle.arrays
+    stops = np.empty((len(segments), events_ref.arrays.geometry.shape[1]), np.int64)
+    found, unsure = find_all(segments, events_ref, scratch_ref, now, version, stops)
+    room = scratch_ref.arrays
     return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
 
 
 @outlined
 @kernel
-def find_all(segments, events_handle, room_handle, now, version, stops):
+def find_all(segments, events_ref, scratch_ref, now, version, stops):
     """The same, left in the room's `results` and `uncertain`; how many there are of both."""
     found = np.int64(0)
     unsure = np.int64(0)
     for s in range(len(segments)):
-        needed = needs(segments[s], events_handle)
-        if not has_room(room_handle, needed):
-            grow(room_handle, needed)
-        words = _words_of(segments[s], events_handle, room_handle, len(segments) > 1)
+        needed = needs(segments[s], events_ref)
+        if not has_room(scratch_ref, needed):
+            grow(scratch_ref, needed)
+        words = _words_of(segments[s], events_ref, scratch_ref, len(segments) > 1)
         found, unsure = _match_segment(
-            segments[s], s, events_handle, words, room_handle, now, version, found, unsure, stops[s]
+            segments[s], s, events_ref, words, scratch_ref, now, version, found, unsure, stops[s]
         )
-    counts = room_handle.arrays.counts
+    counts = scratch_ref.arrays.counts
     counts[EVENTS] += stops.shape[1]
     counts[MATCHES] += found
     counts[UNSURE] += unsure
@@ -158,7 +158,7 @@ def find_all(segments, events_handle, room_handle, now, version, stops):
 
 @outlined
 @kernel
-def _match_segment(segment, s, events, words, room_handle, now, version, found, unsure, stops):
+def _match_segment(segment, s, events, words, scratch_ref, now, version, found, unsure, stops):
     """Append what the events find in segment s; how many results and uncertain ones there are.
 
     segment, events : handles, as in what is called here: as arguments of a call the arrays of a
@@ -167,11 +167,11 @@ def _match_segment(segment, s, events, words, room_handle, now, version, found, 
     e = np.int64(0)
     while True:
         e, found, unsure = _find_from(
-            segment, s, events, words, room_handle, now, version, found, unsure, stops, e
+            segment, s, events, words, scratch_ref, now, version, found, unsure, stops, e
         )
         if e == stops.shape[0]:
             return found, unsure
-        _give_room(room_handle, most_candidates(segment), found, unsure)
+        _give_room(scratch_ref, most_candidates(segment), found, unsure)
 
 
 class EventWords(NamedTuple):
@@ -184,9 +184,9 @@ class EventWords(NamedTuple):
 
 
 @kernel
-def _give_room(room_handle, most, found, unsure):
+def _give_room(scratch_ref, most, found, unsure):
     """Let there be room for so many results more, or if there is, for uncertain ones."""
-    own = room_handle.owned
+    own = scratch_ref.owned
     results, uncertain = own.results, own.uncertain
     if results.shape[0] - found < most:
         results = np.empty(2 * results.shape[0] + most, np.uint32)
@@ -195,7 +195,7 @@ def _give_room(room_handle, most, found, unsure):
         uncertain = np.empty((2 * uncertain.shape[0] + 16, 3), np.uint32)
         uncertain[:unsure] = own.uncertain[:unsure]
     replace_arrays(
-        room_handle,
+        scratch_ref,
         Room(
             pairs=own.pairs,
             posts=own.posts,
@@ -213,13 +213,13 @@ def _give_room(room_handle, most, found, unsure):
 
 @outlined
 @no_refcount
-def _find_from(segment, s, events, words, room_handle, now, version, found, unsure, stops, first):
+def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsure, stops, first):
     """Append what the events from `first` on find, as long as there is room.
 
     Returns the first event that there is none for, and how many results and uncertain ones those
     before it have.
     """
-    room = room_handle.arrays
+    room = scratch_ref.arrays
     results, candidates = room.results, room.candidates
     state = segment.arrays.state
     once = state[ONCE] > 0
@@ -365,7 +365,7 @@ def _check_candidates(
 
 
 @kernel
-def _words_of(segment, events, room_handle, one_of_many):
+def _words_of(segment, events, scratch_ref, one_of_many):
     """What a segment's vocabularies know of some events.
 
     Of many segments, an event finds nothing at all in some.
@@ -380,7 +380,7 @@ def _words_of(segment, events, room_handle, one_of_many):
         columns * count + _A_NEAR_ITEM * items if placed else 0,
         _A_KEY * (items + count) if strings > 0 else _A_KEY * count if signatures > 0 else 0,
     )  # fmt: skip
-    numbers = room_handle.arrays.numbers
+    numbers = scratch_ref.arrays.numbers
     if numbers.shape[0] < sum(sizes):  # of many events, which are not kept
         numbers = np.empty(sum(sizes), np.int64)
     string_id, numbers = numbers[: sizes[0]].reshape(columns, count), numbers[sizes[0] :]
@@ -528,9 +528,9 @@ def _drop_gone(gone, expires, now, version, results, start, stop):
 
 
 @no_refcount
-def look_up(segment_handle, text, start, stop, out):
+def look_up(segment_ref, text, start, stop, out):
     """out[k] = the number of the word text[start[k]:stop[k]]; -1 unknown, -2 if start[k] < 0."""
-    look_up_all(segment_handle.arrays.vocabulary, text, start, stop, out)
+    look_up_all(segment_ref.arrays.vocabulary, text, start, stop, out)
 
 
 @outlined

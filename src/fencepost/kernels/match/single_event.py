@@ -17,7 +17,7 @@ from fencepost.kernels.match.segment_search import (
     has_regions_only,
 )
 from fencepost.kernels.runtime.compilation import kernel, no_refcount, outlined
-from fencepost.kernels.runtime.struct_references import handle
+from fencepost.kernels.runtime.struct_references import struct_ref
 
 BETWEEN = 0  # a byte between items that are written in one piece
 
@@ -115,7 +115,7 @@ def _write(shapes, x, y):
 
 @kernel
 def _with_shapes(event, shapes):
-    return handle(
+    return struct_ref(
         EventArrays(
             number=event.number,
             number_rest=event.number_rest,

@@ -29,25 +29,25 @@ from fencepost.kernels.runtime.numba_internals import (
 
 
 @structref.register
-class _HandleType(types.StructRef):  # type: ignore[misc, name-defined]
+class _StructRefType(types.StructRef):  # type: ignore[misc, name-defined]
     """A handle in compiled code; `arrays` is what it holds."""
 
 
-class _Handle(structref.StructRefProxy):  # type: ignore[misc]
+class _StructRef(structref.StructRefProxy):  # type: ignore[misc]
     """A handle in Python, which only passes it on."""
 
 
-structref.define_proxy(_Handle, _HandleType, ["arrays", "owned"])
+structref.define_proxy(_StructRef, _StructRefType, ["arrays", "owned"])
 
 
 _DATA = 3  # where what Numba keeps about memory has its address
 
 
-@lower_getattr(_HandleType, "arrays")  # type: ignore[untyped-decorator]
+@lower_getattr(_StructRefType, "arrays")  # type: ignore[untyped-decorator]
 def _read(context: Any, builder: Any, type: Any, value: Any) -> Any:
     """What `.arrays` is, where nothing is counted too."""
-    handle = cgutils.create_struct_proxy(type)(context, builder, value=value)
-    about = builder.bitcast(handle.meminfo, meminfo_struct_type.as_pointer())
+    struct_ref = cgutils.create_struct_proxy(type)(context, builder, value=value)
+    about = builder.bitcast(struct_ref.meminfo, meminfo_struct_type.as_pointer())
     data = builder.load(cgutils.gep_inbounds(builder, about, 0, _DATA))
     held = type.get_data_type()
     pointer = context.data_model_manager[held].get_value_type().as_pointer()
@@ -83,29 +83,29 @@ def _without_counts(context: Any, builder: Any, type: Any, value: Any) -> Any:
 
 @kernel
 def _new_struct_ref(arrays):
-    return _Handle(_without_refcount(arrays), arrays)
+    return _StructRef(_without_refcount(arrays), arrays)
 
 
 @kernel
-def _owned_arrays(handle):
-    return handle.owned
+def _owned_arrays(struct_ref):
+    return struct_ref.owned
 
 
 @kernel
-def _replace_arrays(handle, arrays):
-    handle.arrays = _without_refcount(arrays)
-    handle.owned = arrays
+def _replace_arrays(struct_ref, arrays):
+    struct_ref.arrays = _without_refcount(arrays)
+    struct_ref.owned = arrays
 
 
 def _plain(arrays: Any) -> Any:
     return SimpleNamespace(arrays=arrays, owned=arrays)
 
 
-def _replace_arrays_plain(handle: Any, arrays: Any) -> None:
-    handle.arrays = handle.owned = arrays
+def _replace_arrays_plain(struct_ref: Any, arrays: Any) -> None:
+    struct_ref.arrays = struct_ref.owned = arrays
 
 
-handle: Any = _plain if numba.config.DISABLE_JIT else _new_struct_ref
+struct_ref: Any = _plain if numba.config.DISABLE_JIT else _new_struct_ref
 """What a kernel takes for a named tuple of arrays, and reads as `.arrays`; kernels make it too."""
 
 replace_arrays: Any = _replace_arrays_plain if numba.config.DISABLE_JIT else _replace_arrays
@@ -115,17 +115,17 @@ replace_arrays: Any = _replace_arrays_plain if numba.config.DISABLE_JIT else _re
 @kernel
 def new_ref_list(first):
     """A list of one handle, which kernels go through."""
-    handles = List()
-    handles.append(first)
-    return handles
+    struct_refs = List()
+    struct_refs.append(first)
+    return struct_refs
 
 
 @kernel
-def ref_list_with(handles, last):
+def ref_list_with(struct_refs, last):
     """A list of one handle more."""
     longer = List()
-    for k in range(len(handles)):
-        longer.append(handles[k])
+    for k in range(len(struct_refs)):
+        longer.append(struct_refs[k])
     longer.append(last)
     return longer
 

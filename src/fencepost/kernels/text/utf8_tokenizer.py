@@ -131,14 +131,14 @@ def _fates(chars: str, foldings: list[bytes]) -> NDArray[np.uint16]:
 
 
 @kernel
-def words_of_texts(text, start, stop, rules_handle, list_start, list_stop):
+def words_of_texts(text, start, stop, rules_ref, list_start, list_stop):
     """The distinct words of the texts text[start[k]:stop[k]], as items: their bytes and starts.
 
     text : uint8, in UTF-8. start, stop : int64; a negative start is no text, and has no words.
-    rules_handle : of Rules. list_start, list_stop : int64, filled, counting from 0.
+    rules_ref : of Rules. list_start, list_stop : int64, filled, counting from 0.
     """
-    characters = rules_handle.arrays.characters
-    stop_words = rules_handle.arrays.stop_words
+    characters = rules_ref.arrays.characters
+    stop_words = rules_ref.arrays.stop_words
     out, item_start, slots = _room_for_texts(text, start, stop)
     items = 0
     write = 0

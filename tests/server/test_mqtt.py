@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from fencepost.delivery import BrokerAddress, broker_address, checked_topic, default_topic
+from fencepost.delivery import BrokerAddress, default_topic, parse_broker_address, validate_topic
 from fencepost.errors import ModelError
 from fencepost.geometry import space_of
 from fencepost.server import Limits
@@ -348,19 +348,19 @@ def test_any_payload_is_events_or_letters(payload: bytes) -> None:
     ],
 )
 def test_where_a_broker_is(given: str, found: BrokerAddress) -> None:
-    assert broker_address(given) == found
-    assert "p@ss" not in str(broker_address(given))
+    assert parse_broker_address(given) == found
+    assert "p@ss" not in str(parse_broker_address(given))
 
 
 @pytest.mark.parametrize("given", ["", "http://broker", "broker:x", "broker:99999", "broker/x"])
 def test_what_is_no_broker_is_refused(given: str) -> None:
     with pytest.raises(ModelError, match="HOST:PORT"):
-        broker_address(given)
+        parse_broker_address(given)
 
 
 @given(st.text(min_size=1, max_size=30).filter(lambda text: text.isprintable()))
 def test_every_subscriber_has_one_topic(name: str) -> None:
     topic = default_topic("acme", name)
-    assert checked_topic(topic, "acme") == topic
+    assert validate_topic(topic, "acme") == topic
     assert topic.count("/") == 3
     assert default_topic("acme", name + "/") != topic

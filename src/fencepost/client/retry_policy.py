@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from fencepost.client.network_effects import Answer, Lost, Steps, Wait
 from fencepost.client.results import error_of
-from fencepost.delivery.retry_schedule import Schedule, retry_after_s
+from fencepost.delivery.retry_schedule import RetrySchedule, retry_after_s
 
 logger = logging.getLogger("fencepost.client")
-_SCHEDULE = Schedule(first_s=0.25, longest_s=10.0, longest_asked_s=float("inf"))
+_SCHEDULE = RetrySchedule(first_s=0.25, longest_s=10.0, longest_asked_s=float("inf"))
 _CALM_S = 60.0
 _LATER = (429, 502, 503, 504)
 

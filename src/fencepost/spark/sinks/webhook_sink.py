@@ -19,10 +19,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from fencepost.delivery.address_policy import Gate
-from fencepost.delivery.dispatcher import Outcome, Went
-from fencepost.delivery.retry_schedule import Schedule
-from fencepost.delivery.webhook_poster import Poster
+from fencepost.delivery.address_policy import AddressPolicy
+from fencepost.delivery.dispatcher import DeliveryResult, Outcome
+from fencepost.delivery.retry_schedule import RetrySchedule
+from fencepost.delivery.webhook_poster import WebhookPoster
 from fencepost.errors import FencepostError, ModelError
 from fencepost.spark.sinks import started
 from fencepost.spark.sinks.sink_messages import (
@@ -127,7 +127,7 @@ class Posting:
     def __init__(self, options: Mapping[str, str]) -> None:
         self.timeout_s = _seconds(options, "timeout", 10.0)
         self.attempts = whole_number(options, "attempts", 5)
-        self.schedule = Schedule(
+        self.schedule = RetrySchedule(
             _seconds(options, "pause", 0.5), _LONGEST_PAUSE_S, _LONGEST_PAUSE_S
         )
         self.secret = options.get("secret")
@@ -154,8 +154,8 @@ class Webhooks:
         self._sleep = sleep
         self._chance = chance
         self._down: dict[str, str] = {}  # hosts that are given up, and why
-        self._poster = Poster(
-            Gate(allow_private=posting.allow_private), timeout_s=posting.timeout_s
+        self._poster = WebhookPoster(
+            AddressPolicy(allow_private=posting.allow_private), timeout_s=posting.timeout_s
         )
         self._runner = asyncio.Runner()
 
@@ -191,16 +191,16 @@ class Webhooks:
             for message in messages:
                 if host not in self._down:
                     outcome = await self._post(message)
-                    if outcome.went is Went.WELL:
+                    if outcome.went is Outcome.OK:
                         continue
-                    if outcome.went is not Went.FAILED:
+                    if outcome.went is not Outcome.FAILED:
                         refused.append(Refusal(message, outcome.problem or ""))
                         continue
                     self._down[host] = f"{outcome.problem}, {self._posting.attempts} times"
                 refused.append(Refusal(message, self._down[host]))
         return refused
 
-    async def _post(self, message: Outgoing) -> Outcome:
+    async def _post(self, message: Outgoing) -> DeliveryResult:
         """Post a message until it is clear how that went, or attempts are used up."""
         posting, failures = self._posting, 0
         headers = {"idempotency-key": message.id}
@@ -209,7 +209,7 @@ class Webhooks:
                 message.to, message.body.encode(), _CONTENT_TYPE, headers, posting.secret
             )
             failures += 1
-            if outcome.went is not Went.FAILED or failures == posting.attempts:
+            if outcome.went is not Outcome.FAILED or failures == posting.attempts:
                 return outcome
             await self._sleep(posting.schedule.wait_s(failures, outcome.wait_s, self._chance()))
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from fencepost.engine.segment import SegmentReader
-from fencepost.kernels.runtime.struct_references import followed_by, listed
+from fencepost.kernels.runtime.struct_references import new_ref_list, ref_list_with
 
 Names: TypeAlias = tuple[Callable[[int], str], ...]
 
@@ -58,9 +58,9 @@ class Snapshot(tuple[SegmentReader, ...]):
     def struct_refs(self) -> Any:
         """The segments as kernels take them; there must be one at least."""
         first, *others = (segment.struct_ref for segment in self)
-        struct_refs = listed(first)
+        struct_refs = new_ref_list(first)
         for other in others:
-            struct_refs = followed_by(struct_refs, other)
+            struct_refs = ref_list_with(struct_refs, other)
         return struct_refs
 
     def column(self, name: str) -> pa.ChunkedArray:

@@ -214,8 +214,8 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
     def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         if 3 not in positions:
             return well(positions)
-        went = Outcome.REFUSED if positions == [3] else Outcome.FAILED
-        return DeliveryResult(went, problem="it answered 400")
+        outcome = Outcome.REFUSED if positions == [3] else Outcome.FAILED
+        return DeliveryResult(outcome, problem="it answered 400")
 
     carrier = Scripted(script, most=10)
     posting = stage.run(carrier)

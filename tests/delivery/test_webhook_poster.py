@@ -47,9 +47,9 @@ def post(
 
 def test_a_message_is_a_signed_cloud_event() -> None:
     with receiving() as receiver:
-        went = post(endpoint(receiver.url, headers={"authorization": "Bearer x"}))
+        outcome = post(endpoint(receiver.url, headers={"authorization": "Bearer x"}))
         request = receiver.next()
-    assert went == DeliveryResult(Outcome.OK, 1)
+    assert outcome == DeliveryResult(Outcome.OK, 1)
     assert request.body == TWO[0].text.encode()
     assert request.headers["content-type"].startswith("application/cloudevents+json")
     assert request.headers["authorization"] == "Bearer x"
@@ -86,14 +86,14 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
     ],
 )
 def test_what_an_answer_means(
-    status: int, headers: dict[str, str], went: Outcome, wait_s: float
+    status: int, headers: dict[str, str], outcome: Outcome, wait_s: float
 ) -> None:
     with receiving(lambda _: Answer(status, headers)) as receiver:
         found = post(endpoint(receiver.url), clock_s=lambda: 10.0)
         assert receiver.next().path == "/hook"
-    assert (found.went, found.wait_s) == (went, wait_s)
-    assert found.went is Outcome.OK or str(status) in (found.problem or "")
-    assert found.taken == (1 if went is Outcome.OK else 0)
+    assert (found.outcome, found.wait_s) == (outcome, wait_s)
+    assert found.outcome is Outcome.OK or str(status) in (found.problem or "")
+    assert found.taken == (1 if outcome is Outcome.OK else 0)
 
 
 def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
@@ -104,10 +104,10 @@ def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
 
     with receiving(answer) as receiver:
         found = post(endpoint(receiver.url), three)
-        assert (found.went, found.taken) == (Outcome.REFUSED, 1)
+        assert (found.outcome, found.taken) == (Outcome.REFUSED, 1)
         assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
         together = post(endpoint(receiver.url, batch=3), three)
-        assert (together.went, together.taken) == (Outcome.FAILED, 0)
+        assert (together.outcome, together.taken) == (Outcome.FAILED, 0)
         assert len(receiver.next().messages) == 3
         assert receiver.requests.empty()
 
@@ -123,14 +123,14 @@ def test_redirects_are_not_followed() -> None:
         with receiving(lambda _: Answer(307, there)) as receiver:
             found = post(endpoint(receiver.url))
             receiver.next()
-        assert found.went is Outcome.MOVED
+        assert found.outcome is Outcome.MOVED
         assert "redirects are not followed" in (found.problem or "")
         assert inside.requests.empty()
 
 
 def test_answers_are_read_up_to_a_bound() -> None:
     with receiving(lambda _: Answer(200, body=bytes(20 << 20))) as receiver:
-        assert post(endpoint(receiver.url)).went is Outcome.OK
+        assert post(endpoint(receiver.url)).outcome is Outcome.OK
 
 
 def test_an_endpoint_that_does_not_answer_fails() -> None:
@@ -143,7 +143,7 @@ def test_an_endpoint_that_does_not_answer_fails() -> None:
     with receiving(wait) as receiver:
         found = post(endpoint(receiver.url), timeout_s=0.05)
         let_go.set()
-    assert found.went is Outcome.FAILED
+    assert found.outcome is Outcome.FAILED
     assert "within" in (found.problem or "")
 
 
@@ -151,7 +151,7 @@ def test_nobody_at_a_port_fails() -> None:
     with receiving() as receiver:
         url = receiver.url
     found = post(endpoint(url))
-    assert found.went is Outcome.FAILED
+    assert found.outcome is Outcome.FAILED
     assert "cannot be reached" in (found.problem or "")
 
 
@@ -172,13 +172,13 @@ def test_a_name_that_is_bound_anew_reaches_nothing_private() -> None:
         to = endpoint(f"http://rebound.example:{receiver.port}/")
         for _ in range(3):
             found = post(to, gate=gate)
-            assert found.went is Outcome.FAILED
+            assert found.outcome is Outcome.FAILED
             assert "private" in (found.problem or "")
         mixed = AddressPolicy(resolve=resolving(["1.1.1.1", "127.0.0.1"]))
         assert "private" in (post(to, gate=mixed).problem or "")
         for literal in ("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."):
             found = post(endpoint(f"http://{literal}:{receiver.port}/"), gate=AddressPolicy())
-            assert found.went is Outcome.FAILED, literal
+            assert found.outcome is Outcome.FAILED, literal
             assert "private" in (found.problem or ""), literal
         assert receiver.requests.empty()
 
@@ -194,7 +194,7 @@ def test_connections_go_to_the_address_that_was_looked_at() -> None:
         to = endpoint(f"http://hooks.example:{receiver.port}/x?y")
         found = post(to, gate=AddressPolicy(allow_private=True, resolve=resolve))
         request = receiver.next()
-    assert found.went is Outcome.OK
+    assert found.outcome is Outcome.OK
     assert asked == ["hooks.example"]
     assert request.headers["host"] == f"hooks.example:{receiver.port}"
     assert request.path == "/x?y"
@@ -207,13 +207,13 @@ def test_tls_checks_the_name_not_the_address() -> None:
     gate = AddressPolicy(allow_private=True, resolve=resolving(["127.0.0.1"]))
     with receiving(tls=serving) as receiver:
         right = endpoint(f"https://hooks.example:{receiver.port}/")
-        assert post(right, gate=gate, tls=trusted).went is Outcome.OK
+        assert post(right, gate=gate, tls=trusted).outcome is Outcome.OK
         for name in ("other.example", "127.0.0.1"):
             wrong = post(endpoint(f"https://{name}:{receiver.port}/"), gate=gate, tls=trusted)
-            assert wrong.went is Outcome.FAILED
+            assert wrong.outcome is Outcome.FAILED
             assert "certificate" in (wrong.problem or "").lower()
         untrusted = post(right, gate=gate)
-        assert untrusted.went is Outcome.FAILED
+        assert untrusted.outcome is Outcome.FAILED
         assert receiver.requests.qsize() == 1
 
 
@@ -224,7 +224,7 @@ def test_cookies_of_one_endpoint_are_not_another_s() -> None:
     async def twice(receiver: Receiver) -> None:
         webhooks = WebhookSender(WebhookPoster(AddressPolicy(allow_private=True)))
         for _ in range(2):
-            assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).went is Outcome.OK
+            assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).outcome is Outcome.OK
         await webhooks.close()
 
     with receiving(answer) as receiver:
@@ -252,10 +252,10 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
             await asyncio.sleep(0.01)
         quick = endpoint(receiver.url)
         other = Endpoint(2, 2, "you", "other", "webhook", quick.target, 0, 0, 0, 0, None, 0)
-        assert (await webhooks.carry(other, TWO[:1])).went is Outcome.OK
+        assert (await webhooks.carry(other, TWO[:1])).outcome is Outcome.OK
         assert not any(one.done() for one in waiting)
         let_go.set()
-        assert {one.went for one in await asyncio.gather(*waiting)} == {Outcome.OK}
+        assert {one.outcome for one in await asyncio.gather(*waiting)} == {Outcome.OK}
         await webhooks.close()
 
     with receiving(answer) as receiver:

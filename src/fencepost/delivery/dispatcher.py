@@ -75,7 +75,7 @@ class DeliveryResult:
         For how long not to try again, as the other side asked.
     """
 
-    went: Outcome
+    outcome: Outcome
     taken: int = 0
     problem: str | None = None
     wait_s: float = 0.0
@@ -88,9 +88,9 @@ async def one_by_one(
     """Hand messages over, each when the one before was taken; for about a second."""
     end = time.monotonic() + _PAGE_S
     for count, message in enumerate(messages):
-        outcome = await hand_over(message)
-        if outcome.went is not Outcome.OK:
-            return replace(outcome, taken=count)
+        result = await hand_over(message)
+        if result.outcome is not Outcome.OK:
+            return replace(result, taken=count)
         if time.monotonic() >= end:
             return DeliveryResult(Outcome.OK, count + 1)
     return DeliveryResult(Outcome.OK, len(messages))
@@ -249,34 +249,34 @@ class Dispatcher:
             return DeliveryResult(Outcome.FAILED, problem=f"{type(error).__name__}: {error}")
 
     async def _note(
-        self, endpoint: Endpoint, waiting: Sequence[PendingMessage], outcome: DeliveryResult
+        self, endpoint: Endpoint, waiting: Sequence[PendingMessage], result: DeliveryResult
     ) -> None:
-        self.counts["posted"] += outcome.taken
-        acknowledged = waiting[outcome.taken - 1].position if outcome.taken else 0
-        if outcome.went is Outcome.OK:
+        self.counts["posted"] += result.taken
+        acknowledged = waiting[result.taken - 1].position if result.taken else 0
+        if result.outcome is Outcome.OK:
             well = replace(endpoint, failures=0, refusals=0, retry_at=0, problem=None)
             await self._outbox.note(well, acknowledged, None)
             return
         now = self._clock.now()
-        before = endpoint if not outcome.taken else replace(endpoint, failures=0, refusals=0)
+        before = endpoint if not result.taken else replace(endpoint, failures=0, refusals=0)
         failures = before.failures + 1
-        refusals = before.refusals + (outcome.went is Outcome.REFUSED)
-        wait_s = self._schedule.wait_s(failures, outcome.wait_s, self._chance())
+        refusals = before.refusals + (result.outcome is Outcome.REFUSED)
+        wait_s = self._schedule.wait_s(failures, result.wait_s, self._chance())
         tried = replace(
             before,
             failures=failures,
             refusals=refusals,
             retry_at=now + round(wait_s * 1e9),
-            problem=(outcome.problem or "")[:_LONGEST_PROBLEM],
-            disabled=int(outcome.went is Outcome.GONE),
+            problem=(result.problem or "")[:_LONGEST_PROBLEM],
+            disabled=int(result.outcome is Outcome.GONE),
         )
         self.counts["post_failures"] += 1
-        first = waiting[outcome.taken]
+        first = waiting[result.taken]
         gives_up = self._schedule.gives_up(failures, refusals, (now - first.at) / 1e9)
-        if outcome.went is Outcome.GONE or not gives_up:
+        if result.outcome is Outcome.GONE or not gives_up:
             await self._outbox.note(tried, acknowledged, None)
             return
         self.counts["given_up"] += 1
-        if outcome.went is Outcome.REFUSED:  # the next message has nothing to do with it
+        if result.outcome is Outcome.REFUSED:  # the next message has nothing to do with it
             tried = replace(tried, failures=0, retry_at=0)
         await self._outbox.note(replace(tried, refusals=0), first.position, first)

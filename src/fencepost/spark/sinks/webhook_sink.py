@@ -190,13 +190,13 @@ class Webhooks:
         async with at_once:
             for message in messages:
                 if host not in self._down:
-                    outcome = await self._post(message)
-                    if outcome.went is Outcome.OK:
+                    result = await self._post(message)
+                    if result.outcome is Outcome.OK:
                         continue
-                    if outcome.went is not Outcome.FAILED:
-                        refused.append(Refusal(message, outcome.problem or ""))
+                    if result.outcome is not Outcome.FAILED:
+                        refused.append(Refusal(message, result.problem or ""))
                         continue
-                    self._down[host] = f"{outcome.problem}, {self._posting.attempts} times"
+                    self._down[host] = f"{result.problem}, {self._posting.attempts} times"
                 refused.append(Refusal(message, self._down[host]))
         return refused
 
@@ -205,13 +205,13 @@ class Webhooks:
         posting, failures = self._posting, 0
         headers = {"idempotency-key": message.id}
         while True:
-            outcome = await self._poster.post(
+            result = await self._poster.post(
                 message.to, message.body.encode(), _CONTENT_TYPE, headers, posting.secret
             )
             failures += 1
-            if outcome.went is not Outcome.FAILED or failures == posting.attempts:
-                return outcome
-            await self._sleep(posting.schedule.wait_s(failures, outcome.wait_s, self._chance()))
+            if result.outcome is not Outcome.FAILED or failures == posting.attempts:
+                return result
+            await self._sleep(posting.schedule.wait_s(failures, result.wait_s, self._chance()))
 
 
 def _seconds(options: Mapping[str, str], name: str, default: float) -> float:

@@ -131,7 +131,7 @@ def look(posts, events, item_id, with_string, combined, first_word, begin, stop,
         if some_need_none:
             if tail == own.queue.shape[0]:
                 return _NO_ROOM
-            tail = _replace_arrays(own.queue, tail, none, _OF_NONE, event, 0)
+            tail = _enqueue(own.queue, tail, none, _OF_NONE, event, 0)
         if alone or e + 1 == stop:
             near = _walk(posts, own, tail, near)
             if near < 0:
@@ -270,7 +270,7 @@ def _by_place(posts, events, item_id, with_string, e, g, stack, own, event, word
 
 
 @inlined
-def _replace_arrays(queue, tail, item, block, event, level):
+def _enqueue(queue, tail, item, block, event, level):
     queue[tail]["item"] = item
     queue[tail]["block"] = block
     queue[tail]["event"] = event
@@ -290,7 +290,7 @@ def _queue_words(
         for s in range(combined.shape[0]):
             if combined[s, e] >= 0:
                 prefetch(posts.token_lists, first_word + combined[s, e])
-                tail = _replace_arrays(queue, tail, first_word + combined[s, e], g, event, 0)
+                tail = _enqueue(queue, tail, first_word + combined[s, e], g, event, 0)
     elif column >= 0:
         words = _words_in(events, e, column)
         if tail + words > queue.shape[0]:
@@ -299,7 +299,7 @@ def _queue_words(
             token = _word(events, item_id, with_string, e, column, strings, k)
             if token >= 0:
                 prefetch(posts.token_lists, token)
-                tail = _replace_arrays(queue, tail, token, g, event, 0)
+                tail = _enqueue(queue, tail, token, g, event, 0)
     return tail
 
 
@@ -329,7 +329,7 @@ def _queue_lists(posts, queue, words):
             return _NO_ROOM
         for k in range(first, stop):
             prefetch(posts.lists, k)
-            tail = _replace_arrays(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
+            tail = _enqueue(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
     return tail
 
 
@@ -366,12 +366,12 @@ def _queue_roots(posts, own, first, stop):
             entries = np.int64(posts.lists[n]["first"])
             for k in range((count + WIDTH - 1) // WIDTH):
                 _prefetch_entries(posts, g, entries + WIDTH * k)
-                tail = _replace_arrays(queue, tail, n, k, event, 0)
+                tail = _enqueue(queue, tail, n, k, event, 0)
         else:
             level = height(count)
             start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
             _prefetch_block(posts.nodes, start)
-            tail = _replace_arrays(queue, tail, n, 0, event, level)
+            tail = _enqueue(queue, tail, n, 0, event, level)
     return tail
 
 
@@ -451,7 +451,7 @@ def _queue_below(posts, queue, n, block, level, bits, event, tail):
             _prefetch_entries(posts, g, first + WIDTH * below)
         else:
             _prefetch_block(posts.nodes, start + WIDTH * below)
-        tail = _replace_arrays(queue, tail, n, below, event, level - 1)
+        tail = _enqueue(queue, tail, n, below, event, level - 1)
     return tail
 
 

@@ -13,7 +13,7 @@ import pytest
 import fencepost as fp
 from fencepost.server import Transaction
 from fencepost.store import endpoint_rows
-from tests.delivery.receiver import Receiver, Request, ResponseContent, receiving
+from tests.delivery.receiver import Answer, Receiver, Request, receiving
 from tests.server.serving import Running, running
 from tests.waiting import WAIT_S, until
 
@@ -80,10 +80,10 @@ def test_messages_that_waited_are_posted_when_an_endpoint_is_set(tmp_path: Path)
 def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
     let_go = threading.Event()
 
-    def answer(request: Request) -> ResponseContent:
+    def answer(request: Request) -> Answer:
         if request.path == "/hangs":
             let_go.wait(WAIT_S)
-        return ResponseContent(500 if request.path == "/fails" else 204)
+        return Answer(500 if request.path == "/fails" else 204)
 
     with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
         base = f"http://127.0.0.1:{receiver.port}"
@@ -110,8 +110,8 @@ def test_a_dead_endpoint_does_not_delay_another(tmp_path: Path) -> None:
 def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     down = [True]
 
-    def answer(_: Request) -> ResponseContent:
-        return ResponseContent(503, {"retry-after": "1"}) if down else ResponseContent()
+    def answer(_: Request) -> Answer:
+        return Answer(503, {"retry-after": "1"}) if down else Answer()
 
     with receiving(answer) as receiver:
         with running(tmp_path, allow_private_webhooks=True) as server:
@@ -137,8 +137,8 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_gone_endpoints_wait_to_be_set_anew(tmp_path: Path) -> None:
-    def answer(request: Request) -> ResponseContent:
-        return ResponseContent(410 if request.path == "/old" else 204)
+    def answer(request: Request) -> Answer:
+        return Answer(410 if request.path == "/old" else 204)
 
     with receiving(answer) as receiver, running(tmp_path, allow_private_webhooks=True) as server:
         base = f"http://127.0.0.1:{receiver.port}"

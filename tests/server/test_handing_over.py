@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from fencepost.server import listen
-from tests.delivery.receiver import Request, ResponseContent, receiving
+from tests.delivery.receiver import Answer, Request, receiving
 from tests.spark.broker import mosquitto
 from tests.waiting import WAIT_S, until
 
@@ -25,10 +25,10 @@ def test_a_server_that_is_killed_hands_everything_over(tmp_path: Path) -> None:
     got: list[dict[str, Any]] = []
     enough = threading.Semaphore(0)
 
-    def answer(request: Request) -> ResponseContent:
+    def answer(request: Request) -> Answer:
         got.extend(request.messages)
         enough.release()
-        return ResponseContent()
+        return Answer()
 
     with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]

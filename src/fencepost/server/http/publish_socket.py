@@ -43,7 +43,7 @@ _CHANGING = ("time",)  # conditions on it are taken to hold
 _MOST_HOLES = 64  # a region is up to 4 kB
 
 
-class ResponseContent(NamedTuple):
+class RegionReply(NamedTuple):
     """The region for an event, as JSON; whether its object has one; whose are void since."""
 
     region: str
@@ -89,14 +89,14 @@ class TenantSafeRegions:
 
     # Objects
 
-    def answer(self, event: object, key: str) -> ResponseContent:
+    def answer(self, event: object, key: str) -> RegionReply:
         """The region of an object whose event was just committed, or that it may keep its own."""
         if self.tenant_subscriptions.needs_all(attributes(event)):
             self._regions.forget(key)
             region = self._nowhere(attributes(event))
         else:
             region = self._regions.answer(event, key)
-        return ResponseContent(region, self._regions.remembers(key), self._regions.changed())
+        return RegionReply(region, self._regions.remembers(key), self._regions.changed())
 
     def around(self, event: object) -> str:
         """The region of an object that nobody remembers."""

@@ -43,14 +43,14 @@ def _since(service: Service, subscriber: int, query: StreamQuery, headers: Strea
     {200: Content("A stream of CloudEvents.", {"text/event-stream": str})},
 )  # fmt: skip
 async def server_sent_events(
-    asked: RequestContext, query: StreamQuery, headers: StreamHeaders
+    context: RequestContext, query: StreamQuery, headers: StreamHeaders
 ) -> Response:
     """Messages as server-sent events; the id of each is its position.
 
     They begin after the last acknowledged one, or after `since` or the header `Last-Event-ID`.
     """
-    service = asked.service
-    subscriber = service.subscriber(asked.caller, asked.id)
+    service = context.service
+    subscriber = service.subscriber(context.caller, context.id)
     since = _since(service, subscriber, query, headers)
     kept = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(

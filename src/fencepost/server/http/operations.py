@@ -117,19 +117,19 @@ class Operation:
         """What it does."""
         return " ".join((self.handler.__doc__ or "").split())
 
-    async def answer(self, asked: RequestContext) -> Response:
+    async def answer(self, context: RequestContext) -> Response:
         """Carry it out."""
         given: dict[str, Any] = {}
-        request = asked.request
+        request = context.request
         if self.query is not None:
             given["query"] = request_bodies.convert(dict(request.query_params), self.query, 400)
         if self.headers is not None:
             given["headers"] = request_bodies.convert(dict(request.headers), self.headers, 400)
         if self.body is not None and not isinstance(self.body, Content):
             given["body"] = request_bodies.convert(
-                request_bodies.parse_object(await asked.body()), self.body
+                request_bodies.parse_object(await context.body()), self.body
             )
-        found = await self.handler(asked, **given)
+        found = await self.handler(context, **given)
         if isinstance(found, Response):
             return found
         status = next(iter(self.answers))

@@ -340,12 +340,12 @@ async def publish_socket(socket: WebSocket) -> None:
 
 
 @operation("POST", "/v1/safe-regions", "publish", {200: RegionOfEvent})
-async def safe_region(asked: RequestContext, body: SampleEvent) -> RegionOfEvent:
+async def safe_region(context: RequestContext, body: SampleEvent) -> RegionOfEvent:
     """Where an object need not send its events, for some seconds: what is subscribed in the
     meantime counts for it from then on. Nothing is published.
     """
-    event = Row(_usable(body.event, asked.service).row(0))
-    publishers: Publishers = asked.request.app.state.publishers
-    regions = await publishers.regions(asked.caller.tenant)
+    event = Row(_usable(body.event, context.service).row(0))
+    publishers: Publishers = context.request.app.state.publishers
+    regions = await publishers.regions(context.caller.tenant)
     region = await asyncio.to_thread(regions.around, event)
     return RegionOfEvent(Raw(region.encode()), _VALID_S)

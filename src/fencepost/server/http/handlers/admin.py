@@ -32,16 +32,16 @@ from fencepost.store import api_keys, endpoint_rows, event_log
 
 
 @operation("GET", "/v1/keys", "admin", {200: Keys})
-async def all_keys(asked: RequestContext) -> Keys:
+async def all_keys(context: RequestContext) -> Keys:
     """The keys of the tenant."""
-    found = asked.service.database.read(api_keys.keys, asked.caller.tenant)
+    found = context.service.database.read(api_keys.keys, context.caller.tenant)
     return Keys([*map(Key.of, found)])
 
 
 @operation("POST", "/v1/keys", "admin", {201: Key})
-async def add_key(asked: RequestContext, body: NewKey) -> Key:
+async def add_key(context: RequestContext, body: NewKey) -> Key:
     """Make a key of the same tenant."""
-    service, caller = asked.service, asked.caller
+    service, caller = context.service, context.caller
     if not body.name.isprintable():
         raise RequestError(422, "`name` holds characters that cannot be printed; leave them out")
     end = None if body.expires is None else expiry(body.expires)
@@ -58,10 +58,10 @@ async def add_key(asked: RequestContext, body: NewKey) -> Key:
 
 
 @operation("DELETE", "/v1/keys/{id}", "admin", {204: "It opens nothing any more."})
-async def revoke_key(asked: RequestContext) -> None:
+async def revoke_key(context: RequestContext) -> None:
     """Revoke a key."""
-    tenant, id = asked.caller.tenant, asked.id
-    if not await asked.service.changed(
+    tenant, id = context.caller.tenant, context.id
+    if not await context.service.changed(
         lambda transaction: api_keys.revoke_key(transaction.connection, id, tenant)
     ):
         raise no_such("key", id)
@@ -74,10 +74,10 @@ class PageByNumber(PageLimit):
 
 
 @operation("GET", "/v1/dead-letters", "admin", {200: DeadLetters})
-async def dead_letters(asked: RequestContext, query: PageByNumber) -> DeadLetters:
+async def dead_letters(context: RequestContext, query: PageByNumber) -> DeadLetters:
     """What could not be read or handed over, and why."""
-    found = asked.service.database.read(
-        endpoint_rows.dead_letters, asked.caller.tenant, query.after, query.limit
+    found = context.service.database.read(
+        endpoint_rows.dead_letters, context.caller.tenant, query.after, query.limit
     )
     return DeadLetters([*map(DeadLetter.of, found)])
 
@@ -89,10 +89,10 @@ class DeadLetterRange(Struct):
 
 
 @operation("DELETE", "/v1/dead-letters", "admin", {200: RemovalCount})
-async def remove_dead_letters(asked: RequestContext, query: DeadLetterRange) -> RemovalCount:
+async def remove_dead_letters(context: RequestContext, query: DeadLetterRange) -> RemovalCount:
     """Throw away dead letters."""
-    tenant = asked.caller.tenant
-    removed = await asked.service.changed(
+    tenant = context.caller.tenant
+    removed = await context.service.changed(
         lambda transaction: endpoint_rows.remove_dead_letters(
             transaction.connection, tenant, query.up_to
         )
@@ -103,26 +103,26 @@ async def remove_dead_letters(asked: RequestContext, query: DeadLetterRange) -> 
 @operation(
     "GET", "/v1/stats", "admin", {200: Content("Numbers.", {"application/json": dict[str, Any]})}
 )
-async def stats(asked: RequestContext) -> Response:
+async def stats(context: RequestContext) -> Response:
     """Numbers about the tenant, the index and the queues."""
-    delivering = asked.request.app.state.delivering
+    delivering = context.request.app.state.delivering
     return json_response(
-        await asyncio.to_thread(_stats_of, asked.service, asked.caller, delivering)
+        await asyncio.to_thread(_stats_of, context.service, context.caller, delivering)
     )
 
 
 @operation("GET", "/metrics", "admin", {200: Content("Metrics.", {"text/plain": str})})
-async def prometheus(asked: RequestContext) -> Response:
+async def prometheus(context: RequestContext) -> Response:
     """Metrics in the text format of Prometheus."""
-    delivering = asked.request.app.state.delivering
-    text = await asyncio.to_thread(_prometheus_text, asked.service, asked.caller, delivering)
+    delivering = context.request.app.state.delivering
+    text = await asyncio.to_thread(_prometheus_text, context.service, context.caller, delivering)
     return PlainTextResponse(text, media_type=_TEXT_FORMAT)
 
 
 @operation("GET", "/healthz", "", {200: Health})
-async def health(asked: RequestContext) -> Health:
+async def health(context: RequestContext) -> Health:
     """Whether the server is up and can write."""
-    await asked.service.changed(lambda _: None)
+    await context.service.changed(lambda _: None)
     return Health("ok", version("fencepost"))
 
 

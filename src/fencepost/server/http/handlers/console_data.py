@@ -22,10 +22,10 @@ _LOOKED_AT = 5_000  # messages of a subscriber among which those of a subscripti
 
 
 @operation("GET", "/v1/me", "", {200: Identity})
-async def me(asked: RequestContext) -> Identity:
+async def me(context: RequestContext) -> Identity:
     """Who a key belongs to, and what it is good for."""
-    service = asked.service
-    caller = service.caller(asked.request)
+    service = context.service
+    caller = service.caller(context.request)
     settings = service.settings
     return Identity(
         caller.tenant_name, sorted(caller.scopes), service.space.value, not settings.open_access
@@ -48,14 +48,14 @@ class MapHeaders(Struct, rename="kebab"):
     "GET", "/v1/map", "subscribe",
     {200: Content("Blocks.", {_MAP: Binary}), 304: "Nothing changed."},
 )  # fmt: skip
-async def places(asked: RequestContext, query: MapQuery, headers: MapHeaders) -> Response:
+async def places(context: RequestContext, query: MapQuery, headers: MapHeaders) -> Response:
     """Where subscriptions are: simplified shapes in binary blocks, for a map."""
-    found = asked.service.places.of(asked.caller.tenant)
+    found = context.service.places.of(context.caller.tenant)
     tag = f'"{await asyncio.to_thread(found.current)}"'
     told = {"etag": tag, "cache-control": "private, no-cache", "vary": "authorization"}
     if found.is_complete() and headers.if_none_match == tag:
         return Response(status_code=304, headers=told)
-    blocks = found.blocks(query.since, asked.service.clock())
+    blocks = found.blocks(query.since, context.service.clock())
 
     async def stream() -> AsyncIterator[bytes]:
         while block := await asyncio.to_thread(next, blocks, b""):
@@ -65,31 +65,31 @@ async def places(asked: RequestContext, query: MapQuery, headers: MapHeaders) ->
 
 
 @operation("GET", "/v1/events/{id}/matches", "admin", {200: Matches})
-async def matches_of_event(asked: RequestContext, query: PageLimit) -> Matches:
+async def matches_of_event(context: RequestContext, query: PageLimit) -> Matches:
     """The messages about an event: who matched."""
-    position, tenant = parse_position(asked.id), asked.caller.tenant
+    position, tenant = parse_position(context.id), context.caller.tenant
 
     def read() -> list[Match] | None:
-        with asked.service.database.reading() as connection:
+        with context.service.database.reading() as connection:
             if position is None or event_log.event(connection, tenant, position) is None:
                 return None
             rows = event_log.messages_about(connection, tenant, position, query.limit + 1)
         return [_match(name, at, position, type, data) for name, at, type, data in rows]
 
-    return _first(await asyncio.to_thread(read), query.limit, "event", asked.id)
+    return _first(await asyncio.to_thread(read), query.limit, "event", context.id)
 
 
 @operation("GET", "/v1/subscriptions/{id}/matches", "admin", {200: Matches})
-async def matches_of_subscription(asked: RequestContext, query: PageLimit) -> Matches:
+async def matches_of_subscription(context: RequestContext, query: PageLimit) -> Matches:
     """What a subscription matched lately, newest first."""
-    tenant, id = asked.caller.tenant, asked.id
+    tenant, id = context.caller.tenant, context.id
 
     def read() -> list[Match] | None:
-        with asked.service.database.reading() as connection:
+        with context.service.database.reading() as connection:
             one = stored.subscription(connection, tenant, id)
             if one is None:
                 return None
-            subscriber = asked.service.subscriber(asked.caller, one.subscriber)
+            subscriber = context.service.subscriber(context.caller, one.subscriber)
             rows = event_log.newest_messages(connection, subscriber, _LOOKED_AT)
         return [
             _match(one.subscriber, at, event, type, data)

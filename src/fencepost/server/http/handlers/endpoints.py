@@ -19,14 +19,14 @@ _ENDPOINT = Content("The endpoint.", {"application/json": Shown})
 
 
 @operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def put(asked: RequestContext, body: Settings) -> Shown:
+async def put(context: RequestContext, body: Settings) -> Shown:
     """Have the messages of a subscriber posted to a webhook or an MQTT topic.
 
     From the last acknowledged one on.
     """
-    caller = asked.caller
-    name = checked_id(asked.id, "subscriber")
-    transport = _delivery(asked).transport_for(body)
+    caller = context.caller
+    name = checked_id(context.id, "subscriber")
+    transport = _delivery(context).transport_for(body)
     target = await transport.target(body, caller.tenant_name, name)
 
     def work(transaction: Transaction) -> int:
@@ -34,65 +34,65 @@ async def put(asked: RequestContext, body: Settings) -> Shown:
         endpoint_rows.put_endpoint(transaction.connection, number, transport.kind(), target)
         return number
 
-    subscriber = await asked.service.changed(work)
-    _delivery(asked).changed(subscriber)
-    return _found(asked, subscriber, **transport.told_once(body, target))
+    subscriber = await context.service.changed(work)
+    _delivery(context).changed(subscriber)
+    return _found(context, subscriber, **transport.told_once(body, target))
 
 
 @operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def one(asked: RequestContext) -> Shown:
+async def one(context: RequestContext) -> Shown:
     """Where the messages of a subscriber are posted, and how that goes."""
-    return _found(asked, asked.service.subscriber(asked.caller, asked.id))
+    return _found(context, context.service.subscriber(context.caller, context.id))
 
 
 @operation("DELETE", "/v1/subscribers/{id}/endpoint", "subscribe", {204: "It was removed."})
-async def remove(asked: RequestContext) -> None:
+async def remove(context: RequestContext) -> None:
     """Post them nowhere; they wait to be read."""
-    service = asked.service
-    subscriber = service.subscriber(asked.caller, asked.id)
+    service = context.service
+    subscriber = service.subscriber(context.caller, context.id)
     if not await service.changed(
         lambda transaction: endpoint_rows.remove_endpoint(transaction.connection, subscriber)
     ):
-        raise no_such("endpoint of", asked.id)
-    _delivery(asked).changed(subscriber, removed=True)
+        raise no_such("endpoint of", context.id)
+    _delivery(context).changed(subscriber, removed=True)
 
 
-def _delivery(asked: RequestContext) -> EndpointDelivery:
-    found: EndpointDelivery = asked.request.app.state.delivering
+def _delivery(context: RequestContext) -> EndpointDelivery:
+    found: EndpointDelivery = context.request.app.state.delivering
     return found
 
 
-def _found(asked: RequestContext, subscriber: int, **more: Any) -> Shown:
-    found = asked.service.database.read(endpoint_rows.endpoint, subscriber)
+def _found(context: RequestContext, subscriber: int, **more: Any) -> Shown:
+    found = context.service.database.read(endpoint_rows.endpoint, subscriber)
     if found is None:
-        raise no_such("endpoint of", asked.id)
-    return _delivery(asked).shown(found, **more)
+        raise no_such("endpoint of", context.id)
+    return _delivery(context).shown(found, **more)
 
 
 @operation(
     "POST", "/v1/dead-letters/{id}/retry", "admin",
     {204: "It waits to be handed over, or is in the log."},
 )  # fmt: skip
-async def retry(asked: RequestContext) -> None:
+async def retry(context: RequestContext) -> None:
     """Send a dead letter again: to its subscriber as a new message, or as an event.
 
     It is no dead letter any more.
     """
-    service, tenant = asked.service, asked.caller.tenant
-    number = parse_position(asked.id)
+    service, tenant = context.service, context.caller.tenant
+    number = parse_position(context.id)
     letter = None
     if number is not None:
         letter = service.database.read(endpoint_rows.dead_letter, tenant, number)
     if letter is None:
-        raise no_such("dead letter", asked.id)
+        raise no_such("dead letter", context.id)
     if letter.subscriber is None:
-        await _publish_again(asked, letter)
+        await _publish_again(context, letter)
     else:
-        await _tell_again(asked, letter, service.subscriber(asked.caller, letter.subscriber))
+        await _tell_again(context, letter, service.subscriber(context.caller, letter.subscriber))
 
 
-async def _tell_again(asked: RequestContext, letter: DeadLetter, subscriber: int) -> None:
-    tenant = asked.caller.tenant
+async def _tell_again(context: RequestContext, letter: DeadLetter, subscriber: int) -> None:
+    tenant = context.caller.tenant
     type, data = unwrap(letter.body)
 
     def work(transaction: Transaction) -> bool:
@@ -101,12 +101,12 @@ async def _tell_again(asked: RequestContext, letter: DeadLetter, subscriber: int
             transaction.tell(subscriber, type, data)
         return there
 
-    if not await asked.service.changed(work):
+    if not await context.service.changed(work):
         raise no_such("dead letter", letter.number)
 
 
-async def _publish_again(asked: RequestContext, letter: DeadLetter) -> None:
-    service, tenant = asked.service, asked.caller.tenant
+async def _publish_again(context: RequestContext, letter: DeadLetter) -> None:
+    service, tenant = context.service, context.caller.tenant
     limits = service.settings.limits
     events, bad = parse_payload(letter.body.encode(), limits, service.space)
     if bad or not len(events.table):

@@ -50,12 +50,12 @@ class PublishHeaders(Struct, rename="kebab"):
 
 
 @operation("POST", "/v1/events", "publish", {200: PublishResult}, _BODY)
-async def publish(asked: RequestContext, headers: PublishHeaders) -> PublishResult:
+async def publish(context: RequestContext, headers: PublishHeaders) -> PublishResult:
     """Publish events; answered once they and their matches are on the disk."""
-    service = asked.service
+    service = context.service
     limits = service.settings.limits
-    type = request_bodies.content_type(asked.request)
-    body = await asked.body()
+    type = request_bodies.content_type(context.request)
+    body = await context.body()
     if len(body) < 4_096:
         events = request_bodies.parse_events(body, type, limits, service.space)
     else:
@@ -64,7 +64,7 @@ async def publish(asked: RequestContext, headers: PublishHeaders) -> PublishResu
         )
     if len(events.table):
         future = service.broker.publish(
-            asked.caller.tenant,
+            context.caller.tenant,
             events.table,
             events.bodies,
             name=headers.idempotency_key or None,
@@ -80,9 +80,9 @@ async def publish(asked: RequestContext, headers: PublishHeaders) -> PublishResu
 
 
 @operation("GET", "/v1/events", "admin", {200: Events})
-async def newest(asked: RequestContext, query: PageAfterPosition) -> Events:
+async def newest(context: RequestContext, query: PageAfterPosition) -> Events:
     """The events that came last, newest first; with `since`, those after it, oldest first."""
-    database, tenant = asked.service.database, asked.caller.tenant
+    database, tenant = context.service.database, context.caller.tenant
     if query.since is UNSET:
         rows = database.read(event_log.newest_events, tenant, query.limit)
     else:
@@ -91,17 +91,17 @@ async def newest(asked: RequestContext, query: PageAfterPosition) -> Events:
 
 
 @operation("GET", "/v1/events/{id}", "admin", {200: Event})
-async def one(asked: RequestContext) -> Event:
+async def one(context: RequestContext) -> Event:
     """One event by its position."""
-    return event_at(asked, asked.id)
+    return event_at(context, context.id)
 
 
-def event_at(asked: RequestContext, given: str) -> Event:
+def event_at(context: RequestContext, given: str) -> Event:
     """An event with its position, by that position."""
     position = parse_position(given)
     row = None
     if position is not None:
-        row = asked.service.database.read(event_log.event, asked.caller.tenant, position)
+        row = context.service.database.read(event_log.event, context.caller.tenant, position)
     if position is None or row is None:
         raise no_such("event", given)
     return _event(position, *row)

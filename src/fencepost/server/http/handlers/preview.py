@@ -23,14 +23,14 @@ _NAME = "expression"
 
 
 @operation("POST", "/v1/try", "subscribe", {200: TrialResults})
-async def try_expression(asked: RequestContext, body: Trial) -> TrialResults:
+async def try_expression(context: RequestContext, body: Trial) -> TrialResults:
     """Try an expression against sample events."""
-    expression, most = body.expression, asked.service.settings.limits.expression_chars
+    expression, most = body.expression, context.service.settings.limits.expression_chars
     if len(expression if isinstance(expression, str) else msgspec.json.encode(expression)) > most:
         raise RequestError(422, f"`expression` has more than {most:,} characters")
 
     def run() -> list[Explanation]:
-        matcher = Matcher(asked.service.settings.space)
+        matcher = Matcher(context.service.settings.space)
         matcher.add([compiled(space_of(matcher.space), _NAME, expression)])
         return [_explained(matcher, one, _NAME) for one in body.events]
 
@@ -44,20 +44,20 @@ class ExplanationQuery(Struct):
 
 
 @operation("GET", "/v1/subscriptions/{id}/explanation", "admin", {200: Explanation})
-async def explain_logged(asked: RequestContext, query: ExplanationQuery) -> Explanation:
+async def explain_logged(context: RequestContext, query: ExplanationQuery) -> Explanation:
     """Why an event of the log matches a subscription or not."""
-    event = msgspec.json.decode(event_at(asked, query.event).event)
-    return await _explanation(asked, event)
+    event = msgspec.json.decode(event_at(context, query.event).event)
+    return await _explanation(context, event)
 
 
 @operation("POST", "/v1/subscriptions/{id}/explanation", "subscribe", {200: Explanation})
-async def explain(asked: RequestContext, body: SampleEvent) -> Explanation:
+async def explain(context: RequestContext, body: SampleEvent) -> Explanation:
     """Why an event matches a subscription or not."""
-    return await _explanation(asked, body.event)
+    return await _explanation(context, body.event)
 
 
-async def _explanation(asked: RequestContext, event: object) -> Explanation:
-    tenant_subscriptions, id = asked.service.tenant_subscriptions(asked.caller), asked.id
+async def _explanation(context: RequestContext, event: object) -> Explanation:
+    tenant_subscriptions, id = context.service.tenant_subscriptions(context.caller), context.id
     if id not in tenant_subscriptions:
         raise no_such("subscription", id)
     return await asyncio.to_thread(_explained_one, tenant_subscriptions, event, id)

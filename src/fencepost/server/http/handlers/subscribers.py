@@ -47,43 +47,43 @@ class Subscribers(Json):
     "GET", "/v1/subscribers/{id}/messages", "subscribe",
     {200: Content("CloudEvents.", {BATCH_CONTENT_TYPE: list[Message]})},
 )  # fmt: skip
-async def messages(asked: RequestContext, query: PageAfterPosition) -> Response:
+async def messages(context: RequestContext, query: PageAfterPosition) -> Response:
     """Messages of a subscriber that are not acknowledged; with `since`, all after it."""
-    service = asked.service
-    subscriber = service.subscriber(asked.caller, asked.id)
+    service = context.service
+    subscriber = service.subscriber(context.caller, context.id)
     since = service.acknowledged(subscriber) if query.since is UNSET else query.since
     found = await asyncio.to_thread(service.messages_after, subscriber, since, query.limit)
     return Response(json_array(found), media_type=BATCH_CONTENT_TYPE)
 
 
 @operation("POST", "/v1/subscribers/{id}/acknowledgement", "subscribe", {200: ReadState})
-async def acknowledge(asked: RequestContext, body: Acknowledgement) -> ReadState:
+async def acknowledge(context: RequestContext, body: Acknowledgement) -> ReadState:
     """Note that all messages up to a position are read."""
-    service = asked.service
-    subscriber = service.subscriber(asked.caller, asked.id)
+    service = context.service
+    subscriber = service.subscriber(context.caller, context.id)
     read = {subscriber: int(body.position)}
     await service.changed(lambda transaction: transaction.acknowledge(read))
     return ReadState(service.acknowledged(subscriber), service.broker.depth.get(subscriber, 0))
 
 
 @operation("GET", "/v1/subscribers", "subscribe", {200: Subscribers})
-async def page(asked: RequestContext, query: PageByName) -> Subscribers:
+async def page(context: RequestContext, query: PageByName) -> Subscribers:
     """A page of subscribers, by name: how far each has read."""
-    known = asked.service.tenant_subscriptions(asked.caller).subscribers
+    known = context.service.tenant_subscriptions(context.caller).subscribers
     names = sorted(name for name in [*known] if name > query.after)[: query.limit]
-    found = await asyncio.to_thread(lambda: [_subscriber(asked, name) for name in names])
+    found = await asyncio.to_thread(lambda: [_subscriber(context, name) for name in names])
     return Subscribers(found, names[-1] if len(names) == query.limit else None)
 
 
 @operation("GET", "/v1/subscribers/{id}", "subscribe", {200: Subscriber})
-async def one(asked: RequestContext) -> Subscriber:
+async def one(context: RequestContext) -> Subscriber:
     """One subscriber."""
-    return _subscriber(asked, asked.id)
+    return _subscriber(context, context.id)
 
 
-def _subscriber(asked: RequestContext, name: str) -> Subscriber:
-    service = asked.service
-    subscriber = service.subscriber(asked.caller, name)
+def _subscriber(context: RequestContext, name: str) -> Subscriber:
+    service = context.service
+    subscriber = service.subscriber(context.caller, name)
     with service.database.reading() as connection:
         oldest = event_log.oldest_unread(connection, subscriber)
         endpoint = endpoint_rows.endpoint(connection, subscriber)
@@ -94,5 +94,5 @@ def _subscriber(asked: RequestContext, name: str) -> Subscriber:
         service.broker.depth.get(subscriber, 0),
         service.age(oldest),
         service.hub.connections(subscriber),
-        None if endpoint is None else asked.request.app.state.delivering.shown(endpoint),
+        None if endpoint is None else context.request.app.state.delivering.shown(endpoint),
     )

@@ -39,20 +39,20 @@ _ONE = Content("A subscription.", {"application/json": schemas.Definition})
     "POST", "/v1/subscriptions", "subscribe",
     {200: Put, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
 )  # fmt: skip
-async def create(asked: RequestContext) -> Response:
+async def create(context: RequestContext) -> Response:
     """Make a subscription. As newline-delimited JSON: make or replace many."""
-    type = request_bodies.content_type(asked.request)
-    body = await asked.body()
+    type = request_bodies.content_type(context.request)
+    body = await context.body()
     if type in request_bodies.LINES_TYPES:
-        return json_response(await _put_many(asked, body))
+        return json_response(await _put_many(context, body))
     if type not in request_bodies.JSON_TYPES:
         raise request_bodies.unsupported_type(
             type, (request_bodies.JSON_TYPES[0], request_bodies.LINES_TYPES[0])
         )
-    limits = asked.service.settings.limits
-    prepared = await _prepared(asked, parse_definition(request_bodies.parse_object(body), limits))
-    await _put(asked, prepared, create=True)
-    return json_response(_found(asked, prepared.definition.id), 201)
+    limits = context.service.settings.limits
+    prepared = await _prepared(context, parse_definition(request_bodies.parse_object(body), limits))
+    await _put(context, prepared, create=True)
+    return json_response(_found(context, prepared.definition.id), 201)
 
 
 class Condition(Struct, rename="kebab"):
@@ -66,31 +66,31 @@ class Condition(Struct, rename="kebab"):
     {200: Subscription, 201: Subscription,
      409: "There is one of this id, and `If-None-Match: *` was sent."}, _ONE,
 )  # fmt: skip
-async def replace(asked: RequestContext, headers: Condition) -> Response:
+async def replace(context: RequestContext, headers: Condition) -> Response:
     """Make a subscription of this id, or replace it."""
-    type = request_bodies.content_type(asked.request)
-    body = await asked.body()
+    type = request_bodies.content_type(context.request)
+    body = await context.body()
     if type not in request_bodies.JSON_TYPES:
         raise request_bodies.unsupported_type(type, (request_bodies.JSON_TYPES[0],))
-    limits = asked.service.settings.limits
+    limits = context.service.settings.limits
     prepared = await _prepared(
-        asked, parse_definition(request_bodies.parse_object(body), limits, asked.id)
+        context, parse_definition(request_bodies.parse_object(body), limits, context.id)
     )
-    new = await _put(asked, prepared, create=headers.if_none_match == "*")
-    return json_response(_found(asked, asked.id), 201 if new else 200)
+    new = await _put(context, prepared, create=headers.if_none_match == "*")
+    return json_response(_found(context, context.id), 201 if new else 200)
 
 
-async def _prepared(asked: RequestContext, definition: Definition) -> PreparedSubscription:
+async def _prepared(context: RequestContext, definition: Definition) -> PreparedSubscription:
     """Check and compile; beside other requests, as it may take a while."""
     return await asyncio.to_thread(
-        asked.service.tenant_subscriptions(asked.caller).prepare, definition
+        context.service.tenant_subscriptions(context.caller).prepare, definition
     )
 
 
-async def _put(asked: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
-    tenant = asked.caller.tenant
-    _check_count(asked, 1)
-    (new,) = await asked.service.changed(
+async def _put(context: RequestContext, prepared: PreparedSubscription, *, create: bool) -> bool:
+    tenant = context.caller.tenant
+    _check_count(context, 1)
+    (new,) = await context.service.changed(
         lambda transaction: transaction.put(tenant, [prepared], create=create)
     )
     if create and not new:
@@ -100,18 +100,18 @@ async def _put(asked: RequestContext, prepared: PreparedSubscription, *, create:
     return new
 
 
-def _check_count(asked: RequestContext, more: int) -> None:
-    most = asked.service.settings.limits.subscriptions
-    if len(asked.service.tenant_subscriptions(asked.caller)) + more > most:
+def _check_count(context: RequestContext, more: int) -> None:
+    most = context.service.settings.limits.subscriptions
+    if len(context.service.tenant_subscriptions(context.caller)) + more > most:
         raise RequestError(403, f"a tenant has at most {most:,} subscriptions; remove some first")
 
 
-async def _put_many(asked: RequestContext, body: bytes) -> Put:
-    tenant = asked.caller.tenant
-    tenant_subscriptions = asked.service.tenant_subscriptions(asked.caller)
-    limits = asked.service.settings.limits
+async def _put_many(context: RequestContext, body: bytes) -> Put:
+    tenant = context.caller.tenant
+    tenant_subscriptions = context.service.tenant_subscriptions(context.caller)
+    limits = context.service.settings.limits
     lines = await asyncio.to_thread(request_bodies.parse_json_lines, body)
-    _check_count(asked, len(lines.objects))
+    _check_count(context, len(lines.objects))
     rejected = [*lines.rejected]
     given = list(zip(lines.rows, lines.objects, strict=True))
     created = replaced = 0
@@ -127,7 +127,7 @@ async def _put_many(asked: RequestContext, body: bytes) -> Put:
 
     for start in range(0, len(given), _AT_ONCE):
         prepared = await asyncio.to_thread(prepare, given[start : start + _AT_ONCE])
-        new = await asked.service.changed(
+        new = await context.service.changed(
             partial(Transaction.put, tenant=tenant, prepared=prepared)
         )
         created += sum(new)
@@ -136,17 +136,17 @@ async def _put_many(asked: RequestContext, body: bytes) -> Put:
 
 
 @operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "It was removed."})
-async def remove(asked: RequestContext) -> None:
+async def remove(context: RequestContext) -> None:
     """Remove a subscription."""
-    tenant, id = asked.caller.tenant, asked.id
-    if not await asked.service.changed(lambda transaction: transaction.remove(tenant, [id])):
+    tenant, id = context.caller.tenant, context.id
+    if not await context.service.changed(lambda transaction: transaction.remove(tenant, [id])):
         raise no_such("subscription", id)
 
 
 @operation("GET", "/v1/subscriptions/{id}", "subscribe", {200: Subscription})
-async def one(asked: RequestContext) -> Subscription:
+async def one(context: RequestContext) -> Subscription:
     """One subscription."""
-    return _found(asked, asked.id)
+    return _found(context, context.id)
 
 
 class SubscriptionQuery(PageByName):
@@ -157,12 +157,12 @@ class SubscriptionQuery(PageByName):
 
 
 @operation("GET", "/v1/subscriptions", "subscribe", {200: Subscriptions})
-async def page(asked: RequestContext, query: SubscriptionQuery) -> Subscriptions:
+async def page(context: RequestContext, query: SubscriptionQuery) -> Subscriptions:
     """A page of subscriptions, by id."""
     read = partial(
-        asked.service.database.read,
+        context.service.database.read,
         stored.subscriptions,
-        asked.caller.tenant,
+        context.caller.tenant,
         limit=query.limit,
         after=query.after,
         subscriber=query.subscriber or None,
@@ -173,8 +173,8 @@ async def page(asked: RequestContext, query: SubscriptionQuery) -> Subscriptions
     return Subscriptions([*map(Subscription.of, found)], last)
 
 
-def _found(asked: RequestContext, id: str) -> Subscription:
-    found = asked.service.database.read(stored.subscription, asked.caller.tenant, id)
+def _found(context: RequestContext, id: str) -> Subscription:
+    found = context.service.database.read(stored.subscription, context.caller.tenant, id)
     if found is None:
         raise no_such("subscription", id)
     return Subscription.of(found)

@@ -48,7 +48,7 @@ class ExpressionSubscriptions:
         return compiled(
             self.matcher.view().columns.space,
             definition.id,
-            definition.asked["expression"],
+            definition.fields["expression"],
             definition.subscriber,
             ends,
         )
@@ -59,8 +59,8 @@ class ExpressionSubscriptions:
         for definition, _ in prepared:
             self._owners[definition.id] = definition.subscriber
             self._payloads.pop(definition.id, None)
-            if "payload" in definition.asked:
-                self._payloads[definition.id] = definition.asked["payload"]
+            if "payload" in definition.fields:
+                self._payloads[definition.id] = definition.fields["payload"]
 
     def remove(self, id: str) -> None:
         """See `Asking`."""

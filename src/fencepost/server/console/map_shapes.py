@@ -54,11 +54,11 @@ class Shape(NamedTuple):
 _Boxed: TypeAlias = tuple[Shape, tuple[float, float, float, float]]
 
 
-def shapes_of(asked: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
+def shapes_of(fields: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
     """The shapes of a definition; none where it names no place."""
     found: list[Shape] = []
     bounds: list[tuple[float, float, float, float]] = []
-    for condition in _conditions(asked, space):
+    for condition in _conditions(fields, space):
         for shape, box in ast.fold(condition, _shapes_of, _joined, _joined):
             bounds.append(box)
             if len(found) < _MOST_SHAPES:
@@ -69,21 +69,21 @@ def shapes_of(asked: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def summary_of(asked: Mapping[str, Any], space: Space) -> str:
+def summary_of(fields: Mapping[str, Any], space: Space) -> str:
     """What is asked in one line, without the coordinates."""
-    given = asked.get("expression")
+    given = fields.get("expression")
     if given is None:
-        members = asked.get("composite", {}).get("members", {})
+        members = fields.get("composite", {}).get("members", {})
         return f"{len(members)} events: {', '.join(map(str, members))}"[:_SUMMARY_CHARS]
     text = given if isinstance(given, str) else written(parse(given, space))
     return _COORDINATES.sub(r"\1(…)", " ".join(text.split()))[:_SUMMARY_CHARS]
 
 
-def _conditions(asked: Mapping[str, Any], space: Space) -> Iterator[ast.Condition]:
-    if "expression" in asked:
-        yield parse(asked["expression"], space)
+def _conditions(fields: Mapping[str, Any], space: Space) -> Iterator[ast.Condition]:
+    if "expression" in fields:
+        yield parse(fields["expression"], space)
     else:
-        yield from _members(asked.get("composite"), space, _DEEPEST)
+        yield from _members(fields.get("composite"), space, _DEEPEST)
 
 
 def _members(composite: object, space: Space, depth: int) -> Iterator[ast.Condition]:

@@ -181,14 +181,14 @@ class TenantMap:
             self._version = version
 
     def _row(self, one: StoredSubscription, version: int | None = None) -> Row:
-        asked = one.definition
+        fields = one.definition
         try:
-            shapes, summary = shapes_of(asked, self._space), summary_of(asked, self._space)
+            shapes, summary = shapes_of(fields, self._space), summary_of(fields, self._space)
         except FencepostError:  # written by another version of the language
             shapes, summary = (), ""
         return Row(
             self._version if version is None else version,
-            KINDS.index(kind_of(asked)),
+            KINDS.index(kind_of(fields)),
             sys.intern(one.subscriber),
             sys.intern(summary),
             shapes,

@@ -153,8 +153,8 @@ class CompositeSubscriptions:
                 "latest": format_instant(one.latest),
                 "geometry": one.geometry,
             }
-            if "payload" in definition.asked:
-                data["payload"] = definition.asked["payload"]
+            if "payload" in definition.fields:
+                data["payload"] = definition.fields["payload"]
             positions = tuple(_positions(members))
             row = accepted.row_at[max(positions)]  # the one that made it complete
             text = msgspec.json.encode(data).decode()
@@ -234,7 +234,7 @@ class CompositeSubscriptions:
 
 def composite_of(definition: Definition) -> Composite:
     """The composite of a definition."""
-    given = definition.asked["composite"]
+    given = definition.fields["composite"]
     if not isinstance(given, Mapping):
         raise ModelError(
             '`composite` is an object as in {"members": ..., "within_s": 600}; saw '

@@ -192,7 +192,7 @@ class TrackedSubscriptions:
 
     def prepare(self, definition: Definition) -> _Compiled:
         """See `Asking`."""
-        rules = _rules(definition.asked["track"])
+        rules = _rules(definition.fields["track"])
         if rules not in self._groups:
             most = self._limits.track_rules
             if len(self._groups) >= most:
@@ -206,7 +206,7 @@ class TrackedSubscriptions:
             compiled(
                 space_of(self._space),
                 definition.id,
-                definition.asked["expression"],
+                definition.fields["expression"],
                 definition.subscriber,
                 ends,
             ),
@@ -225,8 +225,8 @@ class TrackedSubscriptions:
                 self.remove(definition.id)
             self._group_of[definition.id] = group
             self._payloads.pop(definition.id, None)
-            if "payload" in definition.asked:
-                self._payloads[definition.id] = definition.asked["payload"]
+            if "payload" in definition.fields:
+                self._payloads[definition.id] = definition.fields["payload"]
             by_group.setdefault(rules, []).append(subscription)
         for rules, subscriptions in by_group.items():
             group = self._groups[rules]

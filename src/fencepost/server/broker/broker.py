@@ -289,7 +289,7 @@ class Broker:
                 done.set_exception(problem)
 
     def _save_state(self, transaction: Transaction) -> None:
-        for tenant in transaction.asked:
+        for tenant in transaction.touched_tenants:
             changes = self.tenant_subscriptions(tenant).changes(transaction.last.event)
             if changes:
                 stateful_state.apply_changes(transaction.connection, tenant, changes)

@@ -52,7 +52,7 @@ def publish_batch(
     bad: DeadLetters = []
     first = transaction.last.event + 1
     found = tenant_subscriptions.answer(events, bad, first)
-    transaction.asked.add(tenant)
+    transaction.touched_tenants.add(tenant)
     reasons = dict(bad)
     position, message = transaction.last
     rows: list[tuple[str, int]] = []

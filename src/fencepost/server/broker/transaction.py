@@ -56,7 +56,9 @@ class Transaction:
         self.committed = CommittedChanges([], [], [])
         self.read: dict[int, int] = {}  # messages that were acknowledged
         self.recount = False  # whether unread messages went, too
-        self.asked: set[int] = set()  # tenants whose questions were answered, or are others
+        self.touched_tenants: set[int] = (
+            set()
+        )  # tenants whose questions were answered, or are others
         self.changed: set[int] = set()  # those whose are others
 
     def tell(self, subscriber: int, type: str, data: str, event: int | None = None) -> None:
@@ -117,7 +119,7 @@ class Transaction:
         return there
 
     def _tell_after_changes(self, tenant: int) -> None:
-        self.asked.add(tenant)
+        self.touched_tenants.add(tenant)
         self.changed.add(tenant)
         self.add_messages(tenant, self.broker.tenant_subscriptions(tenant).after_changes())
 
@@ -132,14 +134,14 @@ class Transaction:
         """Let time go by for tracked objects."""
         for tenant, tenant_subscriptions in self.broker.all_tenant_subscriptions():
             if tenant_subscriptions.tracked.has_clocks():
-                self.asked.add(tenant)
+                self.touched_tenants.add(tenant)
                 self.add_messages(tenant, tenant_subscriptions.tracked.tick(self.now))
 
     def checkpoint_before(self, position: int) -> None:
         """Have what is known written down before events up to a position go from the log."""
         for tenant, tenant_subscriptions in self.broker.all_tenant_subscriptions():
             tenant_subscriptions.composites.checkpoint_before(position)
-            self.asked.add(tenant)
+            self.touched_tenants.add(tenant)
 
     def subscriber(self, tenant: int, name: str) -> int:
         """The number of a subscriber, who need not have subscribed to anything."""

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from fencepost.engine.matcher import DeadLetters
 from fencepost.events.table import EventTable
 from fencepost.server.broker.transaction import CommittedMessage, Transaction
-from fencepost.server.http.schemas import PublishResult, Rejected
+from fencepost.server.http.schemas import PublishResult, RejectedRow
 from fencepost.server.stateful.subscription_kind import NO_EVENT, OWN_EVENT
 from fencepost.store import endpoint_rows, event_log
 from fencepost.store.event_log import Counters, NewMessage
@@ -103,7 +103,7 @@ def _answers(
     start = 0
     for one in together:
         stop = start + len(one.events)
-        rejected = [Rejected(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
+        rejected = [RejectedRow(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
         accepted = len(one.events) - len(rejected)
         published = PublishResult(
             accepted=accepted,

@@ -170,19 +170,19 @@ class Subscriptions(Json):
     next: Annotated[str | None, about("`after` of the next page.")]
 
 
-class Rejected(Json):
+class RejectedRow(Json):
     """What of many was refused."""
 
     row: Count
     reason: str
 
 
-class Put(Json):
+class PutResult(Json):
     """What became of many."""
 
     created: Count
     replaced: Count
-    rejected: list[Rejected]
+    rejected: list[RejectedRow]
 
 
 class Explanation(Struct):
@@ -224,7 +224,7 @@ class PublishResult(Json, kw_only=True):
     )
     last: Count | UnsetType = UNSET
     messages: Annotated[Count, about("How many messages the events gave.")]
-    rejected: list[Rejected]
+    rejected: list[RejectedRow]
 
 
 class Event(Json):

@@ -19,7 +19,7 @@ from fencepost.server.http.schemas import (
     Feature,
     PageAfterPosition,
     PublishResult,
-    Rejected,
+    RejectedRow,
 )
 from fencepost.store import event_log
 
@@ -73,7 +73,7 @@ async def publish(context: RequestContext, headers: PublishHeaders) -> PublishRe
     else:
         published = PublishResult(accepted=0, messages=0, rejected=[])
     found = [(events.rows[one.row], one.reason) for one in published.rejected]
-    rejected = [Rejected(row, why) for row, why in sorted([*events.rejected, *found])]
+    rejected = [RejectedRow(row, why) for row, why in sorted([*events.rejected, *found])]
     if not published.accepted and len(rejected) == 1:
         raise RequestError(422, f"the event cannot be used: {rejected[0].reason}")
     return msgspec.structs.replace(published, rejected=rejected)

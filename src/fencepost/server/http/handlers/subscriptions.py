@@ -18,8 +18,8 @@ from fencepost.server.http.problems import RequestError, no_such
 from fencepost.server.http.schemas import (
     NewSubscription,
     PageByName,
-    Put,
-    Rejected,
+    PutResult,
+    RejectedRow,
     Subscription,
     Subscriptions,
     Text,
@@ -37,7 +37,7 @@ _ONE = Content("A subscription.", {"application/json": schemas.Definition})
 
 @operation(
     "POST", "/v1/subscriptions", "subscribe",
-    {200: Put, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
+    {200: PutResult, 201: Subscription, 409: "There is one of this id."}, _ONE_OR_MANY,
 )  # fmt: skip
 async def create(context: RequestContext) -> Response:
     """Make a subscription. As newline-delimited JSON: make or replace many."""
@@ -106,7 +106,7 @@ def _check_count(context: RequestContext, more: int) -> None:
         raise RequestError(403, f"a tenant has at most {most:,} subscriptions; remove some first")
 
 
-async def _put_many(context: RequestContext, body: bytes) -> Put:
+async def _put_many(context: RequestContext, body: bytes) -> PutResult:
     tenant = context.caller.tenant
     tenant_subscriptions = context.service.tenant_subscriptions(context.caller)
     limits = context.service.settings.limits
@@ -132,7 +132,7 @@ async def _put_many(context: RequestContext, body: bytes) -> Put:
         )
         created += sum(new)
         replaced += len(new) - sum(new)
-    return Put(created, replaced, [Rejected(row, why) for row, why in sorted(rejected)])
+    return PutResult(created, replaced, [RejectedRow(row, why) for row, why in sorted(rejected)])
 
 
 @operation("DELETE", "/v1/subscriptions/{id}", "subscribe", {204: "It was removed."})

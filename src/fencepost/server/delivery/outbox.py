@@ -8,7 +8,7 @@ from typing import Any
 
 from fencepost.delivery.dispatcher import Dispatcher, MessageSender, PendingMessage
 from fencepost.server.broker.transaction import CommittedChanges, Transaction
-from fencepost.server.delivery.transports import TRANSPORTS, Settings, Shown, Transport
+from fencepost.server.delivery.transports import TRANSPORTS, EndpointView, Settings, Transport
 from fencepost.server.service import Service
 from fencepost.store import endpoint_rows, event_log
 from fencepost.store.endpoint_rows import Endpoint
@@ -77,7 +77,7 @@ class EndpointDelivery:
         """What hands over as settings say."""
         return next(one for one in self._transports.values() if type(settings) is one.Settings)
 
-    def shown(self, stored: Endpoint, **more: Any) -> Shown:
+    def shown(self, stored: Endpoint, **more: Any) -> EndpointView:
         """What is told of an endpoint."""
         return self._transports[stored.kind].endpoint(stored, **more)
 

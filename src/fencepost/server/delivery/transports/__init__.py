@@ -20,9 +20,9 @@ TRANSPORTS: tuple[type[Transport[Any]], ...] = (WebhookTransport, MqttTransport)
 
 if TYPE_CHECKING:
     Settings: TypeAlias = Json
-    Shown: TypeAlias = Endpoint
+    EndpointView: TypeAlias = Endpoint
 else:
     Settings = Union[tuple(one.Settings for one in TRANSPORTS)]  # noqa: UP007 (made of a tuple)
-    Shown = Union[tuple(one.Shown for one in TRANSPORTS)]  # noqa: UP007
+    EndpointView = Union[tuple(one.EndpointView for one in TRANSPORTS)]  # noqa: UP007
 
 __all__ = ["TRANSPORTS", "Settings", "Shown", "Transport"]

@@ -37,7 +37,7 @@ class MqttTransport(Transport[Mqtt]):
     """Publishes messages, and takes the events that come in over the same connection."""
 
     Settings = Mqtt
-    Shown = MqttEndpoint
+    EndpointView = MqttEndpoint
 
     def __init__(self, service: Service) -> None:
         given = service.settings.mqtt

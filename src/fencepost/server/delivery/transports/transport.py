@@ -27,7 +27,7 @@ class Transport(ABC, Generic[Set]):
     """
 
     Settings: ClassVar[type[Json]]
-    Shown: ClassVar[type[Endpoint]]
+    EndpointView: ClassVar[type[Endpoint]]
 
     def __init__(self, service: Service) -> None:
         """Of a service that is not started yet."""
@@ -73,7 +73,7 @@ class Transport(ABC, Generic[Set]):
     def endpoint(self, stored: StoredEndpoint, **more: Any) -> Endpoint:
         """What is told of an endpoint."""
         waits = stored.failures and not stored.disabled
-        return self.Shown(
+        return self.EndpointView(
             **self.shown(stored.target),
             **more,
             failures=stored.failures,

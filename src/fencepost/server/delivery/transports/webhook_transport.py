@@ -76,7 +76,7 @@ class WebhookTransport(Transport[Webhook]):
     """Posts messages."""
 
     Settings = Webhook
-    Shown = WebhookEndpoint
+    EndpointView = WebhookEndpoint
 
     def __init__(self, service: Service) -> None:
         self._gate = AddressPolicy(allow_private=service.settings.allow_private_webhooks)

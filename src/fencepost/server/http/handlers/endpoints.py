@@ -9,17 +9,17 @@ from fencepost.engine.subscriptions import checked_id
 from fencepost.server.broker.mqtt_events import parse_payload
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.outbox import EndpointDelivery
-from fencepost.server.delivery.transports import Settings, Shown
+from fencepost.server.delivery.transports import EndpointView, Settings
 from fencepost.server.http.operations import Content, RequestContext, operation, parse_position
 from fencepost.server.http.problems import RequestError, no_such
 from fencepost.store import endpoint_rows
 from fencepost.store.endpoint_rows import DeadLetter
 
-_ENDPOINT = Content("The endpoint.", {"application/json": Shown})
+_ENDPOINT = Content("The endpoint.", {"application/json": EndpointView})
 
 
 @operation("PUT", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def put(context: RequestContext, body: Settings) -> Shown:
+async def put(context: RequestContext, body: Settings) -> EndpointView:
     """Have the messages of a subscriber posted to a webhook or an MQTT topic.
 
     From the last acknowledged one on.
@@ -40,7 +40,7 @@ async def put(context: RequestContext, body: Settings) -> Shown:
 
 
 @operation("GET", "/v1/subscribers/{id}/endpoint", "subscribe", {200: _ENDPOINT})
-async def one(context: RequestContext) -> Shown:
+async def one(context: RequestContext) -> EndpointView:
     """Where the messages of a subscriber are posted, and how that goes."""
     return _found(context, context.service.subscriber(context.caller, context.id))
 
@@ -62,7 +62,7 @@ def _delivery(context: RequestContext) -> EndpointDelivery:
     return found
 
 
-def _found(context: RequestContext, subscriber: int, **more: Any) -> Shown:
+def _found(context: RequestContext, subscriber: int, **more: Any) -> EndpointView:
     found = context.service.database.read(endpoint_rows.endpoint, subscriber)
     if found is None:
         raise no_such("endpoint of", context.id)

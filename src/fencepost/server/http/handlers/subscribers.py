@@ -9,7 +9,7 @@ from msgspec import UNSET
 from starlette.responses import Response
 
 from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE
-from fencepost.server.delivery.transports import Shown
+from fencepost.server.delivery.transports import EndpointView
 from fencepost.server.http.operations import Content, RequestContext, operation
 from fencepost.server.http.schemas import (
     Acknowledgement,
@@ -33,7 +33,7 @@ class Subscriber(Json):
     depth: Annotated[Count, about("Messages that are not acknowledged.")]
     lag_s: Annotated[float, about("The age of the oldest of them, in seconds.")]
     connections: Count
-    endpoint: Shown | None
+    endpoint: EndpointView | None
 
 
 class Subscribers(Json):

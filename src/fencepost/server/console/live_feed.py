@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket
 
 from fencepost.server.broker.transaction import CommittedChanges
 from fencepost.server.http.problems import RequestError
-from fencepost.server.http.schemas import LiveEvent, LiveFrame, OmittedCounts, Shown
+from fencepost.server.http.schemas import LiveEvent, LiveFrame, LiveMatch, OmittedCounts
 from fencepost.server.http.websockets import SHUTTING_DOWN, CloseReason, SocketSession, serve_socket
 from fencepost.store.event_log import NewMessage
 
@@ -34,7 +34,7 @@ _LONGEST_BODY = 16_384
 _EVERY_S = 0.2
 
 
-class Seen(NamedTuple):
+class FeedEvent(NamedTuple):
     """An event, the number of messages it gave, and some of them."""
 
     position: int
@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 class FeedUpdate(NamedTuple):
     """What came since a watcher was told the last time."""
 
-    events: list[Seen]
+    events: list[FeedEvent]
     left_out: OmittedCounts
     subscriptions_changed: bool
 
@@ -58,13 +58,13 @@ class Watcher:
         self.closed = False
         self._loop = loop
         self._lock = threading.Lock()
-        self._waiting: deque[Seen] = deque()
+        self._waiting: deque[FeedEvent] = deque()
         self._events = self._messages = 0
         self._changed = False
         self._called = False
         self._wake = asyncio.Event()
 
-    def hand(self, seen: Iterable[Seen], events: int, messages: int, changed: bool) -> None:
+    def hand(self, seen: Iterable[FeedEvent], events: int, messages: int, changed: bool) -> None:
         """Take some of what was committed, and how much that was in all."""
         with self._lock:
             self._events += events
@@ -148,7 +148,7 @@ class LiveFeed:
                 if some is not None and len(some) < _IDS_TOLD:
                     some.append(message)
             seen = [
-                Seen(position, body, count, tuple(told[position]))
+                FeedEvent(position, body, count, tuple(told[position]))
                 for _, position, body, count in sorted(chosen)
             ]
             messages = sum(one[3] for one in events)
@@ -210,9 +210,9 @@ def subscription_ids(data: str) -> list[str]:
     return about.subscriptions or ([] if about.subscription is None else [about.subscription])
 
 
-def _live_event(seen: Seen, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
+def _live_event(seen: FeedEvent, names: Mapping[int, tuple[int, str]]) -> LiveEvent:
     matched = [
-        Shown(names[one.subscriber][1], one.type, subscription_ids(one.data)[:_IDS_TOLD])
+        LiveMatch(names[one.subscriber][1], one.type, subscription_ids(one.data)[:_IDS_TOLD])
         for one in seen.messages
     ]
     body = Raw(seen.body.encode()) if len(seen.body) <= _LONGEST_BODY else None

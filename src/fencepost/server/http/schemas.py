@@ -450,7 +450,7 @@ class Withdrawal(Json):
     version: Annotated[Count, about("Its regions of a version before this one are void.")]
 
 
-class Shown(Struct):
+class LiveMatch(Struct):
     """A message about an event, as the console shows it."""
 
     subscriber: str
@@ -464,7 +464,7 @@ class LiveEvent(Struct):
     position: Count
     event: RawObject | None
     messages: Count
-    matched: list[Shown]
+    matched: list[LiveMatch]
 
 
 class OmittedCounts(Struct):

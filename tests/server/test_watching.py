@@ -20,7 +20,7 @@ from websockets.typing import Subprotocol
 from fencepost.geometry import Space
 from fencepost.server.broker.transaction import CommittedChanges, CommittedMessage
 from fencepost.server.console.live_feed import MOST_WAITING, LiveFeed
-from fencepost.server.console.map_shapes import AWAY, Kind, shapes_of, summary_of
+from fencepost.server.console.map_shapes import AWAY, ShapeKind, shapes_of, summary_of
 from fencepost.server.http.schemas import OmittedCounts
 from fencepost.store.event_log import NewMessage
 from tests.server.serving import Running, running
@@ -112,16 +112,19 @@ def test_a_map_has_every_subscription_and_its_places(server: Running) -> None:
         "subscriber": "box",
         "summary": "S_INTERSECTS(geometry, BBOX(…)) AND kind = 'taxi'",
         "kind": 0,
-        "shapes": [(Kind.BOX, [1, 2, 3, 4])],
+        "shapes": [(ShapeKind.BOX, [1, 2, 3, 4])],
     }
-    assert seen.rows["circle"]["shapes"] == [(Kind.CIRCLE, [5, 6, 700])]
+    assert seen.rows["circle"]["shapes"] == [(ShapeKind.CIRCLE, [5, 6, 700])]
     assert seen.rows["circle"]["subscriber"] == "me"
     assert seen.rows["two"]["shapes"] == [
-        (Kind.POLYGON, [0, 0, 4, 0, 2, 3, 0, 0]),
-        (Kind.LINE, [0, 0, 1, 1]),
+        (ShapeKind.POLYGON, [0, 0, 4, 0, 2, 3, 0, 0]),
+        (ShapeKind.LINE, [0, 0, 1, 1]),
     ]
     assert seen.rows["nowhere"]["shapes"] == []
-    assert seen.rows["away"]["shapes"] == [(Kind.POINT | AWAY, [1, 2]), (Kind.POINT | AWAY, [3, 4])]
+    assert seen.rows["away"]["shapes"] == [
+        (ShapeKind.POINT | AWAY, [1, 2]),
+        (ShapeKind.POINT | AWAY, [3, 4]),
+    ]
 
 
 def test_a_map_gets_what_changed(server: Running) -> None:
@@ -184,12 +187,15 @@ def test_places_of_composites_and_of_json() -> None:
     area = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]]]}
     asked = {"op": "s_within", "args": [{"property": "geometry"}, area]}
     [(kind, numbers)] = shapes_of({"expression": asked}, Space.WGS84)
-    assert (kind, np.frombuffer(numbers).tolist()) == (Kind.BOX, [0, 0, 9, 9])
+    assert (kind, np.frombuffer(numbers).tolist()) == (ShapeKind.BOX, [0, 0, 9, 9])
     assert "S_WITHIN" in summary_of({"expression": asked}, Space.WGS84)
     inner = {"members": {"x": "S_INTERSECTS(geometry, POINT(3 4))"}, "within_s": 5}
     members = {"a": "S_DWITHIN(geometry, POINT(1 2), 5)", "b": inner, "c": 7}
     composite = {"composite": {"members": members, "within_s": 60}}
-    assert [shape.kind for shape in shapes_of(composite, Space.WGS84)] == [Kind.CIRCLE, Kind.POINT]
+    assert [shape.kind for shape in shapes_of(composite, Space.WGS84)] == [
+        ShapeKind.CIRCLE,
+        ShapeKind.POINT,
+    ]
     assert summary_of(composite, Space.WGS84) == "3 events: a, b, c"
 
 
@@ -206,7 +212,7 @@ def test_large_shapes_are_simplified_and_stay_where_they_are() -> None:
         [(kind, numbers)] = shapes_of(
             {"expression": f"S_WITHIN(geometry, {exact.wkt})"}, Space.PLANAR
         )
-        assert kind == Kind.POLYGON
+        assert kind == ShapeKind.POLYGON
         positions = np.frombuffer(numbers).reshape(-1, 2)
         assert len(positions) <= 66
         gap = int(np.flatnonzero(np.isnan(positions[:, 0]))[0])
@@ -217,7 +223,7 @@ def test_large_shapes_are_simplified_and_stay_where_they_are() -> None:
 def test_many_places_of_one_subscription_become_one_box() -> None:
     parts = " OR ".join(f"S_INTERSECTS(geometry, POINT({n} {n % 7}))" for n in range(40))
     [(kind, numbers)] = shapes_of({"expression": parts}, Space.PLANAR)
-    assert (kind, np.frombuffer(numbers).tolist()) == (Kind.BOX, [0, 0, 39, 6])
+    assert (kind, np.frombuffer(numbers).tolist()) == (ShapeKind.BOX, [0, 0, 39, 6])
 
 
 def test_who_matched_an_event_and_what_a_subscription_matched(server: Running) -> None:

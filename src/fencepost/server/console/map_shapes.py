@@ -34,7 +34,7 @@ _COORDINATES = re.compile(
 )
 
 
-class Kind(IntEnum):
+class ShapeKind(IntEnum):
     """What the coordinates of a shape are."""
 
     BOX = 0  # west, south, east, north
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
     coordinates: bytes
 
 
-_Boxed: TypeAlias = tuple[Shape, tuple[float, float, float, float]]
+_BoxedShape: TypeAlias = tuple[Shape, tuple[float, float, float, float]]
 
 
 def shapes_of(fields: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
@@ -65,7 +65,7 @@ def shapes_of(fields: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
                 found.append(shape)
     if len(bounds) > _MOST_SHAPES:
         low, high = np.min(bounds, axis=0), np.max(bounds, axis=0)
-        return (_shape(Kind.BOX, False, [low[0], low[1], high[2], high[3]]),)
+        return (_shape(ShapeKind.BOX, False, [low[0], low[1], high[2], high[3]]),)
     return tuple(found)
 
 
@@ -101,11 +101,11 @@ def _members(composite: object, space: Space, depth: int) -> Iterator[ast.Condit
             continue
 
 
-def _joined(parts: list[Iterable[_Boxed]]) -> Iterable[_Boxed]:
+def _joined(parts: list[Iterable[_BoxedShape]]) -> Iterable[_BoxedShape]:
     return chain.from_iterable(parts)
 
 
-def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_Boxed]:
+def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_BoxedShape]:
     """Every shape of a condition without AND, OR and NOT, and its box."""
     match condition:
         case ast.SpatialCondition(function, left, right):
@@ -122,29 +122,29 @@ def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_Boxed]:
 
 def _around(
     geometry: BaseGeometry, distance: float, away: bool, function: ast.NearFunction
-) -> Iterator[_Boxed]:
+) -> Iterator[_BoxedShape]:
     if function is ast.NearFunction.S_SAMEPLACE:
         geometry = geometry.centroid
     if geometry.geom_type != "Point" or not np.isfinite(distance):
         yield from _geometry(geometry, away)
         return
-    yield _shape(Kind.CIRCLE, away, [geometry.x, geometry.y, distance]), geometry.bounds
+    yield _shape(ShapeKind.CIRCLE, away, [geometry.x, geometry.y, distance]), geometry.bounds
 
 
-def _geometry(geometry: BaseGeometry, away: bool) -> Iterator[_Boxed]:
+def _geometry(geometry: BaseGeometry, away: bool) -> Iterator[_BoxedShape]:
     several = geometry.geom_type.startswith(("Multi", "Geometry"))
     for part in shapely.get_parts(geometry) if several else (geometry,):
         bounds = part.bounds
         match part.geom_type:
             case "Point":
-                yield _shape(Kind.POINT, away, [part.x, part.y]), bounds
+                yield _shape(ShapeKind.POINT, away, [part.x, part.y]), bounds
             case "LineString":
-                yield _shape(Kind.LINE, away, _vertices(part)), bounds
+                yield _shape(ShapeKind.LINE, away, _vertices(part)), bounds
             case "Polygon":
                 if part.area == (bounds[2] - bounds[0]) * (bounds[3] - bounds[1]):
-                    yield _shape(Kind.BOX, away, bounds), bounds
+                    yield _shape(ShapeKind.BOX, away, bounds), bounds
                 else:
-                    yield _shape(Kind.POLYGON, away, _rings(_simpler(part))), bounds
+                    yield _shape(ShapeKind.POLYGON, away, _rings(_simpler(part))), bounds
             case _:
                 yield from _geometry(part, away)
 
@@ -177,5 +177,5 @@ def _rings(polygon: BaseGeometry) -> np.ndarray[Any, Any]:
     return np.concatenate(found)
 
 
-def _shape(kind: Kind, away: bool, coordinates: Any) -> Shape:
+def _shape(kind: ShapeKind, away: bool, coordinates: Any) -> Shape:
     return Shape(kind | AWAY * away, np.asarray(coordinates, np.float64).tobytes())

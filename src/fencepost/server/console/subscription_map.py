@@ -42,7 +42,7 @@ _MOST_REMOVED = 10_000
 _MOST_STALE = 50_000
 
 
-class Row(NamedTuple):
+class MapRow(NamedTuple):
     """A subscription on the map; `version` is that of the map when it was made."""
 
     version: int
@@ -74,7 +74,7 @@ class TenantMap:
         self._epoch = secrets.token_hex(4)
         self._version = 0
         self._floor = 0  # what was removed before this version is forgotten
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, MapRow] = {}
         self._removed: dict[str, int] = {}
         self._complete = False
 
@@ -180,13 +180,13 @@ class TenantMap:
                     self._floor = self._removed.pop(first)
             self._version = version
 
-    def _row(self, one: StoredSubscription, version: int | None = None) -> Row:
+    def _row(self, one: StoredSubscription, version: int | None = None) -> MapRow:
         fields = one.definition
         try:
             shapes, summary = shapes_of(fields, self._space), summary_of(fields, self._space)
         except FencepostError:  # written by another version of the language
             shapes, summary = (), ""
-        return Row(
+        return MapRow(
             self._version if version is None else version,
             KINDS.index(kind_of(fields)),
             sys.intern(one.subscriber),
@@ -228,7 +228,7 @@ class SubscriptionMaps:
                 self._tenants[tenant].note(id)
 
 
-def _block(rows: list[tuple[str, Row]]) -> bytes:
+def _block(rows: list[tuple[str, MapRow]]) -> bytes:
     subscribers: dict[str, int] = {}
     summaries: dict[str, int] = {}
     whose = [subscribers.setdefault(row.subscriber, len(subscribers)) for _, row in rows]

@@ -22,7 +22,7 @@ from fencepost.geometry.space import Space
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.http import request_bodies
 from fencepost.server.http.problems import Busy, RequestError
-from fencepost.server.http.request_bodies import Events
+from fencepost.server.http.request_bodies import ParsedEvents
 from fencepost.server.http.schemas import PublishResult
 from fencepost.server.service import Service
 from fencepost.server.settings import Limits
@@ -47,7 +47,7 @@ class RejectedPayload(NamedTuple):
 
 class _Publication(NamedTuple):
     tenant: int
-    events: Events
+    events: ParsedEvents
     source: str
     name: str | None
     shown: str
@@ -147,9 +147,9 @@ class MqttEvents:
 
 def parse_payload(
     payload: bytes, limits: Limits, space: Space
-) -> tuple[Events, list[RejectedPayload]]:
+) -> tuple[ParsedEvents, list[RejectedPayload]]:
     """The events of a payload, and what in it is none."""
-    nothing = Events(EventTable([], space=space), [], [], [])
+    nothing = ParsedEvents(EventTable([], space=space), [], [], [])
     if len(payload) > limits.body_bytes:
         reason = f"it is larger than {limits.body_bytes:,} bytes; publish it in parts"
         return nothing, [RejectedPayload(reason, _shown(payload))]
@@ -173,7 +173,7 @@ def parse_payload(
     return events, _letters(payload, events, as_lines=as_lines)
 
 
-def _letters(payload: bytes, events: Events, *, as_lines: bool) -> list[RejectedPayload]:
+def _letters(payload: bytes, events: ParsedEvents, *, as_lines: bool) -> list[RejectedPayload]:
     rejected = sorted(events.rejected)
     if as_lines:
         lines = [one for one in payload.splitlines() if not _is_blank(one)]

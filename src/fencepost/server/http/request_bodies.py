@@ -67,7 +67,7 @@ class ParsedObjects(NamedTuple):
     rejected: list[tuple[int, str]]
 
 
-class Events(NamedTuple):
+class ParsedEvents(NamedTuple):
     """Events of a request.
 
     Attributes
@@ -195,7 +195,7 @@ def _is_tagged(type: Any, value: dict[str, Any]) -> bool:
     return config.tag is None or value.get(config.tag_field) == config.tag
 
 
-def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Events:
+def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> ParsedEvents:
     """The events in a body.
 
     Raises
@@ -213,7 +213,7 @@ def parse_events(body: bytes, type: str, limits: Limits, space: Space) -> Events
         raise unsupported_type(type, EVENT_TYPES)
     table = event_table(found.objects, space, limits.vertices)
     numbers = table.numbers.tolist()
-    return Events(
+    return ParsedEvents(
         table,
         [found.texts[number] for number in numbers],
         [found.rows[number] for number in numbers],

@@ -83,12 +83,12 @@ SOME_EVENTS = st.fixed_dictionaries(
 @examples(25)
 def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
     columns = Columns()
-    before = segment_of(columns, CONDITIONS, Sample()).arrays.share
+    before = segment_of(columns, CONDITIONS, Sample()).arrays.selectivity
     sample = sample_of(columns, events)
     after = segment_of(columns, CONDITIONS, sample)
     assert after.events_seen == len(events)
     for text, expected, found in zip(
-        CONDITIONS, before.tolist(), after.arrays.share.tolist(), strict=True
+        CONDITIONS, before.tolist(), after.arrays.selectivity.tolist(), strict=True
     ):
         hits = sum(matches(parse(text), event) for event in events)
         seen_hits = found * (len(events) + AS_MUCH_AS) - AS_MUCH_AS * expected
@@ -101,9 +101,9 @@ def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
 def test_numbers_are_expected_between_those_that_were_seen() -> None:
     columns = Columns()
     texts = ["n BETWEEN 4 AND 6", "n = 5", "n BETWEEN 10 AND 15", "n BETWEEN 30 AND 31"]
-    expected = segment_of(columns, texts, Sample()).arrays.share
+    expected = segment_of(columns, texts, Sample()).arrays.selectivity
     sample = sample_of(columns, [{"n": n} for n in (0, 10, 20, 20, 20)])
-    found = segment_of(columns, texts, sample).arrays.share
+    found = segment_of(columns, texts, sample).arrays.selectivity
     hits = np.array([0.2, 0, 1, 0])
     assert found.tolist() == pytest.approx(((hits + 8 * expected) / 13).tolist(), rel=1e-6)
 
@@ -138,8 +138,8 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
             event = EventValues({"a": "x", "b": "y"})
             look(taken, lay_out(columns, EventTable([event.attributes])), 1)
             if k == 9:
-                expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.share
-    found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.share
+                expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.selectivity
+    found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.selectivity
     wanted = [(20 + AS_MUCH_AS * expected[0]) / 28, (10 + AS_MUCH_AS * expected[1]) / 18]
     assert found.tolist() == pytest.approx(wanted, rel=1e-6)
 
@@ -147,9 +147,9 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
 def test_long_strings_are_known_by_their_ends() -> None:
     columns = Columns()
     texts = ["s LIKE 'begin%'", "s LIKE '%end'", "s = 'begin'"]
-    expected = segment_of(columns, texts, Sample()).arrays.share
+    expected = segment_of(columns, texts, Sample()).arrays.selectivity
     sample = sample_of(columns, [{"s": "begin" + "x" * 10_000 + "end"}] * 8)
-    found = segment_of(columns, texts, sample).arrays.share
+    found = segment_of(columns, texts, sample).arrays.selectivity
     hits = np.array([8, 8, 0])
     assert found.tolist() == pytest.approx(((hits + 8 * expected) / 16).tolist(), rel=1e-6)
     assert all(len(event.string[0] or b"") <= 256 for event in sample.events)

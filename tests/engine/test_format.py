@@ -54,7 +54,7 @@ class Read:
         assert len(self.bytes) == self.entry["arrays_bytes"]
         with pa.OSFile(str(segment / "names.arrow")) as file:
             self.names = pa.ipc.open_file(file).read_all()
-        self.is_deleted = [own == 0 for own in npy(segment / "gone.npy")]
+        self.is_deleted = [own == 0 for own in npy(segment / "deleted_version.npy")]
         stop = 0
         for own in self.entry["arrays"].values():
             assert own["start"] % 64 == 0
@@ -185,8 +185,8 @@ def test_filters_that_stand_in_posts_alone(tmp_path: Path) -> None:
     )
     read = saved(matcher, tmp_path / "index")
     assert read.entry["arrays"]["checks"]["shape"] == [0]
-    owners = read.array("posts.owner").tolist()
-    exact = dict(zip(owners, read.array("posts.exact").tolist(), strict=True))
+    owners = read.array("postings.owner").tolist()
+    exact = dict(zip(owners, read.array("postings.exact").tolist(), strict=True))
     ids = read.names["id"].to_pylist()
     assert {ids[row]: box for row, box in exact.items()} == dict(
         zip("abcde", boxes.tolist(), strict=True)
@@ -232,7 +232,7 @@ def test_the_document_names_every_field_and_array() -> None:
         for field in own.__struct_fields__:
             assert f"`{field}`" in document, field
     for name in SegmentArrays._fields:
-        assert f"`{name}`" in document or f"`{name}." in document or name == "gone", name
+        assert f"`{name}`" in document or f"`{name}." in document or name == "deleted_version", name
     for dtype in (CHECK, SHAPE, CHAIN):
         assert dtype.names is not None
         assert f"{dtype.itemsize} bytes" in document

@@ -648,7 +648,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", ["arrays", "gone.npy", "names.arrow"])
+@pytest.mark.parametrize("name", ["arrays", "deleted_version.npy", "names.arrow"])
 def test_a_file_of_a_segment_that_is_damaged(copy: Path, name: str, damage: str) -> None:
     DAMAGE[damage](next(copy.glob("segment-*")) / name)
     with pytest.raises(IndexingError, match="damaged"):

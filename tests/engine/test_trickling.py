@@ -60,7 +60,7 @@ def test_words_and_a_place_become_posts_however_they_came() -> None:
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.compact()
     (shelf,) = matcher.view().snapshot()
-    assert keyword_postings.direct_count(shelf.arrays.posts) == 40
+    assert keyword_postings.direct_count(shelf.arrays.postings) == 40
     assert len(shelf.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost import Matcher
 from fencepost.engine import Snapshot
-from fencepost.kernels.index.posting_arrays import PostArrays
+from fencepost.kernels.index.posting_arrays import PostingArrays
 from tests.seeds import seeds
 
 KINDS = ("taxi", "bus", "it's", "", "tram")
@@ -65,8 +65,8 @@ def events(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def posts_of(snapshot: Snapshot) -> list[PostArrays]:
-    return [shelf.arrays.posts for shelf in snapshot]
+def posts_of(snapshot: Snapshot) -> list[PostingArrays]:
+    return [shelf.arrays.postings for shelf in snapshot]
 
 
 @pytest.mark.parametrize("seed", seeds(3, quick=1))

@@ -139,7 +139,7 @@ def test_a_batch_has_the_version_of_its_call(
     assert sorted(file.name for file in path.glob("manifest-*")) == [
         f"manifest-{number}.json" for number in (3, 4, 5)
     ]
-    names = sorted(file.name for file in path.glob("segment-*/gone-*"))
+    names = sorted(file.name for file in path.glob("segment-*/deleted_version-*"))
     assert [name.split("-")[1] for name in names] == ["3", "4", "5"]
     for how, early in zip(HOW, first, strict=True):
         with pytest.raises(Exception, match=r"version 1 of the index .* was removed.*match again"):

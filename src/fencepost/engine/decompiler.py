@@ -46,18 +46,18 @@ def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Cond
 def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns) -> Filter:
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
-        group, word = entry_of(arrays.posts, entry)
+        group, word = entry_of(arrays.postings, entry)
         if group["list_column"] < 0 or group["accepts"] & check_evaluation.ITEMS:
             break
     terms = []
     if group["geometry_column"] >= 0:
         column = columns.of(Storage.GEOMETRY)[group["geometry_column"]]
-        place = ast.Geometry(shapely.box(*arrays.posts.exact[entry]))
+        place = ast.Geometry(shapely.box(*arrays.postings.exact[entry]))
         terms.append(Term(RelateCheck(column, ast.SpatialFunction.S_INTERSECTS, place), False))
     if group["list_column"] >= 0:
         column = columns.of(Storage.LIST)[group["list_column"]]
-        low, high = arrays.posts.rest_start[entry], arrays.posts.rest_start[entry + 1]
-        rest = arrays.posts.rest[low:high].tolist()
+        low, high = arrays.postings.rest_start[entry], arrays.postings.rest_start[entry + 1]
+        rest = arrays.postings.rest[low:high].tolist()
         stored = _Stored(arrays)
         keys = sorted(map(stored.string_at, [word, *rest] if word is not None else []))
         words = tuple(ast.String(key[1:].decode()) for key in keys)

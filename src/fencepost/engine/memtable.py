@@ -51,8 +51,8 @@ def _empty(room: int) -> SegmentArrays:
         filter_check=np.zeros(room + 1, np.uint32),
         # Free rows point at a sentinel subscription that never matches.
         filter_subscription=np.full(room, room, np.uint32),
-        gone=np.full(room + 1, NEVER_GONE, np.uint32),
-        born=np.full(room + 1, NEVER_GONE, np.uint32),
+        deleted_version=np.full(room + 1, NEVER_GONE, np.uint32),
+        created_version=np.full(room + 1, NEVER_GONE, np.uint32),
         expires=np.zeros(room + 1, np.int64),
         set_start=np.zeros(2 * room, np.uint32),
         set_items=np.zeros(4 * room, np.uint32),
@@ -61,7 +61,7 @@ def _empty(room: int) -> SegmentArrays:
         scan_box=np.full((room // WIDTH, 4, WIDTH), np.nan),
         scan_free=np.zeros(room // WIDTH, np.uint16),
         path=np.full(room, Path.SCAN, np.uint8),
-        share=np.ones(room, np.float32),
+        selectivity=np.ones(room, np.float32),
         state=np.array([0, NEVER, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(
             slots=np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
@@ -186,7 +186,7 @@ class Memtable:
 
     def _use(self, arrays: SegmentArrays, own: Any = None) -> None:
         self._arrays = arrays
-        self.deleted_version, self.expires = arrays.gone, arrays.expires
+        self.deleted_version, self.expires = arrays.deleted_version, arrays.expires
         self.struct_ref = struct_ref(arrays) if own is None else own
 
     @property
@@ -222,7 +222,7 @@ class Memtable:
             # If they grew, the arrays that readers have would miss what is deleted later.
             self._sizes[:] = sizes
             self._use(arrays, own)
-            self._arrays.born[len(self) :] = NEVER_GONE
+            self._arrays.created_version[len(self) :] = NEVER_GONE
             self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.room
             raise
         for one in subscriptions:
@@ -293,7 +293,7 @@ class Memtable:
     def restart_versions(self) -> None:
         """Begin with version 0 again: what is there is there, what is deleted is deleted."""
         self.deleted_version[self.deleted_version != NEVER_GONE] = 0
-        self._arrays.born[: len(self)] = 0
+        self._arrays.created_version[: len(self)] = 0
 
     def _grow(self) -> None:
         """Move to arrays of twice the size."""
@@ -317,8 +317,8 @@ class Memtable:
             checks=own.checks[:checks],
             filter_check=own.filter_check[: filters + 1],
             filter_subscription=own.filter_subscription[:filters],
-            gone=own.gone[:count],
-            born=nothing().born,
+            deleted_version=own.deleted_version[:count],
+            created_version=nothing().created_version,
             expires=own.expires[:count],
             set_start=own.set_start[: sizes[memtable_arrays.SETS] + 1],
             set_items=own.set_items[: sizes[memtable_arrays.SET_ITEMS]],
@@ -327,7 +327,7 @@ class Memtable:
             scan_box=own.scan_box[:blocks],
             scan_free=free_of(own.scan_column[:filters]),
             path=own.path[:filters],
-            share=own.share[:filters],
+            selectivity=own.selectivity[:filters],
             vocabulary=own.vocabulary._replace(
                 start=own.vocabulary.start[: sizes[memtable_arrays.WORDS] + 1]
             ),

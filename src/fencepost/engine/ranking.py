@@ -163,7 +163,7 @@ class _Counts:
         ):
             return
         self._segment, self._removals, self._version = segment, segment.removals, version
-        expires, removed = segment.arrays.expires, segment.arrays.gone.copy()
+        expires, removed = segment.arrays.expires, segment.arrays.deleted_version.copy()
         self._last = int(removed[removed != NEVER_GONE].max(initial=0))
         gone = (removed <= version) | (expires <= now)
         changed = np.flatnonzero(gone != self._gone)

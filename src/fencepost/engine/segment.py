@@ -174,7 +174,9 @@ class SegmentReader(ABC):
     def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The entries of the posts that subscriptions own themselves, in turn; how many each."""
         if self._entries is None:
-            owner = self.arrays.posts.owner[: keyword_postings.direct_count(self.arrays.posts)]
+            owner = self.arrays.postings.owner[
+                : keyword_postings.direct_count(self.arrays.postings)
+            ]
             start = np.zeros(len(self) + 1, np.int64)
             np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
             self._entries = start, np.argsort(owner, kind="stable").astype(np.uint32)
@@ -185,7 +187,7 @@ class SegmentReader(ABC):
     def lists_of(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
         """The list of the posts that each entry is in."""
         if self._lists is None:
-            first = self.arrays.posts.lists["first"]
+            first = self.arrays.postings.lists["first"]
             by_entry = np.argsort(first, kind="stable")
             self._lists = first[by_entry], by_entry
         first, by_entry = self._lists
@@ -209,7 +211,7 @@ class SegmentReader(ABC):
     def paths(self) -> dict[str, int]:
         """The number of filters under each access path."""
         counts = np.bincount(self.arrays.path, minlength=len(Path))
-        counts[Path.WORDS] += keyword_postings.direct_count(self.arrays.posts)
+        counts[Path.WORDS] += keyword_postings.direct_count(self.arrays.postings)
         return {path.name.lower(): int(counts[path]) for path in Path}
 
 
@@ -228,7 +230,7 @@ class Segment(SegmentReader):
         self.serial = 0
         self.arrays = arrays
         self.names = names
-        self.deleted_version, self.expires = arrays.gone, arrays.expires
+        self.deleted_version, self.expires = arrays.deleted_version, arrays.expires
 
     def __len__(self) -> int:
         return len(self.deleted_version)

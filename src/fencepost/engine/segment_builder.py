@@ -93,7 +93,7 @@ def build(
     walk = _regions(given, left, table)
     tree_column, trees = _trees(given.checks, left)
     interval_source, interval_column, intervals = _intervals(given.checks, left)
-    post_key, post_start, post_filter = _equality_postings(given, left)
+    equality_key, equality_start, equality_filter = _equality_postings(given, left)
     scan = left.found_by(Path.SCAN)
     scan_column = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
@@ -107,14 +107,14 @@ def build(
         checks=_finished_checks(given, decided, walk.place),
         filter_check=table.filter_check.astype(np.uint32),
         filter_subscription=table.filter_subscription.astype(np.uint32),
-        gone=np.full(len(expires), NEVER_GONE, np.uint32),
-        born=np.empty(0, np.uint32),
+        deleted_version=np.full(len(expires), NEVER_GONE, np.uint32),
+        created_version=np.empty(0, np.uint32),
         expires=expires.astype(np.int64),
         set_start=table.set_start.astype(np.uint32),
         set_items=given.set_items.astype(np.uint32),
-        post_key=post_key,
-        post_start=post_start,
-        post_filter=post_filter,
+        equality_key=equality_key,
+        equality_start=equality_start,
+        equality_filter=equality_filter,
         tree_column=tree_column,
         interval_source=interval_source,
         interval_column=interval_column,
@@ -123,12 +123,12 @@ def build(
         scan_box=np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
         scan_free=free_of(scan_column),
         path=left.path,
-        share=left.share,
+        selectivity=left.share,
         state=np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64),
         region_column=walk.column,
         region_direct=walk.direct,
-        combined=together.arrays,
-        posts=together.with_discs(posted),
+        signatures=together.arrays,
+        postings=together.with_discs(posted),
         regions=walk.walked,
         trees=trees,
         intervals=intervals,
@@ -312,7 +312,7 @@ def _equality_postings(
 
 
 def _keys(space: int, columns: NDArray[Any], values: NDArray[Any]) -> NDArray[np.uint64]:
-    """See `matching.post_key`."""
+    """See `segment_search.equality_key`."""
     high = np.uint64(space << 62) | columns.astype(np.uint64) << np.uint64(32)
     keys: NDArray[np.uint64] = high | values.astype(np.uint64)
     return keys
@@ -381,7 +381,7 @@ class _Piece:
     def __init__(self, arrays: SegmentArrays, rows: NDArray[np.int64]) -> None:
         self.arrays = arrays
         self.subscriptions = len(rows)
-        number = np.full(len(arrays.gone), -1, np.int64)
+        number = np.full(len(arrays.deleted_version), -1, np.int64)
         number[rows] = np.arange(len(rows))
         owner = number[arrays.filter_subscription]
         kept = np.flatnonzero(owner >= 0)
@@ -407,9 +407,9 @@ class _Piece:
         self._keep_strings()
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
-        words = len(self.arrays.posts.token_lists) - 2
+        words = len(self.arrays.postings.token_lists) - 2
         self.posts = keyword_postings.chosen(
-            keyword_postings.rows_of(self.arrays.posts, words), number
+            keyword_postings.rows_of(self.arrays.postings, words), number
         )
 
     def _keep_sets(self, owned: NDArray[np.int64]) -> None:

@@ -86,7 +86,7 @@ def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
 
 
 def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
-    posts = segment.arrays.posts
+    posts = segment.arrays.postings
     entries, sizes = segment.entries_of(rows)
     number = np.repeat(np.arange(len(rows)), sizes)
     lists = segment.lists_of(entries)
@@ -116,7 +116,7 @@ def places_wanted(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
     near = checks["kind"][chosen] == check_evaluation.NEAR
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)
-    posts = arrays.posts
+    posts = arrays.postings
     column = posts.groups["geometry_column"][posts.lists["group"][segment.lists_of(entries)]]
     placed = column >= 0
     return Wanted(

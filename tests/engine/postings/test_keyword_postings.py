@@ -92,14 +92,14 @@ def found_by(
     """
     segment, given = (
         struct_ref(
-            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(posts=built)
+            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(postings=built)
         ),
         struct_ref(events),
     )
     held = struct_ref(no_room())
     grow(held, needs(segment, given))
     room = arrays_of(held)
-    own = room.posts
+    own = room.postings
     own.limits[NEAR_BY] = FEW if alone else -1
     if tight:
         least = len(built.owner) + WIDTH

@@ -181,7 +181,7 @@ def planned(
             path, share = Path.WORDS, _share_of_posts(segment, row)
         else:
             number = next(rows)
-            path, share = Path(int(arrays.path[number])), float(arrays.share[number])
+            path, share = Path(int(arrays.path[number])), float(arrays.selectivity[number])
         text = written(condition_of_filter(terms))
         # How often words occur is not in the sample.
         learned = segment.events_seen > 0 and path != Path.WORDS
@@ -194,5 +194,5 @@ def _share_of_posts(segment: SegmentReader, row: int) -> float:
     """How many of the posts are in the lists of a subscription's own."""
     entries, _ = segment.entries_of(np.array([row]))
     lists = np.unique(segment.lists_of(entries))
-    posts = segment.arrays.posts
+    posts = segment.arrays.postings
     return float(posts.lists["count"][lists].sum() / max(len(posts.owner), 1))

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.index import posting_layout
 from fencepost.kernels.index.posting_arrays import (
-    COMBINED,
     DENSITY_BITS,
     GROUP,
     LIST,
     NOTHING,
     PADDING,
     PIECES,
-    PostArrays,
+    SIGNATURES,
+    PostingArrays,
 )
 from fencepost.kernels.match.word_string_keys import KEY_NUMBERS
 from fencepost.kernels.runtime.simd import WIDTH
@@ -33,11 +33,11 @@ _MOST_COUNTERS = 2**24
 class Form(NamedTuple):
     """What posted filters have in common."""
 
-    list_column: int  # whose words they need; -1: they need none; or COMBINED
+    list_column: int  # whose words they need; -1: they need none; or SIGNATURES
     geometry_column: int  # whose box they need; -1: they need none
     accepts: int  # of which kinds the attribute may be: `checking.ITEMS`, TEXT or both
     direct: bool  # they ask for nothing else, and what they own are subscriptions
-    decides: int = NOTHING  # of COMBINED: what decides a filter
+    decides: int = NOTHING  # of SIGNATURES: what decides a filter
     string_column: int = -1  # which must have the string of the row
     number_column: int = -1  # which must have a number between the bounds of the row
 
@@ -108,7 +108,7 @@ def untold(step: str) -> None:
     """For who need not hear of steps."""
 
 
-def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
+def build(rows: PostRows, words: int, tell: Tell = untold) -> PostingArrays:
     """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
     tell("choosing words")
     forms, group = _groups(rows)
@@ -159,7 +159,7 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostArrays:
         groups["x1"][number], groups["y1"][number] = own[:, 2:].max(0)
     columns_of = [(form.list_column, form.string_column) for form in forms]
     groups["source"] = [columns_of.index(own) for own in columns_of]
-    return PostArrays(
+    return PostingArrays(
         token_lists=token_lists,
         lists=lists,
         groups=groups,
@@ -292,7 +292,7 @@ def _spatial(
     groups = np.zeros(len(forms), GROUP)
     members = [
         np.flatnonzero(group == number)
-        if 0 <= form.list_column < COMBINED
+        if 0 <= form.list_column < SIGNATURES
         else np.empty(0, np.int64)
         for number, form in enumerate(forms)
     ]
@@ -321,7 +321,7 @@ def _spatial(
     return groups, tokens, entries, boxes, nodes, density
 
 
-def rows_of(posts: PostArrays, words: int) -> PostRows:
+def rows_of(posts: PostingArrays, words: int) -> PostRows:
     """What the direct entries were laid out from, entry by entry; there are so many words."""
     count = direct_count(posts)
     forms = tuple(
@@ -356,13 +356,13 @@ def rows_of(posts: PostArrays, words: int) -> PostRows:
     )
 
 
-def direct_count(posts: PostArrays) -> int:
+def direct_count(posts: PostingArrays) -> int:
     """How many entries match without further ado; they come first."""
     direct = posts.groups["direct"][posts.lists["group"]] > 0
     return int(posts.lists["count"][direct].sum())
 
 
-def entry_of(posts: PostArrays, entry: int) -> tuple[Any, int | None]:
+def entry_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
     """The group of an entry, and the word that it is posted under, if any."""
     lists = posts.lists
     number = int(

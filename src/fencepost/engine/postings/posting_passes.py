@@ -24,10 +24,10 @@ from fencepost.engine.selectivity import Path
 from fencepost.kernels.geometry.planar_distance import squares
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.check_boxes import WITH_AREA
-from fencepost.kernels.index.posting_arrays import BOX, COMBINED, DISC, NOTHING, PostArrays
+from fencepost.kernels.index.posting_arrays import BOX, DISC, NOTHING, SIGNATURES, PostingArrays
 from fencepost.kernels.match import check_evaluation, segment_search
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
-from fencepost.kernels.match.signature_keys import KEY_NUMBERS, MOST_COLUMNS, CombinedArrays
+from fencepost.kernels.match.signature_keys import KEY_NUMBERS, MOST_COLUMNS, SignatureArrays
 from fencepost.kernels.text import vocabulary
 
 Ints = NDArray[np.int64]
@@ -235,14 +235,14 @@ _TO_MEET = 2.0  # how much more contact with a rectangle costs here than where r
 class Combined(NamedTuple):
     """What is posted under several strings at once."""
 
-    arrays: CombinedArrays
+    arrays: SignatureArrays
     rows: PostRows
     plan: Plan  # in which these filters are found so
     decided: Ints  # the checks that finding a filter decides
     filters: Ints  # those that a distance decides, ascending
     discs: NDArray[np.float64]  # of each x, y, and the squares of a distance that is near or far
 
-    def with_discs(self, posts: PostArrays) -> PostArrays:
+    def with_discs(self, posts: PostingArrays) -> PostingArrays:
         """The posts with discs for boxes, in the entries that a distance decides."""
         groups = np.flatnonzero(posts.groups["decides"] == DISC)
         if not len(groups):
@@ -294,7 +294,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
     built, ids = vocabulary.build(keys.reshape(-1).view(np.uint8), start)
     kinds = geometry * 4 + decides[chosen.filters]
     distinct, form = np.unique(kinds, return_inverse=True)
-    forms = tuple(Form(COMBINED, k >> 2, 0, False, k & 3) for k in distinct.tolist())
+    forms = tuple(Form(SIGNATURES, k >> 2, 0, False, k & 3) for k in distinct.tolist())
     by_distance = decides[chosen.filters] == DISC
     shares = share[chosen.filters].astype(np.float32)
     return Combined(
@@ -344,7 +344,7 @@ def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan)
 
 def _signed(
     checks: NDArray[np.void], owner: Ints, members: Ints
-) -> tuple[Ints, _Chosen, Ints, CombinedArrays]:
+) -> tuple[Ints, _Chosen, Ints, SignatureArrays]:
     """Filters with the most frequent signatures, their checks, and the signature of each."""
     columns = checks["column"][members].astype(np.int64)
     members = members[np.lexsort((columns, owner[members]))]
@@ -365,7 +365,7 @@ def _signed(
     shifts = _COLUMN_BITS * np.arange(MOST_COLUMNS - 1, -1, -1)
     asked = (distinct[most, None] >> shifts & 2**_COLUMN_BITS - 1) - 1
     start = np.append(0, np.cumsum((asked >= 0).sum(axis=1)))
-    arrays = CombinedArrays(
+    arrays = SignatureArrays(
         start=start.astype(np.uint32),
         columns=asked[asked >= 0].astype(np.uint32),
         words=vocabulary.Vocabulary(*_NONE),

@@ -58,7 +58,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     arrays_bytes: Count  # the size of the file
     last_columns: dict[str, Annotated[int, Meta(ge=-1)]]  # by storage, the last that is asked for
     names: list[str]  # the columns of names.arrow
-    deleted_file: Name | None = None  # in place of gone.npy
+    deleted_file: Name | None = None  # in place of deleted_version.npy
     deleted: Count = 0
     memory_bytes: Count | None = None
     is_part: bool = True  # one of those into which all was divided; no update wrote it

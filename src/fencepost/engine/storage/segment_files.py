@@ -2,9 +2,9 @@
 
 A folder holds the arrays of a segment in one file, and the names of its subscriptions:
 
-    arrays        the arrays one after another, each from a multiple of 64 bytes on; mapped as one
-    gone.npy      which subscriptions are gone
-    names.arrow   id, and where given subscriber and expression, of each subscription
+    arrays                 the arrays one after another, each from a multiple of 64 bytes on; mapped as one
+    deleted_version.npy    which subscriptions are deleted
+    names.arrow            id, and where given subscriber and expression, of each subscription
 
 What is mapped holds a file open, and how many a process may hold open is limited: so there are not
 as many as there are arrays. Who has mapped files that are removed keeps them.
@@ -32,13 +32,13 @@ from fencepost.engine.segment import Segment, SegmentReader
 from fencepost.engine.segment_builder import NEVER_GONE, flat_arrays, nothing
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
-from fencepost.kernels.index.posting_arrays import COMBINED
+from fencepost.kernels.index.posting_arrays import SIGNATURES
 from fencepost.kernels.match.match_scratch import REMOVED
 from fencepost.kernels.match.segment_search import SegmentArrays
 
 PREFIX = "segment-"
 _ARRAYS = "arrays"
-_GONE = "gone"
+_DELETED = "deleted_version"
 _NAMES = "names.arrow"
 _ALIGNMENT = 64
 DAMAGES = (  # what may be raised where files are not what was written
@@ -64,8 +64,8 @@ def write_segment(
     arrays = segment.arrays
     forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
-    gone = np.where(arrays.gone <= version, np.uint32(0), np.uint32(NEVER_GONE))
-    _write_array(folder / f"{_GONE}.npy", gone)
+    gone = np.where(arrays.deleted_version <= version, np.uint32(0), np.uint32(NEVER_GONE))
+    _write_array(folder / f"{_DELETED}.npy", gone)
     names = segment.names
     with (folder / _NAMES).open("wb") as file:
         with pa.ipc.new_file(file, names.schema) as writer:
@@ -87,7 +87,7 @@ def _write_arrays(path: Path, arrays: SegmentArrays) -> tuple[dict[str, ArrayEnt
     forms: dict[str, ArrayEntry] = {}
     with path.open("wb") as file:
         for name, array in flat_arrays(arrays):
-            if name == _GONE:
+            if name == _DELETED:
                 continue
             file.write(bytes(-file.tell() % _ALIGNMENT))
             forms[name] = ArrayEntry(
@@ -113,7 +113,7 @@ def _write_array(path: Path, array: NDArray[Any]) -> None:
 def _with_gone(arrays: SegmentArrays, gone: NDArray[np.uint32]) -> SegmentArrays:
     state = arrays.state.copy()
     state[REMOVED] = np.count_nonzero(gone == 0)
-    return arrays._replace(gone=gone, state=state)
+    return arrays._replace(deleted_version=gone, state=state)
 
 
 def _sync(file: IO[Any]) -> None:
@@ -125,11 +125,11 @@ def _sync(file: IO[Any]) -> None:
 def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
     """By storage the last column that a segment asks for, or -1."""
     found = {storage.name: -1 for storage in Storage}
-    lists = arrays.posts.groups["list_column"]
+    lists = arrays.postings.groups["list_column"]
     asked = [
-        (lists[lists != COMBINED], Storage.LIST),
-        (arrays.posts.groups["geometry_column"], Storage.GEOMETRY),
-        (arrays.combined.columns, Storage.STRING),
+        (lists[lists != SIGNATURES], Storage.LIST),
+        (arrays.postings.groups["geometry_column"], Storage.GEOMETRY),
+        (arrays.signatures.columns, Storage.STRING),
     ]
     for kind, storage in enumerate(STORAGES):
         asked.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
@@ -184,7 +184,7 @@ def _mapped_part(
         before = f"{name}." if name else ""
         own = zip(part._fields, part, strict=True)  # type: ignore[attr-defined]
         return type(part)(*(_mapped_part(one, before + n, mapped, forms) for n, one in own))
-    if name == _GONE:
+    if name == _DELETED:
         return part
     if name not in forms:
         raise ValueError(f"manifest.json names no array {name!r}")
@@ -211,7 +211,7 @@ def _gone_of(path: Path, entry: SegmentEntry) -> NDArray[np.uint32]:
 
 
 def _gone_file(entry: SegmentEntry) -> str:
-    return f"{entry.folder}/{entry.deleted_file or f'{_GONE}.npy'}"
+    return f"{entry.folder}/{entry.deleted_file or f'{_DELETED}.npy'}"
 
 
 def living_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -230,7 +230,7 @@ def without_rows(
     """
     gone = _gone_of(path, entry)
     gone[rows] = 0
-    name = f"{_GONE}-{version}-{uuid.uuid4().hex[:8]}.npy"
+    name = f"{_DELETED}-{version}-{uuid.uuid4().hex[:8]}.npy"
     (out / entry.folder).mkdir(exist_ok=True)
     _write_array(out / entry.folder / name, gone)
     return replace(entry, deleted_file=name, deleted=int(np.count_nonzero(gone != NEVER_GONE)))

@@ -128,7 +128,7 @@ def _append(own, one, given, expires, version):
     _add_filters(own, sizes, first, filter_check, subscription)
     own.expires[subscription] = expires
     own.state[FIRST_EXPIRY] = min(own.state[FIRST_EXPIRY], expires)
-    own.born[subscription] = version
+    own.created_version[subscription] = version
     sizes[SUBSCRIPTIONS] += 1
     return True
 
@@ -139,7 +139,7 @@ def _has_room(own, given, sizes, checks, filter_check, set_start, set_items, tex
     filters = filter_check.shape[0] - 1
     words = sizes[WORDS] + keys
     return (
-        sizes[SUBSCRIPTIONS] + 2 <= own.gone.shape[0]
+        sizes[SUBSCRIPTIONS] + 2 <= own.deleted_version.shape[0]
         and sizes[FILTERS] + filters < own.filter_check.shape[0]
         and sizes[CHECKS] + checks.shape[0] <= own.checks.shape[0]
         and sizes[SETS] + set_start.shape[0] <= own.set_start.shape[0]

@@ -48,7 +48,7 @@ PIECES = 256  # of a map; each has as many steps
 PADDING = 64  # numbers after the last block, which a block of 16 may read
 CELL_BITS = 3  # a list says in which of 8 x 16 cells its boxes are
 NOTHING, BOX, DISC = range(3)  # what of an event decides whether it matches what it finds
-COMBINED = 2**30  # stands for a list column where the words are made of strings, see `combined`
+SIGNATURES = 2**30  # stands for a list column where the words are made of strings, see `combined`
 DENSITY_BITS = 6  # how many blocks are near is known for 64 x 64 cells
 
 _LAST = PIECES * PIECES - 1
@@ -57,14 +57,14 @@ _ONE = np.uint64(1)
 
 GROUP = np.dtype(
     [
-        ("list_column", "i4"),  # whose words are asked for; -1 where none are; or COMBINED
+        ("list_column", "i4"),  # whose words are asked for; -1 where none are; or SIGNATURES
         ("geometry_column", "i4"),  # what is asked for a place; -1 where nothing is
         ("accepts", "u4"),  # kinds of attributes that count: ITEMS, TEXT or both
         ("direct", "u4"),  # 1: what is found matches; 0: it is a filter whose checks decide
         ("strings", "i4"),  # which of `string_columns` is asked for a string, or -1
         ("number_column", "i4"),  # whose number is compared with `bounds`, or -1
         ("source", "u4"),  # the first group whose words are of the same columns
-        ("decides", "u4"),  # of COMBINED: NOTHING, or what decides a filter: contact or distance
+        ("decides", "u4"),  # of SIGNATURES: NOTHING, or what decides a filter: contact or distance
         ("block", "u4"),  # its first block in `spatial_tokens`
         ("blocks", "u4"),
         ("node", "u4"),  # where their tree begins in `spatial_nodes`
@@ -90,7 +90,7 @@ LIST = np.dtype(
 )
 
 
-class PostArrays(NamedTuple):
+class PostingArrays(NamedTuple):
     """Filters posted under words. Entries that match without further ado come first."""
 
     token_lists: Positions
@@ -114,16 +114,16 @@ class PostArrays(NamedTuple):
 
 
 @inlined
-def is_beside(posts, g, events, e):
+def is_beside(postings, g, events, e):
     """Whether event e is nowhere near the boxes of group g, which asks for a place."""
-    place = events.geometry[posts.groups[g]["geometry_column"], e]
+    place = events.geometry[postings.groups[g]["geometry_column"], e]
     if place < 0:
         return True
     return (
-        events.shapes.shapes[place]["x1"] < posts.groups[g]["x0"]
-        or events.shapes.shapes[place]["y1"] < posts.groups[g]["y0"]
-        or events.shapes.shapes[place]["x0"] > posts.groups[g]["x1"]
-        or events.shapes.shapes[place]["y0"] > posts.groups[g]["y1"]
+        events.shapes.shapes[place]["x1"] < postings.groups[g]["x0"]
+        or events.shapes.shapes[place]["y1"] < postings.groups[g]["y0"]
+        or events.shapes.shapes[place]["x0"] > postings.groups[g]["x1"]
+        or events.shapes.shapes[place]["y0"] > postings.groups[g]["y1"]
     )
 
 

@@ -16,7 +16,7 @@ from fencepost.kernels.match.posting_search import (
     FILTER_WORDS,
     NEAR,
     QUEUED,
-    PostScratch,
+    PostingScratch,
 )
 from fencepost.kernels.match.region_points import PointRoom, point_room
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
@@ -35,7 +35,7 @@ class Room(NamedTuple):
     """Room for matching; a thread holds it behind a handle, and kernels replace what is small."""
 
     pairs: Scratch
-    posts: PostScratch  # whose bits are all 0
+    postings: PostingScratch  # whose bits are all 0
     ahead: Ahead
     points: PointRoom
     numbers: NDArray[np.int64]  # of the words of a few events
@@ -56,7 +56,7 @@ def no_room() -> Room:
             pairs=np.empty(2 * STACK, np.uint32),
             touched=np.zeros(2, np.uint8),
         ),
-        posts=PostScratch(
+        postings=PostingScratch(
             bits=bits,
             filter=np.zeros(FILTER_WORDS, np.uint64),
             asked=np.empty(0, ASKED),
@@ -93,20 +93,20 @@ class Needs(NamedTuple):
 @no_refcount
 def needs(segment, events):
     """What events need to be matched with a segment; handles both."""
-    posts = segment.arrays.posts
+    postings = segment.arrays.postings
     items = np.int64(0)
     for c in range(events.arrays.list_start.shape[0]):
         for e in range(events.arrays.list_start.shape[1]):
             items = max(items, events.arrays.list_stop[c, e] - events.arrays.list_start[c, e])
     # What a single event may find: words, alone and with strings, their lists, and blocks of those.
-    groups, entries = posts.groups.shape[0], posts.owner.shape[0]
-    words = (items + 2) * events.arrays.list_start.shape[0] * (1 + posts.string_columns.shape[0])
-    words += segment.arrays.combined.start.shape[0]
+    groups, entries = postings.groups.shape[0], postings.owner.shape[0]
+    words = (items + 2) * events.arrays.list_start.shape[0] * (1 + postings.string_columns.shape[0])
+    words += segment.arrays.signatures.start.shape[0]
     return Needs(
         chains=max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes)),
         candidates=most_candidates(segment),
-        bits=(segment.arrays.gone.shape[0] + 63) >> 6,
-        words=posts.token_lists.shape[0] // 64 + 1,
+        bits=(segment.arrays.deleted_version.shape[0] + 63) >> 6,
+        words=postings.token_lists.shape[0] // 64 + 1,
         asked=AHEAD * groups,
         queued=words * (4 * groups + 1) + entries // 8 + WIDTH,
         near=entries + WIDTH,
@@ -122,10 +122,10 @@ def has_room(scratch_ref, needed):
         room.pairs.touched.shape[0] >= 2 * needed.chains
         and room.candidates.shape[0] >= needed.candidates
         and room.seen.shape[0] >= needed.bits
-        and room.posts.bits.shape[0] >= needed.words
-        and room.posts.asked.shape[0] >= needed.asked
-        and room.posts.queue.shape[0] >= needed.queued
-        and room.posts.near.shape[0] >= needed.near
+        and room.postings.bits.shape[0] >= needed.words
+        and room.postings.asked.shape[0] >= needed.asked
+        and room.postings.queue.shape[0] >= needed.queued
+        and room.postings.near.shape[0] >= needed.near
     )
 
 
@@ -134,7 +134,7 @@ def has_room(scratch_ref, needed):
 def grow(scratch_ref, needed):
     """Let there be room enough behind a handle."""
     own = scratch_ref.owned
-    near = max(needed.near, own.posts.near.shape[0], _LEAST * AHEAD)
+    near = max(needed.near, own.postings.near.shape[0], _LEAST * AHEAD)
     replace_arrays(
         scratch_ref,
         Room(
@@ -143,17 +143,17 @@ def grow(scratch_ref, needed):
                 pairs=own.pairs.pairs,
                 touched=np.zeros(max(2 * needed.chains, own.pairs.touched.shape[0]), np.uint8),
             ),
-            posts=PostScratch(
-                bits=np.zeros(max(needed.words, own.posts.bits.shape[0]), np.uint64),
-                filter=own.posts.filter,
-                asked=np.empty(max(needed.asked, own.posts.asked.shape[0]), ASKED),
+            postings=PostingScratch(
+                bits=np.zeros(max(needed.words, own.postings.bits.shape[0]), np.uint64),
+                filter=own.postings.filter,
+                asked=np.empty(max(needed.asked, own.postings.asked.shape[0]), ASKED),
                 queue=np.empty(
-                    max(needed.queued, own.posts.queue.shape[0], _LEAST * AHEAD), QUEUED
+                    max(needed.queued, own.postings.queue.shape[0], _LEAST * AHEAD), QUEUED
                 ),
                 found=np.empty(near, np.uint32),
                 near=np.empty(near, NEAR),
                 by_event=np.empty(near, NEAR),
-                limits=own.posts.limits,
+                limits=own.postings.limits,
             ),
             ahead=Ahead(
                 matches=np.empty(near, np.uint32),
@@ -173,10 +173,10 @@ def grow(scratch_ref, needed):
 
 @inlined
 def most_candidates(segment):
-    """How many filters, or entries of the posts, an event can find at most."""
+    """How many filters, or entries of the postings, an event can find at most."""
     return (
         segment.arrays.filter_subscription.shape[0]
-        + segment.arrays.posts.owner.shape[0]
+        + segment.arrays.postings.owner.shape[0]
         + segment.arrays.trees.values.shape[0]  # where a filter may be twice
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.box_contact import fills_its_box, meets_box
 from fencepost.kernels.geometry.shape_arrays import Positions
-from fencepost.kernels.index.posting_arrays import BOX, COMBINED, DISC
+from fencepost.kernels.index.posting_arrays import BOX, DISC, SIGNATURES
 from fencepost.kernels.match.posting_search import (
     AT_ONCE,
     CERTAIN,
@@ -46,9 +46,9 @@ def find_posted(segment, events_ref, item_id, with_string, combined, begin, room
 
     segment, events_ref : handles of SegmentArrays and EventArrays. item_id, with_string,
     combined : the numbers of the events' words, see `look`. begin : the first event.
-    own : PostScratch. ahead : Ahead, filled; it has as much room as what is near.
+    own : PostingScratch. ahead : Ahead, filled; it has as much room as what is near.
     """
-    posts = segment.arrays.posts
+    postings = segment.arrays.postings
     events = events_ref.arrays
     first_word = segment.arrays.vocabulary.start.shape[0] - 1
     near = -1
@@ -56,14 +56,23 @@ def find_posted(segment, events_ref, item_id, with_string, combined, begin, room
     while near < 0:  # for a single event there is room
         stop = min(combined.shape[1], begin + own.limits[AT_ONCE])
         near = look(
-            posts, events, item_id, with_string, combined, first_word, begin, stop, room.stack, own
+            postings,
+            events,
+            item_id,
+            with_string,
+            combined,
+            first_word,
+            begin,
+            stop,
+            room.stack,
+            own,
         )
         own.limits[AT_ONCE] = (
             min(2 * own.limits[AT_ONCE], AHEAD) if near >= 0 else 1 + own.limits[AT_ONCE] // 8
         )
-    _sort_by_event(own, near, stop - begin, ahead.stops, looks_alone(posts, own))
+    _sort_by_event(own, near, stop - begin, ahead.stops, looks_alone(postings, own))
     owner = segment.arrays.filter_subscription
-    _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead)
+    _decide(postings, owner, events, item_id, with_string, begin, stop, near, room, own, ahead)
     return stop
 
 
@@ -91,14 +100,14 @@ def _sort_by_event(own, near, events, stops, sorted):
 
 @outlined
 @no_refcount
-def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room, own, ahead):
+def _decide(postings, owner, events, item_id, with_string, begin, stop, near, room, own, ahead):
     """Write to `ahead` the subscriptions that match, and filters that may."""
     shapes = events.shapes
     found = total = np.int64(0)
     j = np.int64(0)
-    entries = own.near if looks_alone(posts, own) else own.by_event
+    entries = own.near if looks_alone(postings, own) else own.by_event
     for k in range(min(_SOON, near)):
-        _fetch(posts, entries, k)
+        _fetch(postings, entries, k)
     for e in range(begin, stop):
         last = ahead.stops[e - begin, 0]  # of what is near, before it says where matches end
         ahead.stops[e - begin, 0] = found
@@ -109,59 +118,59 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
         row = np.int64(-1)
         while j < last:
             if j + _SOON < near:
-                _fetch(posts, entries, j + _SOON)
+                _fetch(postings, entries, j + _SOON)
             entry = np.int64(entries[j]["entry"] & ENTRY)
             certain = entries[j]["entry"] & CERTAIN
             g = np.int64(entries[j]["group"])
             j += 1
-            combined = posts.groups[g]["list_column"] == COMBINED
-            if not combined and posts.rest_start[entry] < posts.rest_start[entry + 1]:
-                column = np.int64(posts.groups[g]["list_column"])
+            combined = postings.groups[g]["list_column"] == SIGNATURES
+            if not combined and postings.rest_start[entry] < postings.rest_start[entry + 1]:
+                column = np.int64(postings.groups[g]["list_column"])
                 if column != marked:
                     if marked >= 0:
                         forget(events, item_id, with_string, e, marked, -1, own)
                     marked = column
                     mark(events, item_id, with_string, e, marked, -1, own)
-                if not _has_all(posts, entry, own.bits):
+                if not _has_all(postings, entry, own.bits):
                     continue
-            decides = posts.groups[g]["decides"]
-            decided = decides == BOX if combined else posts.groups[g]["direct"] > 0
+            decides = postings.groups[g]["decides"]
+            decided = decides == BOX if combined else postings.groups[g]["direct"] > 0
             if not decided and not (combined and decides == DISC):
-                ahead.candidates[total] = posts.owner[entry]
+                ahead.candidates[total] = postings.owner[entry]
                 total += 1
                 continue
-            subscription = owner[posts.owner[entry]] if combined else posts.owner[entry]
-            if posts.groups[g]["geometry_column"] < 0:
+            subscription = owner[postings.owner[entry]] if combined else postings.owner[entry]
+            if postings.groups[g]["geometry_column"] < 0:
                 ahead.matches[found] = subscription
                 found += 1
                 continue
             if g != placed:
                 placed = g
-                row = events.geometry[posts.groups[g]["geometry_column"], e]
+                row = events.geometry[postings.groups[g]["geometry_column"], e]
                 x0, y0 = shapes.shapes[row]["x0"], shapes.shapes[row]["y0"]
                 x1, y1 = shapes.shapes[row]["x1"], shapes.shapes[row]["y1"]
             point = x0 == x1 and y0 == y1
             # Without branches where it is a matter of luck which way they go.
             if not decided:
                 ahead.matches[found] = subscription
-                ahead.candidates[total] = posts.owner[entry]
+                ahead.candidates[total] = postings.owner[entry]
                 if point:
-                    x, y = posts.exact[entry, 0] - x0, posts.exact[entry, 1] - y0
+                    x, y = postings.exact[entry, 0] - x0, postings.exact[entry, 1] - y0
                     square = x * x + y * y
-                    sure = square <= posts.exact[entry, 2]
+                    sure = square <= postings.exact[entry, 2]
                     found += sure
-                    total += (not sure) & (square <= posts.exact[entry, 3])
+                    total += (not sure) & (square <= postings.exact[entry, 3])
                 else:
                     total += 1
             elif point or fills_its_box(shapes, row):
                 ahead.matches[found] = subscription
                 found += certain > 0 or (
-                    (posts.exact[entry, 0] <= x1)
-                    & (posts.exact[entry, 1] <= y1)
-                    & (posts.exact[entry, 2] >= x0)
-                    & (posts.exact[entry, 3] >= y0)
+                    (postings.exact[entry, 0] <= x1)
+                    & (postings.exact[entry, 1] <= y1)
+                    & (postings.exact[entry, 2] >= x0)
+                    & (postings.exact[entry, 3] >= y0)
                 )
-            elif meets_box(shapes, row, posts.exact[entry], room):
+            elif meets_box(shapes, row, postings.exact[entry], room):
                 ahead.matches[found] = subscription
                 found += 1
         if marked >= 0:
@@ -171,20 +180,20 @@ def _decide(posts, owner, events, item_id, with_string, begin, stop, near, room,
 
 
 @inlined
-def _fetch(posts, near, j):
+def _fetch(postings, near, j):
     """Ask for what is needed of an entry."""
     entry = np.int64(near[j]["entry"] & ENTRY)
-    prefetch(posts.rest, np.int64(posts.rest_start[entry]))
-    group = posts.groups[near[j]["group"]]
+    prefetch(postings.rest, np.int64(postings.rest_start[entry]))
+    group = postings.groups[near[j]["group"]]
     if group["direct"] or group["decides"]:
-        prefetch(posts.exact[entry], 0)
+        prefetch(postings.exact[entry], 0)
 
 
 @inlined
-def _has_all(posts, entry, bits):
+def _has_all(postings, entry, bits):
     """Whether the event has the other words of an entry."""
-    for k in range(posts.rest_start[entry], posts.rest_start[entry + 1]):
-        token = posts.rest[k]
+    for k in range(postings.rest_start[entry], postings.rest_start[entry + 1]):
+        token = postings.rest[k]
         if not (bits[token >> 6] >> np.uint64(token & 63)) & _ONE:
             return False
     return True

@@ -18,9 +18,9 @@ from fencepost.kernels.index.posting_arrays import (
     ANY_HIGH,
     ANY_LOW,
     BOX,
-    COMBINED,
     DENSITY_BITS,
     PLAIN,
+    SIGNATURES,
     cells_of,
     height,
     image,
@@ -73,7 +73,7 @@ ASKED = np.dtype(
 )
 
 
-class PostScratch(NamedTuple):
+class PostingScratch(NamedTuple):
     """Room that a thread reuses for event after event."""
 
     bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
@@ -88,18 +88,18 @@ class PostScratch(NamedTuple):
 
 @outlined
 @no_refcount
-def look(posts, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
+def look(postings, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
     """Write to `near` the entries posted under words of events begin:stop whose images meet theirs.
 
-    posts : PostArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
+    posts : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
     with_string : see `words_with_strings`. combined : of each signature and event, see
-    `words_of_events`; numbered from `first_word` on. own : PostScratch, whose bits are all 0.
+    `find_signature_words`; numbered from `first_word` on. own : PostingScratch, whose bits are all 0.
     Returns how many there are, or -1 where there is no room for them, or for the queue.
     """
-    groups = posts.groups.shape[0]
-    none = np.int64(posts.token_lists.shape[0] - 2)
-    some_need_none = posts.token_lists[none] < posts.token_lists[none + 1]
-    alone = looks_alone(posts, own)
+    groups = postings.groups.shape[0]
+    none = np.int64(postings.token_lists.shape[0] - 2)
+    some_need_none = postings.token_lists[none] < postings.token_lists[none + 1]
+    alone = looks_alone(postings, own)
     near = tail = 0
     for e in range(begin, stop):
         event = e - begin
@@ -107,23 +107,23 @@ def look(posts, events, item_id, with_string, combined, first_word, begin, stop,
             own.asked[event * groups + g]["needs_words"] = 0
         for g in range(groups):
             way = _NOT
-            if _images(posts, events, e, g, own.asked, event * groups + g):
+            if _images(postings, events, e, g, own.asked, event * groups + g):
                 way = _BY_WORDS
-                words = _few_near(posts, events, item_id, with_string, e, g, own, event)
+                words = _few_near(postings, events, item_id, with_string, e, g, own, event)
                 if words > 0:
                     found = _by_place(
-                        posts, events, item_id, with_string, e, g, stack, own, event, words, near
+                        postings, events, item_id, with_string, e, g, stack, own, event, words, near
                     )
                     if found >= 0:
                         way, near = _BY_PLACE, found
             own.asked[event * groups + g]["way"] = way
             if way == _BY_WORDS:
-                first = event * groups + np.int64(posts.groups[g]["source"])
+                first = event * groups + np.int64(postings.groups[g]["source"])
                 own.asked[first]["needs_words"] = 1
         for g in range(groups):
             if own.asked[event * groups + g]["needs_words"]:
                 tail = _queue_words(
-                    posts, events, item_id, with_string, combined, first_word, e, g, own.queue,
+                    postings, events, item_id, with_string, combined, first_word, e, g, own.queue,
                     tail, event,
                 )  # fmt: skip
                 if tail < 0:
@@ -133,7 +133,7 @@ def look(posts, events, item_id, with_string, combined, first_word, begin, stop,
                 return _NO_ROOM
             tail = _enqueue(own.queue, tail, none, _OF_NONE, event, 0)
         if alone or e + 1 == stop:
-            near = _walk(posts, own, tail, near)
+            near = _walk(postings, own, tail, near)
             if near < 0:
                 return _NO_ROOM
             tail = 0
@@ -141,35 +141,35 @@ def look(posts, events, item_id, with_string, combined, first_word, begin, stop,
 
 
 @inlined
-def looks_alone(posts, own):
+def looks_alone(postings, own):
     """Whether one event looks after the other."""
-    return posts.owner.shape[0] <= own.limits[NEAR_BY]
+    return postings.owner.shape[0] <= own.limits[NEAR_BY]
 
 
 @inlined
-def _images(posts, events, e, g, asked, at):
+def _images(postings, events, e, g, asked, at):
     """Write the images of event e's box and number; whether it can match filters of group g."""
     x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
-    if posts.groups[g]["geometry_column"] >= 0:
-        if is_beside(posts, g, events, e):
+    if postings.groups[g]["geometry_column"] >= 0:
+        if is_beside(postings, g, events, e):
             return False
-        place = events.geometry[posts.groups[g]["geometry_column"], e]
+        place = events.geometry[postings.groups[g]["geometry_column"], e]
         x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
         x1, y1 = events.shapes.shapes[place]["x1"], events.shapes.shapes[place]["y1"]
-    column = posts.groups[g]["list_column"]
-    if 0 <= column < COMBINED:
-        if not posts.groups[g]["accepts"] & events.list_kind[column, e]:
+    column = postings.groups[g]["list_column"]
+    if 0 <= column < SIGNATURES:
+        if not postings.groups[g]["accepts"] & events.list_kind[column, e]:
             return False
-    a, b = image(posts.knots, g, 0, x0), image(posts.knots, g, 1, y0)
+    a, b = image(postings.knots, g, 0, x0), image(postings.knots, g, 1, y0)
     asked[at]["a"] = a
     asked[at]["b"] = b
-    asked[at]["c"] = a if x1 == x0 else image(posts.knots, g, 0, x1)
-    asked[at]["d"] = b if y1 == y0 else image(posts.knots, g, 1, y1)
-    if posts.groups[g]["number_column"] >= 0:
-        number = events.number[posts.groups[g]["number_column"], e]
+    asked[at]["c"] = a if x1 == x0 else image(postings.knots, g, 0, x1)
+    asked[at]["d"] = b if y1 == y0 else image(postings.knots, g, 1, y1)
+    if postings.groups[g]["number_column"] >= 0:
+        number = events.number[postings.groups[g]["number_column"], e]
         asked[at]["low"], asked[at]["high"] = ANY_LOW, ANY_HIGH
         if not np.isnan(number):
-            asked[at]["low"] = asked[at]["high"] = number_image(posts.knots, g, number)
+            asked[at]["low"] = asked[at]["high"] = number_image(postings.knots, g, number)
     return True
 
 
@@ -212,24 +212,24 @@ def forget(events, item_id, with_string, e, column, strings, own):
 
 
 @inlined
-def _few_near(posts, events, item_id, with_string, e, g, own, event):
+def _few_near(postings, events, item_id, with_string, e, g, own, event):
     """How many words event e has, if few entries are near it; else 0.
 
     Few are those that are likely looked through sooner than the lists of the words.
     """
-    column = np.int64(posts.groups[g]["list_column"])
-    if column < 0 or column == COMBINED:
+    column = np.int64(postings.groups[g]["list_column"])
+    if column < 0 or column == SIGNATURES:
         return 0
-    box = own.asked[event * posts.groups.shape[0] + g]
+    box = own.asked[event * postings.groups.shape[0] + g]
     a, b = np.int64(box["a"]), np.int64(box["b"])
     c, d = np.int64(box["c"]), np.int64(box["d"])
     x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
-    expected = posts.density[g, (x << DENSITY_BITS) + y]
-    expected *= 1.0 + (c - a) / (1.0 + posts.groups[g]["width"])
-    expected *= 1.0 + (d - b) / (1.0 + posts.groups[g]["height"])
+    expected = postings.density[g, (x << DENSITY_BITS) + y]
+    expected *= 1.0 + (c - a) / (1.0 + postings.groups[g]["width"])
+    expected *= 1.0 + (d - b) / (1.0 + postings.groups[g]["height"])
     if expected >= _BLOCKS_A_WORD * _words_in(events, e, column):
         return 0
-    strings = np.int64(posts.groups[g]["strings"])
+    strings = np.int64(postings.groups[g]["strings"])
     words = 0
     for k in range(_words_in(events, e, column)):
         words += _word(events, item_id, with_string, e, column, strings, k) >= 0
@@ -237,34 +237,37 @@ def _few_near(posts, events, item_id, with_string, e, g, own, event):
 
 
 @no_refcount
-def _by_place(posts, events, item_id, with_string, e, g, stack, own, event, words, near):
+def _by_place(postings, events, item_id, with_string, e, g, stack, own, event, words, near):
     """Append the entries of group g near event e whose first word it has; how many there are.
 
     It is -1 where there are too many blocks near, or no room.
     """
-    first = np.int64(posts.groups[g]["block"])
-    box = own.asked[event * posts.groups.shape[0] + g]
+    first = np.int64(postings.groups[g]["block"])
+    box = own.asked[event * postings.groups.shape[0] + g]
     patience = _PATIENCE * _BLOCKS_A_WORD * words
     met = search(
-        posts.spatial_boxes, first, np.int64(posts.groups[g]["blocks"]), posts.spatial_nodes,
-        np.int64(posts.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
+        postings.spatial_boxes, first, np.int64(postings.groups[g]["blocks"]), postings.spatial_nodes,
+        np.int64(postings.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
         np.int64(box["c"]), np.int64(box["d"]), stack, own.found, patience,
     )  # fmt: skip
     if met > patience or near + WIDTH * met > own.near.shape[0]:
         return -1
     for k in range(met):
-        prefetch(posts.spatial_tokens, WIDTH * (first + own.found[k]))
-    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
+        prefetch(postings.spatial_tokens, WIDTH * (first + own.found[k]))
+    column, strings = (
+        np.int64(postings.groups[g]["list_column"]),
+        np.int64(postings.groups[g]["strings"]),
+    )
     mark(events, item_id, with_string, e, column, strings, own)
     for k in range(met):
         start = WIDTH * (first + own.found[k])
         for at in range(start, start + WIDTH):
-            token = posts.spatial_tokens[at]
+            token = postings.spatial_tokens[at]
             bit = np.uint64(token & 63)
             if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
                 continue
             if (own.bits[token >> 6] >> bit) & _ONE:
-                near = _found(posts, own, posts.spatial_entries[at], g, event, near)
+                near = _found(postings, own, postings.spatial_entries[at], g, event, near)
     forget(events, item_id, with_string, e, column, strings, own)
     return near
 
@@ -280,16 +283,19 @@ def _enqueue(queue, tail, item, block, event, level):
 
 @inlined
 def _queue_words(
-    posts, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
+    postings, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
 ):
     """Append the words of event e that are those of group g's source; the new end."""
-    column, strings = np.int64(posts.groups[g]["list_column"]), np.int64(posts.groups[g]["strings"])
-    if column == COMBINED:
+    column, strings = (
+        np.int64(postings.groups[g]["list_column"]),
+        np.int64(postings.groups[g]["strings"]),
+    )
+    if column == SIGNATURES:
         if tail + combined.shape[0] > queue.shape[0]:
             return _NO_ROOM
         for s in range(combined.shape[0]):
             if combined[s, e] >= 0:
-                prefetch(posts.token_lists, first_word + combined[s, e])
+                prefetch(postings.token_lists, first_word + combined[s, e])
                 tail = _enqueue(queue, tail, first_word + combined[s, e], g, event, 0)
     elif column >= 0:
         words = _words_in(events, e, column)
@@ -298,49 +304,49 @@ def _queue_words(
         for k in range(words):
             token = _word(events, item_id, with_string, e, column, strings, k)
             if token >= 0:
-                prefetch(posts.token_lists, token)
+                prefetch(postings.token_lists, token)
                 tail = _enqueue(queue, tail, token, g, event, 0)
     return tail
 
 
 @inlined
-def _walk(posts, own, words, near):
+def _walk(postings, own, words, near):
     """Go from the words in the queue to their lists, and down the trees of those.
 
     Each stage appends to the queue what the next one reads. Returns how many entries are near.
     """
-    lists = _queue_lists(posts, own.queue, words)
+    lists = _queue_lists(postings, own.queue, words)
     if lists < 0:
         return _NO_ROOM
-    blocks = _queue_roots(posts, own, words, lists)
+    blocks = _queue_roots(postings, own, words, lists)
     if blocks < 0:
         return _NO_ROOM
-    return _walk_blocks(posts, own, lists, blocks, near)
+    return _walk_blocks(postings, own, lists, blocks, near)
 
 
 @inlined
-def _queue_lists(posts, queue, words):
+def _queue_lists(postings, queue, words):
     """Append the lists of the first `words` in the queue; the new end."""
     tail = words
     for head in range(words):
         word = np.int64(queue[head]["item"])
-        first, stop = posts.token_lists[word], posts.token_lists[word + 1]
+        first, stop = postings.token_lists[word], postings.token_lists[word + 1]
         if tail + np.int64(stop - first) > queue.shape[0]:
             return _NO_ROOM
         for k in range(first, stop):
-            prefetch(posts.lists, k)
+            prefetch(postings.lists, k)
             tail = _enqueue(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
     return tail
 
 
 @inlined
-def _queue_roots(posts, own, first, stop):
+def _queue_roots(postings, own, first, stop):
     """Append the roots of lists first:stop of the queue that their events look into; the new end.
 
     A list without a tree has each of its blocks for a root.
     """
     queue = own.queue
-    groups = posts.groups.shape[0]
+    groups = postings.groups.shape[0]
     tail = stop
     for head in range(first, stop):
         if tail + WIDTH > queue.shape[0]:
@@ -348,35 +354,35 @@ def _queue_roots(posts, own, first, stop):
         n = np.int64(queue[head]["item"])
         source = np.int64(queue[head]["block"])
         event = np.int64(queue[head]["event"])
-        g = np.int64(posts.lists[n]["group"])
+        g = np.int64(postings.lists[n]["group"])
         box = own.asked[event * groups + g]
         if box["way"] == _NOT:
             continue
         if source != _OF_NONE and (
-            box["way"] == _BY_PLACE or source != np.int64(posts.groups[g]["source"])
+            box["way"] == _BY_PLACE or source != np.int64(postings.groups[g]["source"])
         ):
             continue
         low, high = cells_of(
             np.int64(box["a"]), np.int64(box["b"]), np.int64(box["c"]), np.int64(box["d"])
         )
-        if not (posts.lists[n]["low_cells"] & low) | (posts.lists[n]["high_cells"] & high):
+        if not (postings.lists[n]["low_cells"] & low) | (postings.lists[n]["high_cells"] & high):
             continue
-        count = np.int64(posts.lists[n]["count"])
+        count = np.int64(postings.lists[n]["count"])
         if count <= PLAIN:
-            entries = np.int64(posts.lists[n]["first"])
+            entries = np.int64(postings.lists[n]["first"])
             for k in range((count + WIDTH - 1) // WIDTH):
-                _prefetch_entries(posts, g, entries + WIDTH * k)
+                _prefetch_entries(postings, g, entries + WIDTH * k)
                 tail = _enqueue(queue, tail, n, k, event, 0)
         else:
             level = height(count)
-            start, _ = level_range(np.int64(posts.lists[n]["node"]), count, level)
-            _prefetch_block(posts.nodes, start)
+            start, _ = level_range(np.int64(postings.lists[n]["node"]), count, level)
+            _prefetch_block(postings.nodes, start)
             tail = _enqueue(queue, tail, n, 0, event, level)
     return tail
 
 
 @inlined
-def _walk_blocks(posts, own, head, tail, near):
+def _walk_blocks(postings, own, head, tail, near):
     """Go down from the blocks head:tail of the queue; how many entries are near."""
     queue = own.queue
     while head < tail:
@@ -387,44 +393,44 @@ def _walk_blocks(posts, own, head, tail, near):
         event = np.int64(queue[head]["event"])
         level = np.int64(queue[head]["level"])
         head += 1
-        first = np.int64(posts.lists[n]["first"])
-        count = np.int64(posts.lists[n]["count"])
-        box = own.asked[event * posts.groups.shape[0] + np.int64(posts.lists[n]["group"])]
+        first = np.int64(postings.lists[n]["first"])
+        count = np.int64(postings.lists[n]["count"])
+        box = own.asked[event * postings.groups.shape[0] + np.int64(postings.lists[n]["group"])]
         a, b = np.int64(box["a"]), np.int64(box["b"])
         c, d = np.int64(box["c"]), np.int64(box["d"])
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
-            bits = meeting(posts.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            near = _keep(posts, own, n, block, bits, event, near)
+            bits = meeting(postings.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
+            near = _keep(postings, own, n, block, bits, event, near)
             continue
-        start, on_level = level_range(np.int64(posts.lists[n]["node"]), count, level)
+        start, on_level = level_range(np.int64(postings.lists[n]["node"]), count, level)
         width = min(WIDTH, on_level - WIDTH * block)
         at = 4 * (start + WIDTH * block)
-        bits = meeting(posts.nodes, at, width, a, b, c, d)
+        bits = meeting(postings.nodes, at, width, a, b, c, d)
         if bits and c > a and d > b:
-            whole = inside(posts.nodes, at, width, a, b, c, d)
-            near = _keep_whole(posts, own, n, block, level, whole, event, near)
+            whole = inside(postings.nodes, at, width, a, b, c, d)
+            near = _keep_whole(postings, own, n, block, level, whole, event, near)
             if near < 0:
                 return _NO_ROOM
             bits &= ~whole
-        if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(posts, own):
+        if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(postings, own):
             while bits:
                 below = WIDTH * block + lowest(bits)
                 bits &= bits - 1
                 width = min(WIDTH, count - WIDTH * below)
-                met = meeting(posts.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
-                near = _keep(posts, own, n, below, met, event, near)
+                met = meeting(postings.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
+                near = _keep(postings, own, n, below, met, event, near)
         else:
-            tail = _queue_below(posts, queue, n, block, level, bits, event, tail)
+            tail = _queue_below(postings, queue, n, block, level, bits, event, tail)
     return near
 
 
 @inlined
-def _keep_whole(posts, own, n, block, level, whole, event, near):
+def _keep_whole(postings, own, n, block, level, whole, event, near):
     """Append all entries below the boxes of a block of list n whose bits are set; `_NO_ROOM` where
     they do not fit.
     """
-    count = np.int64(posts.lists[n]["count"])
+    count = np.int64(postings.lists[n]["count"])
     while whole:
         low = (WIDTH * block + lowest(whole)) << (4 * level)
         whole &= whole - 1
@@ -432,25 +438,25 @@ def _keep_whole(posts, own, n, block, level, whole, event, near):
         if near + high - low > own.near.shape[0]:
             return _NO_ROOM
         for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
-            near = _keep(posts, own, n, part, _every(high - WIDTH * part), event, near)
+            near = _keep(postings, own, n, part, _every(high - WIDTH * part), event, near)
     return near
 
 
 @inlined
-def _queue_below(posts, queue, n, block, level, bits, event, tail):
+def _queue_below(postings, queue, n, block, level, bits, event, tail):
     """Append what is below the boxes of a block of list n whose bits are set; the new end."""
-    first = np.int64(posts.lists[n]["first"])
-    g = np.int64(posts.lists[n]["group"])
+    first = np.int64(postings.lists[n]["first"])
+    g = np.int64(postings.lists[n]["group"])
     start, _ = level_range(
-        np.int64(posts.lists[n]["node"]), np.int64(posts.lists[n]["count"]), max(level - 1, 1)
+        np.int64(postings.lists[n]["node"]), np.int64(postings.lists[n]["count"]), max(level - 1, 1)
     )
     while bits:
         below = WIDTH * block + lowest(bits)
         bits &= bits - 1
         if level == 1:
-            _prefetch_entries(posts, g, first + WIDTH * below)
+            _prefetch_entries(postings, g, first + WIDTH * below)
         else:
-            _prefetch_block(posts.nodes, start + WIDTH * below)
+            _prefetch_block(postings.nodes, start + WIDTH * below)
         tail = _enqueue(queue, tail, n, below, event, level - 1)
     return tail
 
@@ -462,24 +468,24 @@ def _every(count):
 
 
 @inlined
-def _keep(posts, own, n, block, bits, event, near):
+def _keep(postings, own, n, block, bits, event, near):
     """Append those entries of a block of list n whose bits are set, and which may have the event's
     number; marked where certain, if that decides.
     """
-    first = np.int64(posts.lists[n]["first"])
-    count = np.int64(posts.lists[n]["count"])
-    g = np.int64(posts.lists[n]["group"])
-    box = own.asked[event * posts.groups.shape[0] + g]
+    first = np.int64(postings.lists[n]["first"])
+    count = np.int64(postings.lists[n]["count"])
+    g = np.int64(postings.lists[n]["group"])
+    box = own.asked[event * postings.groups.shape[0] + g]
     width = min(WIDTH, count - WIDTH * block)
-    if bits and posts.groups[g]["number_column"] >= 0:
+    if bits and postings.groups[g]["number_column"] >= 0:
         at = 2 * (first + WIDTH * block)
-        bits &= admitting(posts.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
+        bits &= admitting(postings.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
     if not bits:
         return near
     certain = 0
-    if posts.groups[g]["direct"] or posts.groups[g]["decides"] == BOX:
+    if postings.groups[g]["direct"] or postings.groups[g]["decides"] == BOX:
         certain = overlapping(
-            posts.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
+            postings.boxes, 4 * (first + WIDTH * block), width, np.int64(box["a"]), np.int64(box["b"]),
             np.int64(box["c"]), np.int64(box["d"]),
         )  # fmt: skip
     while bits:
@@ -487,15 +493,15 @@ def _keep(posts, own, n, block, bits, event, near):
         bits &= bits - 1
         entry = np.uint32(first + WIDTH * block + k)
         mark_of = CERTAIN if (certain >> k) & 1 else np.uint32(0)
-        near = _found(posts, own, entry | mark_of, g, event, near)
+        near = _found(postings, own, entry | mark_of, g, event, near)
     return near
 
 
 @inlined
-def _found(posts, own, entry, g, event, near):
-    if not looks_alone(posts, own):
-        prefetch(posts.rest_start, np.int64(entry & ENTRY))
-        prefetch(posts.owner, np.int64(entry & ENTRY))
+def _found(postings, own, entry, g, event, near):
+    if not looks_alone(postings, own):
+        prefetch(postings.rest_start, np.int64(entry & ENTRY))
+        prefetch(postings.owner, np.int64(entry & ENTRY))
     own.near[near]["entry"] = entry
     own.near[near]["group"] = g
     own.near[near]["event"] = event
@@ -503,12 +509,12 @@ def _found(posts, own, entry, g, event, near):
 
 
 @inlined
-def _prefetch_entries(posts, g, k):
+def _prefetch_entries(postings, g, k):
     """Ask for the block of entries of group g that begins at entry k."""
-    _prefetch_block(posts.boxes, k)
-    if posts.groups[g]["number_column"] >= 0:
-        prefetch(posts.bounds, 2 * k)
-        prefetch(posts.bounds, 2 * k + 31)
+    _prefetch_block(postings.boxes, k)
+    if postings.groups[g]["number_column"] >= 0:
+        prefetch(postings.bounds, 2 * k)
+        prefetch(postings.bounds, 2 * k + 31)
 
 
 @inlined

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
-from fencepost.kernels.index.posting_arrays import PostArrays, is_beside
+from fencepost.kernels.index.posting_arrays import PostingArrays, is_beside
 from fencepost.kernels.index.rtree import RTreeArrays, search
 from fencepost.kernels.match.check_evaluation import NO, YES, check_all
 from fencepost.kernels.match.check_prefetch import fetch_checks, fetch_first, fetch_later
@@ -41,7 +41,7 @@ from fencepost.kernels.match.posting_matches import find_posted
 from fencepost.kernels.match.region_points import find_points
 from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.kernels.match.result_pairs import sort_distinct
-from fencepost.kernels.match.signature_keys import CombinedArrays, words_of_events
+from fencepost.kernels.match.signature_keys import SignatureArrays, find_signature_words
 from fencepost.kernels.match.word_string_keys import ROOM, words_with_strings
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
@@ -66,14 +66,16 @@ class SegmentArrays(NamedTuple):
     checks: NDArray[np.void]  # CHECK
     filter_check: NDArray[np.uint32]  # filter f owns checks filter_check[f]:filter_check[f + 1]
     filter_subscription: NDArray[np.uint32]
-    gone: NDArray[np.uint32]  # one a subscription: from which version on it is removed
-    born: NDArray[np.uint32]  # from which on it is there, ascending; of none if of all versions
+    deleted_version: NDArray[np.uint32]  # one a subscription: from which version on it is removed
+    created_version: NDArray[
+        np.uint32
+    ]  # from which on it is there, ascending; of none if of all versions
     expires: NDArray[np.int64]  # nanoseconds since 1970
     set_start: NDArray[np.uint32]  # set s is set_items[set_start[s]:set_start[s + 1]]
     set_items: NDArray[np.uint32]  # vocabulary ids, ascending
-    post_key: NDArray[np.uint64]  # ascending, see `post_key`
-    post_start: NDArray[np.uint32]
-    post_filter: NDArray[np.uint32]
+    equality_key: NDArray[np.uint64]  # ascending, see `equality_key`
+    equality_start: NDArray[np.uint32]
+    equality_filter: NDArray[np.uint32]
     tree_column: NDArray[np.uint32]  # the geometry column of each tree
     interval_source: NDArray[np.uint8]  # of each tree of intervals: NUMBERS, BEGINNINGS or ENDS
     interval_column: NDArray[np.uint32]
@@ -82,12 +84,14 @@ class SegmentArrays(NamedTuple):
     scan_box: NDArray[np.float64]  # (blocks, 4, WIDTH): the boxes, NaN where none is asked for
     scan_free: NDArray[np.uint16]  # of each block, bits: those that ask for none
     path: NDArray[np.uint8]  # of each filter
-    share: NDArray[np.float32]  # of each filter: of the events, how many are expected to find it
+    selectivity: NDArray[
+        np.float32
+    ]  # of each filter: of the events, how many are expected to find it
     state: NDArray[np.int64]  # how many were removed, and others: see `rooms`
     region_column: NDArray[np.uint32]  # the geometry column of each tree of regions
     region_direct: NDArray[np.uint8]  # 1: its owners are subscriptions that match; 0: filters
-    combined: CombinedArrays
-    posts: PostArrays
+    signatures: SignatureArrays
+    postings: PostingArrays
     regions: RegionArrays
     trees: RTreeArrays
     intervals: RTreeArrays  # of boxes without height
@@ -179,7 +183,7 @@ class EventWords(NamedTuple):
 
     string_id: NDArray[np.int64]  # (columns, events): -1 unknown, -2 no string
     item_id: NDArray[np.int64]
-    combined: NDArray[np.int64]  # (signatures, events), see `words_of_events`
+    combined: NDArray[np.int64]  # (signatures, events), see `find_signature_words`
     with_string: NDArray[np.int64]  # see `words_with_strings`
 
 
@@ -198,7 +202,7 @@ def _give_room(scratch_ref, most, found, unsure):
         scratch_ref,
         Room(
             pairs=own.pairs,
-            posts=own.posts,
+            postings=own.postings,
             ahead=own.ahead,
             points=own.points,
             numbers=own.numbers,
@@ -223,12 +227,12 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
     results, candidates = room.results, room.candidates
     state = segment.arrays.state
     once = state[ONCE] > 0
-    some_gone = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
-    gone, expires = segment.arrays.gone, segment.arrays.expires
-    seen = room.seen[: (gone.shape[0] + 63) >> 6]
+    has_dead_rows = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
+    deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
+    seen = room.seen[: (deleted_version.shape[0] + 63) >> 6]
     most = most_candidates(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
-    with_posts = segment.arrays.posts.owner.shape[0] > 0
+    with_posts = segment.arrays.postings.owner.shape[0] > 0
     with_others = _has_others(segment)
     points_from = points_to = first  # points of these events have been looked for in the regions,
     posts_from = posts_to = first  # and the words of these in the posts
@@ -250,8 +254,8 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
                 segment, room, e - posts_from, posts_to - posts_from, results, candidates, found,
                 total,
             )  # fmt: skip
-        if some_gone:
-            found = _drop_gone(gone, expires, now, version, results, start, found)
+        if has_dead_rows:
+            found = _drop_dead_rows(deleted_version, expires, now, version, results, start, found)
         if with_others:
             fetched = total
             total = _candidates(
@@ -259,7 +263,7 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
             )
             fetch_checks(segment, candidates[fetched:total])
         found, unsure = _check_candidates(
-            segment, s, events, words, e, room, candidates[:total], some_gone, now, version,
+            segment, s, events, words, e, room, candidates[:total], has_dead_rows, now, version,
             results, found, unsure,
         )  # fmt: skip
         if unsure < 0:
@@ -310,7 +314,7 @@ def _find_posted(segment, events, words, e, room):
     """Look for what is posted under words of events from e on; up to which event that was done."""
     stop = find_posted(
         segment, events, words.item_id, words.with_string, words.combined, e, room.pairs,
-        room.posts, room.ahead,
+        room.postings, room.ahead,
     )  # fmt: skip
     fetch_first(segment, room.ahead.candidates, room.ahead.stops[stop - e, 1])
     return stop
@@ -318,7 +322,7 @@ def _find_posted(segment, events, words, e, room):
 
 @inlined
 def _take_posted(segment, room, k, count, results, candidates, found, total):
-    """Append what the k-th of `count` events found in the posts."""
+    """Append what the k-th of `count` events found in the postings."""
     matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
     for j in range(ends[k, 0], ends[k + 1, 0]):
         results[found] = matches[j]
@@ -333,19 +337,31 @@ def _take_posted(segment, room, k, count, results, candidates, found, total):
 
 @inlined
 def _check_candidates(
-    segment, s, events, words, e, room, candidates, some_gone, now, version, results, found, unsure
+    segment,
+    s,
+    events,
+    words,
+    e,
+    room,
+    candidates,
+    has_dead_rows,
+    now,
+    version,
+    results,
+    found,
+    unsure,
 ):
     """Append the candidates whose checks are true, and to `uncertain` those too close to call.
 
     Returns how many there are of both; `_NO_ROOM` for the latter where there is none.
     """
-    gone, expires = segment.arrays.gone, segment.arrays.expires
+    deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
     owner = segment.arrays.filter_subscription
     uncertain = room.uncertain
     for k in range(candidates.shape[0]):
         f = candidates[k]
         subscription = owner[f]
-        if some_gone and _is_gone(gone, expires, subscription, now, version):
+        if has_dead_rows and _is_dead(deleted_version, expires, subscription, now, version):
             continue
         answer = check_all(segment, events, words.string_id, words.item_id, e, f, room.pairs)
         if answer == NO:
@@ -372,8 +388,8 @@ def _words_of(segment, events, scratch_ref, one_of_many):
     """
     columns, count = events.arrays.string_start.shape
     items = _item_count(events)
-    signatures = segment.arrays.combined.start.shape[0] - 1
-    strings = segment.arrays.posts.string_columns.shape[0]
+    signatures = segment.arrays.signatures.start.shape[0] - 1
+    strings = segment.arrays.postings.string_columns.shape[0]
     placed = one_of_many and _all_posted_by_place(segment)
     sizes = (
         columns * count, items, signatures * count, strings * (items + count),
@@ -399,10 +415,10 @@ def _words_of(segment, events, scratch_ref, one_of_many):
         look_up_all(vocabulary, text, item_start[:items], item_start[1 : items + 1], item_id)
     look_up_all(vocabulary, text, start.reshape(-1), stop.reshape(-1), string_id.reshape(-1))
     if signatures > 0:
-        words_of_events(segment.arrays.combined, string_id, combined, numbers)
+        find_signature_words(segment.arrays.signatures, string_id, combined, numbers)
     if strings > 0:
         words_with_strings(
-            segment.arrays.posts, events.arrays, string_id, item_id, with_string, numbers
+            segment.arrays.postings, events.arrays, string_id, item_id, with_string, numbers
         )
     return EventWords(
         string_id=string_id, item_id=item_id, combined=combined, with_string=with_string
@@ -422,7 +438,7 @@ def _item_count(events):
 @no_refcount
 def _all_posted_by_place(segment):
     """Whether events can find nothing but what is posted, near them."""
-    groups = segment.arrays.posts.groups
+    groups = segment.arrays.postings.groups
     for g in range(groups.shape[0]):
         if groups[g]["geometry_column"] < 0:
             return False
@@ -439,13 +455,13 @@ def _look_up_near(segment, events, string_start, near, item_id):
 
     string_start : where strings start; below 0 those of the other events. near : room.
     """
-    posts = segment.arrays.posts
+    postings = segment.arrays.postings
     given = events.arrays
     count = 0
     for e in range(string_start.shape[1]):
         distant = True
-        for g in range(posts.groups.shape[0]):
-            distant = distant and is_beside(posts, g, given, e)
+        for g in range(postings.groups.shape[0]):
+            distant = distant and is_beside(postings, g, given, e)
         for c in range(string_start.shape[0]):
             string_start[c, e] = -1 if distant else given.string_start[c, e]
         if distant:
@@ -465,27 +481,27 @@ def _look_up_near(segment, events, string_start, near, item_id):
 @no_refcount
 def has_regions_only(segment):
     """Whether events find nothing in a segment but by their relations to regions."""
-    return segment.arrays.posts.owner.shape[0] == 0 and not _has_others(segment)
+    return segment.arrays.postings.owner.shape[0] == 0 and not _has_others(segment)
 
 
 @no_refcount
-def drop_gone(segment, now, version, results, start, stop):
+def drop_dead_rows(segment, now, version, results, start, stop):
     """Drop what is removed by a version or expires by `now`; where what stays ends."""
     state = segment.arrays.state
     if state[REMOVED] == 0 and state[FIRST_EXPIRY] > now:
         return stop
-    return _drop_gone(
-        segment.arrays.gone, segment.arrays.expires, now, version, results, start, stop
+    return _drop_dead_rows(
+        segment.arrays.deleted_version, segment.arrays.expires, now, version, results, start, stop
     )
 
 
 @no_refcount
 def _has_others(segment):
-    """Whether filters stand elsewhere than in the posts, and among the regions."""
+    """Whether filters stand elsewhere than in the postings, and among the regions."""
     return (
         segment.arrays.tree_column.shape[0]
         + segment.arrays.interval_column.shape[0]
-        + segment.arrays.post_key.shape[0]
+        + segment.arrays.equality_key.shape[0]
         + segment.arrays.scan.shape[0]
         > 0
     )
@@ -514,16 +530,16 @@ def _walked(segment, events, e, direct, room, out, found):
 
 
 @inlined
-def _is_gone(gone, expires, subscription, now, version):
-    return gone[subscription] <= version or expires[subscription] <= now
+def _is_dead(deleted_version, expires, subscription, now, version):
+    return deleted_version[subscription] <= version or expires[subscription] <= now
 
 
 @no_refcount
-def _drop_gone(gone, expires, now, version, results, start, stop):
+def _drop_dead_rows(deleted_version, expires, now, version, results, start, stop):
     write = start
     for k in range(start, stop):
         results[write] = results[k]
-        write += not _is_gone(gone, expires, results[k], now, version)
+        write += not _is_dead(deleted_version, expires, results[k], now, version)
     return write
 
 
@@ -570,20 +586,23 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
         count += search(
             segment.arrays.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:]
         )
-    if segment.arrays.post_key.shape[0] > 0:
+    if segment.arrays.equality_key.shape[0] > 0:
         for column in range(string_id.shape[0]):
             if string_id[column, e] >= 0:
                 count = _posted(
-                    segment, post_key(STRINGS, column, string_id[column, e]), out, count
+                    segment, equality_key(STRINGS, column, string_id[column, e]), out, count
                 )
         for column in range(events.arrays.truth.shape[0]):
             if events.arrays.truth[column, e] >= 0:
                 count = _posted(
-                    segment, post_key(TRUTHS, column, events.arrays.truth[column, e]), out, count
+                    segment,
+                    equality_key(TRUTHS, column, events.arrays.truth[column, e]),
+                    out,
+                    count,
                 )
         for column in range(events.arrays.missing.shape[0]):
             if events.arrays.missing[column, e]:
-                count = _posted(segment, post_key(ABSENCES, column, 1), out, count)
+                count = _posted(segment, equality_key(ABSENCES, column, 1), out, count)
     return _scanned(segment, events, e, version, out, count)
 
 
@@ -591,11 +610,11 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
 def _scanned(segment, events, e, version, out, count):
     """Append the filters under no other path, but for those whose boxes event e does not meet."""
     geometry, shapes = events.arrays.geometry, events.arrays.shapes.shapes
-    owner, born = segment.arrays.filter_subscription, segment.arrays.born
-    growing = born.shape[0] > 0
+    owner, created_version = segment.arrays.filter_subscription, segment.arrays.created_version
+    growing = created_version.shape[0] > 0
     for block in range(segment.arrays.scan_free.shape[0]):
         first = WIDTH * block
-        if growing and born[owner[segment.arrays.scan[first]]] > version:
+        if growing and created_version[owner[segment.arrays.scan[first]]] > version:
             break
         bits = int(segment.arrays.scan_free[block])
         for column in range(geometry.shape[0]):
@@ -614,7 +633,7 @@ def _scanned(segment, events, e, version, out, count):
         while bits:
             f = segment.arrays.scan[first + lowest(bits)]
             bits &= bits - 1
-            if growing and born[owner[f]] > version:
+            if growing and created_version[owner[f]] > version:
                 break
             out[count] = f
             count += 1
@@ -622,7 +641,7 @@ def _scanned(segment, events, e, version, out, count):
 
 
 @inlined
-def post_key(space, column, value):
+def equality_key(space, column, value):
     """What stands for a value of a column among the postings."""
     return np.uint64(space) << _SPACE | np.uint64(column) << _COLUMN | np.uint64(value)
 
@@ -630,10 +649,12 @@ def post_key(space, column, value):
 @no_refcount
 def _posted(segment, key, out, count):
     """Append the filters that a value is posted for."""
-    slot = np.searchsorted(segment.arrays.post_key, key)
-    if slot < segment.arrays.post_key.shape[0] and segment.arrays.post_key[slot] == key:
-        for k in range(segment.arrays.post_start[slot], segment.arrays.post_start[slot + 1]):
-            out[count] = segment.arrays.post_filter[k]
+    slot = np.searchsorted(segment.arrays.equality_key, key)
+    if slot < segment.arrays.equality_key.shape[0] and segment.arrays.equality_key[slot] == key:
+        for k in range(
+            segment.arrays.equality_start[slot], segment.arrays.equality_start[slot + 1]
+        ):
+            out[count] = segment.arrays.equality_filter[k]
             count += 1
     return count
 

@@ -7,7 +7,7 @@ of these words only::
 
     start, columns   [ 0 2 3 ]  [ 0 3 | 1 ]     signature s is columns[start[s]:start[s + 1]]
     words            signature and the strings' numbers, as bytes; word k is word `first + k` of
-                     the posts, after those of the vocabulary
+                     the postings, after those of the vocabulary
 
 Where a filter asks for nothing else but contact with a rectangle, or a distance to a point, finding
 it decides it: only a distance too close to call is left to its check.
@@ -30,7 +30,7 @@ _ALL = 2**62
 _SOON = 4  # events
 
 
-class CombinedArrays(NamedTuple):
+class SignatureArrays(NamedTuple):
     """Words that stand for several strings."""
 
     start: Positions
@@ -39,7 +39,7 @@ class CombinedArrays(NamedTuple):
 
 
 @no_refcount
-def words_of_events(combined, string_id, found, room):
+def find_signature_words(combined, string_id, found, room):
     """found[s, e] = the word of signature s and event e; negative where nobody asks for it.
 
     string_id : (columns, events), the numbers of the events' strings, negative where unknown.

@@ -12,7 +12,7 @@ from fencepost.kernels.match.match_scratch import EVENTS, MATCHES, ONCE
 from fencepost.kernels.match.region_points import find_point
 from fencepost.kernels.match.segment_search import (
     EventArrays,
-    drop_gone,
+    drop_dead_rows,
     find_all,
     has_regions_only,
 )
@@ -97,7 +97,7 @@ def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
     )  # fmt: skip
     if found < 0 or (found > 1 and segment.arrays.state[ONCE] == 0):
         return np.int64(0)
-    return drop_gone(segment, now, version, answer, total, total + found)
+    return drop_dead_rows(segment, now, version, answer, total, total + found)
 
 
 @no_refcount

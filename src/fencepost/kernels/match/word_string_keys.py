@@ -19,20 +19,20 @@ ROOM = 6  # for a place, an end, what is found, half of the numbers of a key, an
 
 
 @no_refcount
-def words_with_strings(posts, events, string_id, item_id, found, room):
+def words_with_strings(postings, events, string_id, item_id, found, room):
     """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
     room : int64, ROOM for each item and event.
     """
     items, count = item_id.shape[0], string_id.shape[1]
-    plain = posts.token_lists.shape[0] - 2 - (posts.string_words.start.shape[0] - 1)
+    plain = postings.token_lists.shape[0] - 2 - (postings.string_words.start.shape[0] - 1)
     most = items + count
     place, ends, got = room[:most], room[most : 2 * most + 1], room[2 * most + 1 : 3 * most + 1]
     keys = room[3 * most + 1 :].view(np.uint32)
     ends[0] = 0
     for s in range(found.shape[0]):
-        column = posts.string_columns[s]
+        column = postings.string_columns[s]
         found[s] = -1
         asked = 0
         for e in range(count):
@@ -47,7 +47,7 @@ def words_with_strings(posts, events, string_id, item_id, found, room):
             place[asked] = items + e
             asked = _write(keys, ends, asked, s, string, plain)
         text = keys.view(np.uint8)
-        look_up_all(posts.string_words, text, ends[:asked], ends[1 : asked + 1], got[:asked])
+        look_up_all(postings.string_words, text, ends[:asked], ends[1 : asked + 1], got[:asked])
         for k in range(asked):
             found[s, place[k]] = got[k] + plain if got[k] >= 0 else -1
 

@@ -10,7 +10,7 @@ from fencepost.errors import LanguageError
 from fencepost.events import EventValues
 from fencepost.filters import Term, filters, truth
 from fencepost.filters.filter_conditions import condition_of_term
-from fencepost.filters.normal_form import MOST_FILTERS
+from fencepost.filters.normal_form import MAX_FILTERS
 from fencepost.reference import evaluate as by_reference
 from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 
@@ -88,7 +88,7 @@ def test_how_many_filters_there_are(text: str, count: int) -> None:
 
 def test_too_many_filters_are_refused() -> None:
     pairs = " AND ".join(f"(a{k} OR b{k})" for k in range(10))
-    assert len(filters(parse(pairs))) == MOST_FILTERS
+    assert len(filters(parse(pairs))) == MAX_FILTERS
     with pytest.raises(LanguageError, match=r"2,048 or more alternatives.*split it"):
         filters(parse(pairs + " AND (a OR b)"))
 

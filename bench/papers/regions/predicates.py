@@ -11,7 +11,7 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.workloads import Workload
 from fencepost.cql2.ast import Geometry, Property, SpatialFunction
-from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
+from fencepost.filters.checks import Column, ColumnKind, Filter, RelateCheck, Term
 from fencepost.filters.simplifier import simplify
 from fencepost.geometry.relation import RELATIONS
 
@@ -62,7 +62,7 @@ def pair_up(workload: Workload, count: int, seed: int) -> Predicates:
 
 def term(region: BaseGeometry, code: int) -> Term:
     """A constraint: the message's area has the relation of this code to a region."""
-    column = Column(Kind.GEOMETRY, Property(ATTRIBUTE))
+    column = Column(ColumnKind.GEOMETRY, Property(ATTRIBUTE))
     return Term(RelateCheck(column, FUNCTIONS[code], Geometry(region)), False)
 
 

@@ -23,7 +23,7 @@ from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.geometry_literals import compile_geometry
 from fencepost.cql2.keywords import COMPARE, GEOJSON_TYPE
 from fencepost.cql2.lexer import UNSIGNED, Cursor, Tokens, meaningless, tokens_by
-from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerpt
 from fencepost.cql2.wkt_coordinates import read_coordinates, split_name
 from fencepost.cql2.writer import geometry_json, geometry_text
 from fencepost.errors import LanguageError
@@ -215,8 +215,8 @@ class _Reader(Cursor):
         coordinates = read_coordinates(self, kind, dimensions)
         mapping = {"type": GEOJSON_TYPE[kind], "coordinates": coordinates}
         try:
-            return Region(compile_geometry(self.leaf(Kind.GEOMETRY, mapping, first)))
-        except Refused as refused:
+            return Region(compile_geometry(self.leaf(NodeKind.GEOMETRY, mapping, first)))
+        except SemanticError as refused:
             start, end = self.tokens.start(first), self.tokens.end(self.index - 1)
             raise refused.error_in_text(self.text, start, end) from None
 
@@ -289,8 +289,8 @@ def _operand_of_json(given: object, whole: object) -> Operand:
                     raise LanguageError(f"{error}; saw {shown(given)}") from None
         if "type" in given:
             try:
-                return Region(compile_geometry(Part(Kind.GEOMETRY, given, given=given)))
-            except Refused as refused:
+                return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, given, given=given)))
+            except SemanticError as refused:
                 raise refused.error_in_json() from None
     raise _refused(whole)
 
@@ -323,8 +323,8 @@ def circle(x: object, y: object, radius: object) -> Region:
         raise ValueError("a circle needs a radius above 0; write POINT(x y) for a point")
     mapping = {"type": "Point", "coordinates": [x, y]}
     try:
-        return Region(compile_geometry(Part(Kind.GEOMETRY, mapping, given=mapping)), reach)
-    except Refused as refused:
+        return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, mapping, given=mapping)), reach)
+    except SemanticError as refused:
         raise ValueError(refused.what) from None
 
 

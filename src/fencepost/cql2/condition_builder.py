@@ -39,10 +39,10 @@ from fencepost.cql2.literals import (
     kind_of,
     no_function,
 )
-from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 
 
-def compile_condition(part: Part) -> Condition:
+def compile_condition(part: ParseNode) -> Condition:
     """The condition that a part stands for.
 
     Raises
@@ -50,7 +50,7 @@ def compile_condition(part: Part) -> Condition:
     Refused
         Where it stands for none, or for one that has no meaning.
     """
-    if part.kind is Kind.CALL:
+    if part.kind is NodeKind.CALL:
         compile_call = _CALLS.get(part.value)
         if compile_call is not None:
             return compile_call(part)
@@ -61,7 +61,7 @@ def compile_condition(part: Part) -> Condition:
         return value
     if isinstance(value, Property):
         return IsTrue(value)
-    raise Refused(
+    raise SemanticError(
         part,
         f"a condition is expected here, not {kind_of(value)}",
         "compare it with something, such as a > 1",
@@ -71,17 +71,17 @@ def compile_condition(part: Part) -> Condition:
 # ---------------------------------------------------------------------------------------- logic
 
 
-def _and(part: Part) -> And:
+def _and(part: ParseNode) -> And:
     return And(_flat(part, And))
 
 
-def _or(part: Part) -> Or:
+def _or(part: ParseNode) -> Or:
     return Or(_flat(part, Or))
 
 
-def _flat(part: Part, kind: type[And | Or]) -> tuple[Condition, ...]:
+def _flat(part: ParseNode, kind: type[And | Or]) -> tuple[Condition, ...]:
     if len(part.args) < 2:
-        raise Refused(
+        raise SemanticError(
             part,
             f"{part.value.upper()} takes two or more conditions, not {len(part.args)}",
             "write a single condition by itself",
@@ -93,51 +93,51 @@ def _flat(part: Part, kind: type[And | Or]) -> tuple[Condition, ...]:
     return tuple(parts)
 
 
-def _not(part: Part) -> Not:
-    check_count(part, 1)
+def _not(part: ParseNode) -> Not:
+    check_argument_count(part, 1)
     return Not(compile_condition(part.args[0]))
 
 
 # ----------------------------------------------------------------------------------- comparison
 
 
-def _comparison(part: Part) -> Comparison:
-    check_count(part, 2)
+def _comparison(part: ParseNode) -> Comparison:
+    check_argument_count(part, 2)
     name, (first, second) = part.value, part.args
     left, right = compile_scalar(first, name), compile_scalar(second, name)
     _check_same_kind(part, left, right)
     return Comparison(COMPARE[name], left, right)
 
 
-def _between(part: Part) -> Between:
-    check_count(part, 3)
+def _between(part: ParseNode) -> Between:
+    check_argument_count(part, 3)
     value, low, high = (compile_scalar(arg, "BETWEEN") for arg in part.args)
     for one, other in ((value, low), (value, high), (low, high)):
         _check_same_kind(part, one, other)
     return Between(value, low, high)
 
 
-def _check_same_kind(part: Part, one: Value, other: Value) -> None:
+def _check_same_kind(part: ParseNode, one: Value, other: Value) -> None:
     kind, other_kind = kind_of(one), kind_of(other)
     if kind is not None and other_kind is not None and kind != other_kind:
-        raise Refused(
+        raise SemanticError(
             part,
             f"{kind} cannot be compared with {other_kind}",
             "give both the same type",
         )
 
 
-def _in(part: Part) -> In:
-    check_count(part, 2)
+def _in(part: ParseNode) -> In:
+    check_argument_count(part, 2)
     value = compile_scalar(part.args[0], "IN")
     listed = part.args[1]
-    if listed.kind is not Kind.LIST:
-        raise Refused(listed, "IN takes a list of literals", "write a IN (1, 2, 3)")
+    if listed.kind is not NodeKind.LIST:
+        raise SemanticError(listed, "IN takes a list of literals", "write a IN (1, 2, 3)")
     items: list[Value] = []
     for arg in listed.args:
         item = compile_scalar(arg, "IN")
         if not _is_literal(item):
-            raise Refused(arg, "a list after IN holds literals only", "compare with = and OR")
+            raise SemanticError(arg, "a list after IN holds literals only", "compare with = and OR")
         _check_same_kind(part, value, item)
         items.append(item)
     return In(value, tuple(distinct(items)))
@@ -149,11 +149,11 @@ def _is_literal(value: Value) -> bool:
     return isinstance(value, (Number, String, Boolean, Time))
 
 
-def _like(part: Part) -> Like:
-    check_count(part, 2)
+def _like(part: ParseNode) -> Like:
+    check_argument_count(part, 2)
     value = compile_scalar(part.args[0], "LIKE")
     if not isinstance(value, (Property, String, FoldedString)):
-        raise Refused(
+        raise SemanticError(
             part.args[0],
             f"LIKE takes a string or an attribute, not {kind_of(value)}",
             "compare other types with =",
@@ -163,14 +163,14 @@ def _like(part: Part) -> Like:
     while isinstance(text, FoldedString):
         text = text.value
     if not isinstance(text, String):
-        raise Refused(
+        raise SemanticError(
             part.args[1],
             "the pattern of LIKE is a string",
             "write it in single quotes, perhaps within CASEI() or ACCENTI()",
         )
     backslashes = len(text.value) - len(text.value.rstrip("\\"))
     if backslashes % 2:
-        raise Refused(
+        raise SemanticError(
             part.args[1],
             "the pattern ends in a backslash that has nothing to act on",
             "write \\\\ for a backslash",
@@ -178,11 +178,11 @@ def _like(part: Part) -> Like:
     return Like(value, pattern)
 
 
-def _is_null(part: Part) -> IsNull:
-    check_count(part, 1)
+def _is_null(part: ParseNode) -> IsNull:
+    check_argument_count(part, 1)
     value = compile_value(part.args[0])
     if not isinstance(value, Property):
-        raise Refused(
+        raise SemanticError(
             part.args[0],
             f"IS NULL takes an attribute, not {kind_of(value)}",
             "ask for each attribute by itself",
@@ -193,14 +193,14 @@ def _is_null(part: Part) -> IsNull:
 # -------------------------------------------------------------------------- space, time, lists
 
 
-def _spatial(part: Part) -> SpatialCondition:
-    check_count(part, 2)
+def _spatial(part: ParseNode) -> SpatialCondition:
+    check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
     return SpatialCondition(SPATIAL[name], compile_place(left, name), compile_place(right, name))
 
 
-def _near(part: Part) -> NearCondition:
-    check_count(part, 3)
+def _near(part: ParseNode) -> NearCondition:
+    check_argument_count(part, 3)
     name, (left, right, distance) = part.value, part.args
     return NearCondition(
         NEAR[name],
@@ -210,31 +210,31 @@ def _near(part: Part) -> NearCondition:
     )
 
 
-def _distance(part: Part, function: str) -> float:
+def _distance(part: ParseNode, function: str) -> float:
     advice = "give a distance of 0 or more: in the units of the coordinates, or metres on wgs84"
-    if part.kind is not Kind.NUMBER or part.value < 0:
-        raise Refused(part, f"the third argument of {function.upper()} is a distance", advice)
+    if part.kind is not NodeKind.NUMBER or part.value < 0:
+        raise SemanticError(part, f"the third argument of {function.upper()} is a distance", advice)
     try:
         distance = float(part.value)
     except OverflowError:
-        raise Refused(part, "the distance is too large", advice) from None
+        raise SemanticError(part, "the distance is too large", advice) from None
     assert isfinite(distance)
     return distance + 0.0
 
 
-def _temporal(part: Part) -> TemporalCondition:
-    check_count(part, 2)
+def _temporal(part: ParseNode) -> TemporalCondition:
+    check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
     return TemporalCondition(TEMPORAL[name], compile_span(left, name), compile_span(right, name))
 
 
-def _array(part: Part) -> ArrayCondition:
-    check_count(part, 2)
+def _array(part: ParseNode) -> ArrayCondition:
+    check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
     return ArrayCondition(ARRAY[name], compile_set(left, name), compile_set(right, name))
 
 
-_CALLS: dict[str, Callable[[Part], Condition]] = {
+_CALLS: dict[str, Callable[[ParseNode], Condition]] = {
     "and": _and,
     "or": _or,
     "not": _not,

@@ -10,7 +10,7 @@ import shapely
 
 from fencepost.cql2.ast import Geometry
 from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
-from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.any_form import read_geometry
 from fencepost.geometry.readers.raw_shapes import shown
@@ -20,7 +20,7 @@ _TYPES = tuple(GEOJSON_TYPE.values())
 _NUMBERS = {int, float}
 
 
-def compile_geometry(part: Part) -> Geometry:
+def compile_geometry(part: ParseNode) -> Geometry:
     """The geometry of a GeoJSON mapping, in the plane.
 
     Raises
@@ -31,9 +31,9 @@ def compile_geometry(part: Part) -> Geometry:
     mapping = part.value
     kind = mapping.get("type")
     if kind == "GeometryCollection":
-        raise Refused(part, "GeometryCollection is not supported", COLLECTION_ADVICE)
+        raise SemanticError(part, "GeometryCollection is not supported", COLLECTION_ADVICE)
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise Refused(
+        raise SemanticError(
             part, f"there is no geometry type {shown(kind)}", f"give one of {', '.join(_TYPES)}"
         )
     if kind == "Point":
@@ -45,32 +45,34 @@ def compile_geometry(part: Part) -> Geometry:
     raw = read_geometry(dict(mapping))
     problems = Shapes.lay_out(raw).problems
     if problems:
-        raise Refused(part, f"the geometry is not usable: {problems[0]}", "correct its coordinates")
+        raise SemanticError(
+            part, f"the geometry is not usable: {problems[0]}", "correct its coordinates"
+        )
     chains = np.split(np.column_stack((raw.x, raw.y)), raw.chain_start[1:-1])
     return Geometry(
         assembled(int(raw.dimension[0]), chains, raw.chain_part, kind.startswith("Multi"))
     )
 
 
-def compile_bbox(part: Part) -> Geometry:
+def compile_bbox(part: ParseNode) -> Geometry:
     """The polygon of a box of four numbers, or of six of which two are heights."""
-    check_count(part, 4, 6)
+    check_argument_count(part, 4, 6)
     for arg in part.args:
-        if arg.kind is not Kind.NUMBER:
-            raise Refused(arg, "BBOX takes numbers", "write BBOX(xmin, ymin, xmax, ymax)")
+        if arg.kind is not NodeKind.NUMBER:
+            raise SemanticError(arg, "BBOX takes numbers", "write BBOX(xmin, ymin, xmax, ymax)")
     numbers = [arg.value for arg in part.args]
     if len(numbers) == 6:
         del numbers[5], numbers[2]
     xmin, ymin, xmax, ymax = numbers
     if xmin > xmax or ymin > ymax:
-        raise Refused(
+        raise SemanticError(
             part,
             "the minimum of a BBOX is above its maximum",
             "write BBOX(xmin, ymin, xmax, ymax); a box across the antimeridian is two boxes, "
             "joined with OR, unless the space is wgs84",
         )
     if xmin == xmax or ymin == ymax:
-        raise Refused(part, "the BBOX has no area", "write a POINT or a LINESTRING")
+        raise SemanticError(part, "the BBOX has no area", "write a POINT or a LINESTRING")
     corners = _doubles(numbers)
     if corners and corners[0] < corners[2] and corners[1] < corners[3]:
         xmin, ymin, xmax, ymax = corners

@@ -25,7 +25,7 @@ from fencepost.cql2.expression_limits import (
     too_many_parts,
 )
 from fencepost.cql2.keywords import LITERALS
-from fencepost.cql2.parse_tree import Kind, Part, Refused, depth_over, fault
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, depth_above, error_at
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import shown
 
@@ -55,10 +55,10 @@ def decode_json(text: str) -> object:
         )
     except json.JSONDecodeError as error:
         what = error.msg[0].lower() + error.msg[1:]
-        raise fault(text, error.pos, f"this is no JSON: {what}") from None
+        raise error_at(text, error.pos, f"this is no JSON: {what}") from None
 
 
-def read_json(value: object) -> Part:
+def read_json(value: object) -> ParseNode:
     """The parts of an expression in CQL2 JSON.
 
     Raises
@@ -115,7 +115,7 @@ class _Reader:
         self._parts = 0
         self._characters = 0
 
-    def read(self, value: object, levels: int) -> Part:
+    def read(self, value: object, levels: int) -> ParseNode:
         """The part for a value that may nest `levels` deep."""
         self._parts += 1
         if self._parts > MAX_PARTS:
@@ -123,28 +123,28 @@ class _Reader:
         if levels == 0:
             raise LanguageError(too_deep())
         if isinstance(value, str):
-            return Part(Kind.STRING, self._text(value), given=value)
+            return ParseNode(NodeKind.STRING, self._text(value), given=value)
         if isinstance(value, (bool, np.bool_)):
-            return Part(Kind.BOOLEAN, bool(value), given=value)
+            return ParseNode(NodeKind.BOOLEAN, bool(value), given=value)
         if isinstance(value, (int, float, np.integer, np.floating)):
-            return Part(Kind.NUMBER, _number(value), given=value)
+            return ParseNode(NodeKind.NUMBER, _number(value), given=value)
         if isinstance(value, (list, tuple)):
-            return self._part(Kind.LIST, None, value, value, levels)
+            return self._part(NodeKind.LIST, None, value, value, levels)
         if value is None:
-            return Part(Kind.NULL, None)
+            return ParseNode(NodeKind.NULL, None)
         if isinstance(value, Mapping):
             return self._read_mapping(value, levels)
         raise _refused(value, f"a {type(value).__name__} is no JSON value")
 
     def _part(
-        self, kind: Kind, name: object, args: Iterable[object], given: object, levels: int
-    ) -> Part:
+        self, kind: NodeKind, name: object, args: Iterable[object], given: object, levels: int
+    ) -> ParseNode:
         parts = tuple([self.read(arg, levels - 1) for arg in args])
-        return Part(kind, name, parts, depth_over(parts), given=given)
+        return ParseNode(kind, name, parts, depth_above(parts), given=given)
 
-    def _read_mapping(self, value: Mapping[object, object], levels: int) -> Part:
+    def _read_mapping(self, value: Mapping[object, object], levels: int) -> ParseNode:
         if "type" in value:
-            return Part(Kind.GEOMETRY, value, given=value)
+            return ParseNode(NodeKind.GEOMETRY, value, given=value)
         if "op" in value:
             return self._read_operation(value, levels)
         if len(value) != 1:
@@ -153,16 +153,16 @@ class _Reader:
         if name == "property":
             if not isinstance(content, str):
                 raise _refused(value, "the name of an attribute is a string")
-            return Part(Kind.PROPERTY, self._text(content), given=value)
+            return ParseNode(NodeKind.PROPERTY, self._text(content), given=value)
         if not isinstance(name, str) or name not in LITERALS:
             raise _refused(value, f"an object with the member {shown(name)} means nothing")
         if name in {"date", "timestamp"}:
             content = [content]
         if not isinstance(content, (list, tuple)):
             raise _refused(value, f'the content of "{name}" is a list')
-        return self._part(Kind.CALL, name, content, value, levels)
+        return self._part(NodeKind.CALL, name, content, value, levels)
 
-    def _read_operation(self, value: Mapping[object, object], levels: int) -> Part:
+    def _read_operation(self, value: Mapping[object, object], levels: int) -> ParseNode:
         name, args = value["op"], value.get("args")
         if not isinstance(name, str):
             raise _refused(value, 'the "op" of an operation is a string')
@@ -174,7 +174,7 @@ class _Reader:
         if small in LITERALS:
             advice = f'write {{"{small}": ...}}'
             raise _refused(value, f"{shown(name)} is no operation", advice)
-        return self._part(Kind.CALL, small, args, value, levels)
+        return self._part(NodeKind.CALL, small, args, value, levels)
 
     def _text(self, value: str) -> str:
         self._characters += len(value)
@@ -200,5 +200,5 @@ def _number(value: int | float | np.integer | np.floating) -> int | float:
     return float(value)
 
 
-def _refused(value: object, what: str, advice: str = _FORMS) -> Refused:
-    return Refused(Part(Kind.NULL, None, given=value), what, advice)
+def _refused(value: object, what: str, advice: str = _FORMS) -> SemanticError:
+    return SemanticError(ParseNode(NodeKind.NULL, None, given=value), what, advice)

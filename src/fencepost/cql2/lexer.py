@@ -21,7 +21,7 @@ from fencepost.cql2.expression_limits import (
     too_many_digits,
     too_many_parts,
 )
-from fencepost.cql2.parse_tree import Kind, Part, depth_over, fault, quoted
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, depth_above, error_at, excerpt
 from fencepost.errors import LanguageError
 
 _NAME_START = (
@@ -162,7 +162,7 @@ def _is_open(written: str) -> bool:
 def _unexpected(text: str, position: int) -> LanguageError:
     character = text[position]
     if character in "'\"":
-        return fault(text, position, f"{_ADVICE[character]}; saw {quoted(text[position:])}")
+        return error_at(text, position, f"{_ADVICE[character]}; saw {quoted(text[position:])}")
     advice = _ADVICE.get(character, "put names with such characters in double quotes")
     return meaningless(text, position, advice)
 
@@ -171,7 +171,7 @@ def meaningless(text: str, position: int, advice: str) -> LanguageError:
     """An error at a character that begins no token."""
     character = text[position]
     seen = character if character.isprintable() else f"U+{ord(character):04X}"
-    return fault(text, position, f"this character has no meaning here; saw {seen}; {advice}")
+    return error_at(text, position, f"this character has no meaning here; saw {seen}; {advice}")
 
 
 DIGITS = frozenset("0123456789.")
@@ -210,9 +210,9 @@ class Cursor:
             raise self.unexpected(f"{name.upper()} {purpose}")
         self.advance()
 
-    def fault(self, token: int, message: str) -> LanguageError:
+    def error_at(self, token: int, message: str) -> LanguageError:
         """An error at a token."""
-        return fault(self.text, self.tokens.start(token), message)
+        return error_at(self.text, self.tokens.start(token), message)
 
     def unexpected(self, wanted: str) -> LanguageError:
         """An error at the token here, which is not what is wanted."""
@@ -221,22 +221,24 @@ class Cursor:
             return self.fault(self.index, f"the expression ends where {wanted} is expected")
         return self.fault(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
 
-    def leaf(self, kind: Kind, value: object, first: int) -> Part:
+    def leaf(self, kind: NodeKind, value: object, first: int) -> ParseNode:
         """A part without args, from the token `first` to the place here."""
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise self.fault(first, too_many_parts())
-        return Part(kind, value, (), 1, first, self.index - 1)
+        return ParseNode(kind, value, (), 1, first, self.index - 1)
 
-    def part(self, kind: Kind, value: object, first: int, args: tuple[Part, ...]) -> Part:
+    def part(
+        self, kind: NodeKind, value: object, first: int, args: tuple[ParseNode, ...]
+    ) -> ParseNode:
         """A part from the token `first` to the place here."""
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise self.fault(first, too_many_parts())
-        depth = depth_over(args)
+        depth = depth_above(args)
         if depth > MAX_DEPTH:
             raise self.fault(first, too_deep())
-        return Part(kind, value, args, depth, first, self.index - 1)
+        return ParseNode(kind, value, args, depth, first, self.index - 1)
 
     def deeper(self, token: int) -> None:
         """Count one more bracket or sign, and refuse too many."""

@@ -20,7 +20,7 @@ from fencepost.cql2.ast import (
 )
 from fencepost.cql2.geometry_literals import compile_bbox, compile_geometry
 from fencepost.cql2.keywords import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
-from fencepost.cql2.parse_tree import Kind, Part, Refused, check_count
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.events.times import parse_instant
 from fencepost.geometry.readers.raw_shapes import shown
 
@@ -51,7 +51,7 @@ def kind_of(value: Value) -> str | None:
     return _KINDS.get(type(value))
 
 
-def compile_value(part: Part) -> Value:
+def compile_value(part: ParseNode) -> Value:
     """The value that a part stands for.
 
     Raises
@@ -68,64 +68,64 @@ def compile_value(part: Part) -> Value:
     return compile_call(part)
 
 
-def no_value(part: Part) -> Refused:
+def no_value(part: ParseNode) -> SemanticError:
     """Why a call gives no value: there is no such function, or it is a condition."""
     if part.value not in OPERATIONS:
         return no_function(part)
-    return Refused(
+    return SemanticError(
         part,
         f"{spoken(part.value)} is a condition, and a value is expected here",
         "join conditions with AND, OR and NOT; they cannot be compared or calculated with",
     )
 
 
-def no_function(part: Part) -> Refused:
+def no_function(part: ParseNode) -> SemanticError:
     """That there is no function of this name."""
-    return Refused(part, f"there is no function {shown(part.value)}", advice_for(part.value))
+    return SemanticError(part, f"there is no function {shown(part.value)}", advice_for(part.value))
 
 
-def compile_scalar(part: Part, user: str) -> Scalar:
+def compile_scalar(part: ParseNode, user: str) -> Scalar:
     """A value that can be compared: an attribute, number, string, boolean or time."""
-    if part.kind is Kind.NULL:
-        raise Refused(
+    if part.kind is NodeKind.NULL:
+        raise SemanticError(
             part, f"{user} takes no NULL: nothing equals it", "write IS NULL or IS NOT NULL"
         )
     value = compile_value(part)
     if isinstance(value, (Interval, Geometry, ListLiteral)):
-        raise Refused(
+        raise SemanticError(
             part, f"{user} does not take {_KINDS[type(value)]}", _INSTEAD_OF_SCALARS[type(value)]
         )
     return value
 
 
-def compile_place(part: Part, user: str) -> Property | Geometry:
+def compile_place(part: ParseNode, user: str) -> Property | Geometry:
     """An attribute or a geometry."""
     value = compile_value(part)
     if isinstance(value, (Property, Geometry)):
         return value
-    raise Refused(
+    raise SemanticError(
         part,
         f"{user.upper()} takes attributes and geometries, not {kind_of(value)}",
         "write POINT(x y), another geometry or BBOX(...), without quotes",
     )
 
 
-def compile_span(part: Part, user: str) -> Property | Time | Interval:
+def compile_span(part: ParseNode, user: str) -> Property | Time | Interval:
     """An attribute, an instant or a span of time."""
     value = compile_value(part)
     if isinstance(value, (Property, Time, Interval)):
         return value
-    raise Refused(
+    raise SemanticError(
         part, f"{user.upper()} takes attributes and times, not {kind_of(value)}", _TIMES_FORM
     )
 
 
-def compile_set(part: Part, user: str) -> Property | ListLiteral:
+def compile_set(part: ParseNode, user: str) -> Property | ListLiteral:
     """An attribute or a list of literals."""
     value = compile_value(part)
     if isinstance(value, (Property, ListLiteral)):
         return value
-    raise Refused(
+    raise SemanticError(
         part,
         f"{user.upper()} takes attributes and lists, not {kind_of(value)}",
         "write the list in brackets: ('a', 'b')",
@@ -143,35 +143,35 @@ def distinct(items: list[Value]) -> list[Value]:
 # -------------------------------------------------------------------------------------- leaves
 
 
-def _number(part: Part) -> Number:
+def _number(part: ParseNode) -> Number:
     return Number(part.value)
 
 
-def _string(part: Part) -> String:
+def _string(part: ParseNode) -> String:
     return String(part.value)
 
 
-def _boolean(part: Part) -> Boolean:
+def _boolean(part: ParseNode) -> Boolean:
     return Boolean(part.value)
 
 
-def _null(part: Part) -> Value:
-    raise Refused(part, "NULL is no value", "write IS NULL or IS NOT NULL")
+def _null(part: ParseNode) -> Value:
+    raise SemanticError(part, "NULL is no value", "write IS NULL or IS NOT NULL")
 
 
-def _property(part: Part) -> Property:
+def _property(part: ParseNode) -> Property:
     if not part.value:
-        raise Refused(part, "an attribute needs a name", "write one between the quotes")
+        raise SemanticError(part, "an attribute needs a name", "write one between the quotes")
     return Property(part.value)
 
 
-def _list(part: Part) -> ListLiteral:
+def _list(part: ParseNode) -> ListLiteral:
     items: list[Value] = []
     for arg in part.args:
         item = compile_value(arg)
         if not isinstance(item, Literal):
             what = kind_of(item) or "an attribute"
-            raise Refused(
+            raise SemanticError(
                 arg,
                 f"a list holds numbers, strings, booleans and times, not {what}",
                 "leave it out",
@@ -189,89 +189,89 @@ def _identity(item: Value) -> tuple[object, ...]:
     return type(item), item.value
 
 
-_LEAVES: dict[Kind, Callable[[Part], Value]] = {
-    Kind.NUMBER: _number,
-    Kind.STRING: _string,
-    Kind.BOOLEAN: _boolean,
-    Kind.NULL: _null,
-    Kind.PROPERTY: _property,
-    Kind.LIST: _list,
-    Kind.GEOMETRY: compile_geometry,
+_LEAVES: dict[NodeKind, Callable[[ParseNode], Value]] = {
+    NodeKind.NUMBER: _number,
+    NodeKind.STRING: _string,
+    NodeKind.BOOLEAN: _boolean,
+    NodeKind.NULL: _null,
+    NodeKind.PROPERTY: _property,
+    NodeKind.LIST: _list,
+    NodeKind.GEOMETRY: compile_geometry,
 }
 
 
 # --------------------------------------------------------------------------------------- calls
 
 
-def _arithmetic(part: Part) -> Arithmetic:
-    check_count(part, 2)
+def _arithmetic(part: ParseNode) -> Arithmetic:
+    check_argument_count(part, 2)
     left, right = (_operand(arg, part.value) for arg in part.args)
     return Arithmetic(CALCULATE[part.value], left, right)
 
 
-def _operand(part: Part, operator: str) -> Value:
+def _operand(part: ParseNode, operator: str) -> Value:
     value = compile_value(part)
     if isinstance(value, (Property, Number, Arithmetic)):
         return value
-    raise Refused(
+    raise SemanticError(
         part, f"{operator} takes numbers and attributes, not {kind_of(value)}", "use a number"
     )
 
 
-def _folded(part: Part) -> FoldedString:
-    check_count(part, 1)
+def _folded(part: ParseNode) -> FoldedString:
+    check_argument_count(part, 1)
     value = compile_value(part.args[0])
     if isinstance(value, (Property, String, FoldedString)):
         return FoldedString(FOLD[part.value], value)
-    raise Refused(
+    raise SemanticError(
         part.args[0],
         f"{part.value.upper()} takes a string or an attribute, not {kind_of(value)}",
         "use it on both sides of a comparison of strings",
     )
 
 
-def _time(part: Part) -> Time:
-    check_count(part, 1)
+def _time(part: ParseNode) -> Time:
+    check_argument_count(part, 1)
     arg = part.args[0]
     name, form = {
         "date": ("DATE", "DATE('2024-05-01')"),
         "timestamp": ("TIMESTAMP", "TIMESTAMP('2024-05-01T12:30:00Z')"),
     }[part.value]
-    if arg.kind is not Kind.STRING:
-        raise Refused(arg, f"{name} takes a string", f"write {form}")
+    if arg.kind is not NodeKind.STRING:
+        raise SemanticError(arg, f"{name} takes a string", f"write {form}")
     found = parse_instant(arg.value)
     if found is None or found[1] != (part.value == "date"):
-        raise Refused(arg, f"this is no {part.value}", f"write {form}")
+        raise SemanticError(arg, f"this is no {part.value}", f"write {form}")
     return Time(*found)
 
 
-def _interval(part: Part) -> Interval:
-    check_count(part, 2)
+def _interval(part: ParseNode) -> Interval:
+    check_argument_count(part, 2)
     start, end = (_interval_end(arg) for arg in part.args)
     if isinstance(start, Time) and isinstance(end, Time) and start.nanoseconds > end.nanoseconds:
-        raise Refused(part, "the interval starts after it ends", "swap its ends")
+        raise SemanticError(part, "the interval starts after it ends", "swap its ends")
     return Interval(start, end)
 
 
-def _interval_end(part: Part) -> Time | Property | None:
-    if part.kind is Kind.STRING:
+def _interval_end(part: ParseNode) -> Time | Property | None:
+    if part.kind is NodeKind.STRING:
         if part.value == "..":
             return None
         found = parse_instant(part.value)
         if found is not None:
             return Time(*found)
-    elif part.kind is not Kind.NULL:
+    elif part.kind is not NodeKind.NULL:
         value = compile_value(part)
         if isinstance(value, (Time, Property)):
             return value
-    raise Refused(
+    raise SemanticError(
         part,
         "INTERVAL takes attributes, times and '..'",
         "write INTERVAL('2024-05-01', '2024-05-01T12:30:00Z'); '..' is unbounded",
     )
 
 
-_CALLS: dict[str, Callable[[Part], Value]] = {
+_CALLS: dict[str, Callable[[ParseNode], Value]] = {
     **dict.fromkeys(CALCULATE, _arithmetic),
     **dict.fromkeys(FOLD, _folded),
     "date": _time,

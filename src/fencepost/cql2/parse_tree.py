@@ -20,7 +20,7 @@ _QUOTED = 60  # characters of the expression that a message repeats
 _BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a part is; the value is how a message calls it."""
 
     NUMBER = "a number"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
     CALL = "an operation"
 
 
-class Part(NamedTuple):
+class ParseNode(NamedTuple):
     """A piece of an expression.
 
     Attributes
@@ -53,19 +53,19 @@ class Part(NamedTuple):
         What it was in JSON.
     """
 
-    kind: Kind
+    kind: NodeKind
     value: Any
-    args: tuple[Part, ...] = ()
+    args: tuple[ParseNode, ...] = ()
     depth: int = 1
     first: int = -1
     last: int = -1
     given: object = None
 
 
-class Refused(Exception):
+class SemanticError(Exception):
     """A part that has no meaning: the part, what is wrong with it, and what to do instead."""
 
-    def __init__(self, part: Part, what: str, advice: str) -> None:
+    def __init__(self, part: ParseNode, what: str, advice: str) -> None:
         super().__init__(what)
         self.part, self.what, self.advice = part, what, advice
 
@@ -75,24 +75,24 @@ class Refused(Exception):
 
     def error_in_text(self, text: str, start: int, end: int) -> LanguageError:
         """The error for the user, who wrote the part from `start` to `end`."""
-        return fault(text, start, f"{self.what}; saw {quoted(text[start:end])}; {self.advice}")
+        return error_at(text, start, f"{self.what}; saw {quoted(text[start:end])}; {self.advice}")
 
 
-def check_count(part: Part, *counts: int) -> None:
+def check_argument_count(part: ParseNode, *counts: int) -> None:
     """Refuse a call that does not have one of these numbers of arguments."""
     if len(part.args) not in counts:
         wanted = " or ".join(map(str, counts)) + (" argument" if counts == (1,) else " arguments")
-        raise Refused(
+        raise SemanticError(
             part, f"{spoken(part.value)} takes {wanted}, not {len(part.args)}", "give as many"
         )
 
 
-def depth_over(args: tuple[Part, ...]) -> int:
+def depth_above(args: tuple[ParseNode, ...]) -> int:
     """The depth of a part with these args."""
     return 1 + max([arg.depth for arg in args], default=0)
 
 
-def quoted(text: str) -> str:
+def excerpt(text: str) -> str:
     """A piece of an expression on one line, of at most 60 characters."""
     if len(text) > 4 * _QUOTED:
         text = text[: 4 * _QUOTED]
@@ -100,7 +100,7 @@ def quoted(text: str) -> str:
     return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
 
 
-def fault(text: str, position: int, message: str) -> LanguageError:
+def error_at(text: str, position: int, message: str) -> LanguageError:
     """An error that names and shows the place in the text."""
     line = text.count("\n", 0, position) + 1
     line_start = text.rfind("\n", 0, position) + 1

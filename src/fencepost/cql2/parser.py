@@ -11,7 +11,7 @@ from fencepost.cql2.ast import Boolean, Condition
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import check_text, too_deep
 from fencepost.cql2.json_reader import decode_json, read_json
-from fencepost.cql2.parse_tree import Kind, Part, Refused
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import shown
@@ -68,7 +68,7 @@ def _parse_string(text: str, space: Space) -> Condition:
     part, tokens = read_text(text)
     try:
         return _compiled(part, space)
-    except Refused as refused:
+    except SemanticError as refused:
         start, end = tokens.start(refused.part.first), tokens.end(refused.part.last)
         raise refused.error_in_text(text, start, end) from None
 
@@ -76,29 +76,29 @@ def _parse_string(text: str, space: Space) -> Condition:
 def _parse_json(value: object, space: Space) -> Condition:
     try:
         return _compiled(read_json(value), space)
-    except Refused as refused:
+    except SemanticError as refused:
         raise refused.error_in_json() from None
 
 
-def _compiled(part: Part, space: Space) -> Condition:
+def _compiled(part: ParseNode, space: Space) -> Condition:
     return compile_condition(with_boxes_cut(part) if space is Space.WGS84 else part)
 
 
 _WEST, _EAST = -180, 180
 
 
-def with_boxes_cut(part: Part) -> Part:
+def with_boxes_cut(part: ParseNode) -> ParseNode:
     """A part in which each BBOX whose west is east of its east is cut in two there."""
-    if part.kind is Kind.CALL and part.value == "bbox":
+    if part.kind is NodeKind.CALL and part.value == "bbox":
         return _cut(part)
     if not part.args:
         return part
     return part._replace(args=tuple(map(with_boxes_cut, part.args)))
 
 
-def _cut(part: Part) -> Part:
+def _cut(part: ParseNode) -> ParseNode:
     """The box as two; as it is, to be read or refused like any other, where it is no such box."""
-    numbers = [arg.value for arg in part.args if arg.kind is Kind.NUMBER]
+    numbers = [arg.value for arg in part.args if arg.kind is NodeKind.NUMBER]
     if len(numbers) < len(part.args) or len(numbers) not in (4, 6):
         return part
     xmin, ymin, xmax, ymax = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])
@@ -112,4 +112,4 @@ def _cut(part: Part) -> Part:
     if not rings:
         return part
     value = {"type": "MultiPolygon", "coordinates": rings}
-    return part._replace(kind=Kind.GEOMETRY, value=value, args=())
+    return part._replace(kind=NodeKind.GEOMETRY, value=value, args=())

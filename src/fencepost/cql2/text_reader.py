@@ -24,7 +24,7 @@ from fencepost.cql2.keywords import (
     advice_for,
 )
 from fencepost.cql2.lexer import DIGITS, Cursor, Tokens, tokens_of
-from fencepost.cql2.parse_tree import Kind, Part, quoted
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, excerpt
 from fencepost.cql2.wkt_coordinates import DIMENSIONS, read_coordinates, split_name
 from fencepost.errors import LanguageError
 
@@ -40,7 +40,7 @@ _LEVEL = {
 _SIGNS = frozenset({"not", "-"})
 
 
-def read_text(text: str) -> tuple[Part, Tokens]:
+def read_text(text: str) -> tuple[ParseNode, Tokens]:
     """The parts of an expression in CQL2 text, and the tokens that they are made of.
 
     Raises
@@ -55,7 +55,7 @@ def read_text(text: str) -> tuple[Part, Tokens]:
         return _read(text, tokens_of(text, with_points=False))
 
 
-def _read(text: str, tokens: Tokens) -> tuple[Part, Tokens]:
+def _read(text: str, tokens: Tokens) -> tuple[ParseNode, Tokens]:
     reader = _Reader(text, tokens)
     part = reader.expression(_OR)
     if reader.index < len(reader.texts) - 1:
@@ -68,7 +68,7 @@ class _Reader(Cursor):
 
     # -------------------------------------------------------------------- operators, loose to tight
 
-    def expression(self, level: int) -> Part:
+    def expression(self, level: int) -> ParseNode:
         """What stands here up to an operator looser than `level`."""
         left = self._signed() if self.name in _SIGNS else self._atom()
         compared = False
@@ -91,13 +91,13 @@ class _Reader(Cursor):
             else:
                 left = self._calculation(left, operator_level)
 
-    def _chain(self, name: str, first: Part, level: int) -> Part:
+    def _chain(self, name: str, first: ParseNode, level: int) -> ParseNode:
         parts = [first]
         while self.skip(name):
             parts.append(self.expression(level))
-        return self.part(Kind.CALL, name, first.first, tuple(parts))
+        return self.part(NodeKind.CALL, name, first.first, tuple(parts))
 
-    def _calculation(self, left: Part, level: int) -> Part:
+    def _calculation(self, left: ParseNode, level: int) -> ParseNode:
         name = self.name
         self.advance()
         right = self.expression(level + 1)
@@ -105,28 +105,30 @@ class _Reader(Cursor):
             raise self.fault(
                 self.index, "it is not clear which ^ comes first; write (a ^ b) ^ c or a ^ (b ^ c)"
             )
-        return self.part(Kind.CALL, name, left.first, (left, right))
+        return self.part(NodeKind.CALL, name, left.first, (left, right))
 
-    def _predicate(self, left: Part) -> Part:
+    def _predicate(self, left: ParseNode) -> ParseNode:
         name = self.name
         if name in COMPARE:
             self.advance()
             if self.name == "=":
                 raise self.fault(self.index, "equal is written with one =")
-            return self.part(Kind.CALL, name, left.first, (left, self.expression(_SUM)))
+            return self.part(NodeKind.CALL, name, left.first, (left, self.expression(_SUM)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.part(Kind.CALL, "isnull", left.first, (left,))
+            part = self.part(NodeKind.CALL, "isnull", left.first, (left,))
             return self._negated(part, left.first) if negated else part
         negated = self.skip("not")
         if self.skip("like"):
             args = (left, self.expression(_SUM))
-            part = self.part(Kind.CALL, "like", left.first, args)
+            part = self.part(NodeKind.CALL, "like", left.first, args)
         elif self.skip("between"):
             low = self.expression(_SUM)
             self.expect("and", "between the two ends of BETWEEN")
-            part = self.part(Kind.CALL, "between", left.first, (left, low, self.expression(_SUM)))
+            part = self.part(
+                NodeKind.CALL, "between", left.first, (left, low, self.expression(_SUM))
+            )
         elif self.skip("in"):
             if self.name != "(":
                 raise self.unexpected("a list in brackets after IN")
@@ -134,17 +136,17 @@ class _Reader(Cursor):
             items = self._list()
             if not items.args:
                 raise self.fault(opening, "a list after IN needs at least one item")
-            part = self.part(Kind.CALL, "in", left.first, (left, items))
+            part = self.part(NodeKind.CALL, "in", left.first, (left, items))
         else:
             raise self.unexpected("LIKE, BETWEEN or IN after NOT")
         return self._negated(part, left.first) if negated else part
 
-    def _negated(self, part: Part, first: int) -> Part:
-        return self.part(Kind.CALL, "not", first, (part,))
+    def _negated(self, part: ParseNode, first: int) -> ParseNode:
+        return self.part(NodeKind.CALL, "not", first, (part,))
 
     # ------------------------------------------------------------------------------- operands
 
-    def _signed(self) -> Part:
+    def _signed(self) -> ParseNode:
         """A condition with the NOTs, or a value with the minus signs, before it."""
         name = self.name
         before = self.nesting
@@ -156,41 +158,41 @@ class _Reader(Cursor):
         for sign in reversed(signs):
             if name == "not":
                 part = self._negated(part, sign)
-            elif part.kind is Kind.NUMBER:
+            elif part.kind is NodeKind.NUMBER:
                 part = part._replace(value=-part.value, first=sign)
             else:
-                minus_one = self.leaf(Kind.NUMBER, -1, sign)
-                part = self.part(Kind.CALL, "*", sign, (minus_one, part))
+                minus_one = self.leaf(NodeKind.NUMBER, -1, sign)
+                part = self.part(NodeKind.CALL, "*", sign, (minus_one, part))
         self.nesting = before
         return part
 
-    def _atom(self) -> Part:
+    def _atom(self) -> ParseNode:
         """What has no operator: a literal, an attribute, a call, or something in brackets."""
         return _ATOMS.get(self.texts[self.index][:1], _Reader._word)(self)
 
-    def _no_atom(self) -> Part:
+    def _no_atom(self) -> ParseNode:
         raise self.unexpected("an attribute or a value")
 
-    def _name(self) -> Part:
+    def _name(self) -> ParseNode:
         token = self.advance()
         if self.name == "(":
             raise self.fault(token, "the name of a function is written without quotes")
-        return self.leaf(Kind.PROPERTY, self.texts[token][1:-1].replace('""', '"'), token)
+        return self.leaf(NodeKind.PROPERTY, self.texts[token][1:-1].replace('""', '"'), token)
 
-    def _string(self) -> Part:
+    def _string(self) -> ParseNode:
         token = self.advance()
-        return self.leaf(Kind.STRING, self.texts[token][1:-1].replace("''", "'"), token)
+        return self.leaf(NodeKind.STRING, self.texts[token][1:-1].replace("''", "'"), token)
 
-    def _number(self) -> Part:
-        return self.leaf(Kind.NUMBER, self.number(), self.index - 1)
+    def _number(self) -> ParseNode:
+        return self.leaf(NodeKind.NUMBER, self.number(), self.index - 1)
 
-    def _plus(self) -> Part:
+    def _plus(self) -> ParseNode:
         token = self.advance()
         if not self.at_number() or self.gaps[self.index]:
             raise self.unexpected("a number right after the sign +")
-        return self.leaf(Kind.NUMBER, self.number(), token)
+        return self.leaf(NodeKind.NUMBER, self.number(), token)
 
-    def _brackets(self) -> Part:
+    def _brackets(self) -> ParseNode:
         """An expression or a list of two or more in brackets."""
         if self.name != "(":
             return self._no_atom()
@@ -205,7 +207,7 @@ class _Reader(Cursor):
         self.nesting -= 1
         return part
 
-    def _list(self) -> Part:
+    def _list(self) -> ParseNode:
         """A list in brackets of any number of items."""
         opening = self.advance()
         self.deeper(opening)
@@ -213,15 +215,15 @@ class _Reader(Cursor):
         self.nesting -= 1
         return part
 
-    def _rest_of_list(self, opening: int, items: list[Part]) -> Part:
+    def _rest_of_list(self, opening: int, items: list[ParseNode]) -> ParseNode:
         while self.skip(","):
             items.append(self.expression(_OR))
         self.expect(")", "to close a list")
-        return self.part(Kind.LIST, None, opening, tuple(items))
+        return self.part(NodeKind.LIST, None, opening, tuple(items))
 
     # ---------------------------------------------------------------------------------- words
 
-    def _word(self) -> Part:
+    def _word(self) -> ParseNode:
         name = self.name
         token = self.advance()
         if name in KEYWORDS:
@@ -232,13 +234,13 @@ class _Reader(Cursor):
                 return self._geometry(token, geometry, dimensions)
             if self.name == "(":
                 return self._call(token, name)
-        return self.leaf(Kind.PROPERTY, self.texts[token], token)
+        return self.leaf(NodeKind.PROPERTY, self.texts[token], token)
 
-    def _keyword(self, token: int, name: str) -> Part:
+    def _keyword(self, token: int, name: str) -> ParseNode:
         if name == "null":
-            return self.leaf(Kind.NULL, None, token)
+            return self.leaf(NodeKind.NULL, None, token)
         if name in {"true", "false"}:
-            return self.leaf(Kind.BOOLEAN, name == "true", token)
+            return self.leaf(NodeKind.BOOLEAN, name == "true", token)
         written = self.texts[token]
         raise self.fault(
             token,
@@ -246,14 +248,14 @@ class _Reader(Cursor):
             f'for an attribute of that name write "{written}"',
         )
 
-    def _geometry(self, token: int, name: str, dimensions: str) -> Part:
+    def _geometry(self, token: int, name: str, dimensions: str) -> ParseNode:
         if name == "geometrycollection":
             raise self.fault(token, f"GEOMETRYCOLLECTION is not supported; {COLLECTION_ADVICE}")
         coordinates = read_coordinates(self, name, dimensions)
         mapping = {"type": GEOJSON_TYPE[name], "coordinates": coordinates}
-        return self.leaf(Kind.GEOMETRY, mapping, token)
+        return self.leaf(NodeKind.GEOMETRY, mapping, token)
 
-    def _call(self, token: int, name: str) -> Part:
+    def _call(self, token: int, name: str) -> ParseNode:
         if name not in FUNCTIONS:
             written = self.texts[token]
             raise self.fault(
@@ -270,15 +272,15 @@ class _Reader(Cursor):
             raise self.unexpected(f") to close {name.upper()}(")
         self.advance()
         self.nesting -= 1
-        return self.part(Kind.CALL, name, token, tuple(args))
+        return self.part(NodeKind.CALL, name, token, tuple(args))
 
-    def _set(self, level: int) -> Part:
+    def _set(self, level: int) -> ParseNode:
         # Only here ('a') is a list of one and no string in brackets.
         return self._list() if self.name == "(" else self.expression(level)
 
 
 # What begins with none of these is a word.
-_ATOMS: dict[str, Callable[[_Reader], Part]] = {
+_ATOMS: dict[str, Callable[[_Reader], ParseNode]] = {
     "'": _Reader._string,
     '"': _Reader._name,
     "(": _Reader._brackets,

@@ -31,7 +31,7 @@ from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import NEVER, build
 from fencepost.errors import GeometryError, ModelError
 from fencepost.filters import spatial_relations
-from fencepost.filters.checks import Column, Kind, Measure
+from fencepost.filters.checks import Column, ColumnKind, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 from fencepost.kernels.match import check_evaluation
@@ -148,7 +148,7 @@ class ColumnSubscriptions:
         rows = self._add_shapes(f"regions[{attribute!r}]", geometries)
         checks = self._new(
             check_evaluation.RELATE,
-            Column(Kind.GEOMETRY, Property(attribute)),
+            Column(ColumnKind.GEOMETRY, Property(attribute)),
             np.arange(self._count),
         )
         checks["item"] = rows
@@ -181,7 +181,7 @@ class ColumnSubscriptions:
             )
         checks = self._new(
             check_evaluation.NEAR,
-            Column(Kind.GEOMETRY, Property(attribute)),
+            Column(ColumnKind.GEOMETRY, Property(attribute)),
             np.arange(self._count),
         )
         checks["item"] = rows
@@ -194,19 +194,23 @@ class ColumnSubscriptions:
         found = read_values(what, given)
         own = Property(attribute)
         if len(found.string_rows):
-            checks = self._new(check_evaluation.MEMBER, Column(Kind.STRING, own), found.string_rows)
+            checks = self._new(
+                check_evaluation.MEMBER, Column(ColumnKind.STRING, own), found.string_rows
+            )
             known = [self._string(string_key(text)) for text in found.strings]
             items = np.array(known, np.int64)[found.string_codes]
             checks["item"] = self._add_sets(Ragged(np.arange(len(items) + 1), items))
         if len(found.boolean_rows):
             checks = self._new(
-                check_evaluation.BOOLEAN, Column(Kind.BOOLEAN, own), found.boolean_rows
+                check_evaluation.BOOLEAN, Column(ColumnKind.BOOLEAN, own), found.boolean_rows
             )
             checks["flags"] = np.where(
                 found.booleans, check_evaluation.ALLOWS_TRUE, check_evaluation.ALLOWS_FALSE
             )
         if len(found.number_rows):
-            checks = self._new(check_evaluation.RANGE, Column(Kind.NUMBER, own), found.number_rows)
+            checks = self._new(
+                check_evaluation.RANGE, Column(ColumnKind.NUMBER, own), found.number_rows
+            )
             checks["low"] = checks["high"] = found.numbers[:, 0]
             checks["low_rest"] = checks["high_rest"] = found.numbers[:, 1]
             checks["flags"] = check_evaluation.LOW_CLOSED | check_evaluation.HIGH_CLOSED
@@ -214,7 +218,9 @@ class ColumnSubscriptions:
     def _add_keywords(self, attribute: str, lists: Any) -> None:
         items, words = self._read_keywords(attribute, lists)
         owners = np.flatnonzero(np.diff(items.start))
-        checks = self._new(check_evaluation.LIST, Column(Kind.LIST, Property(attribute)), owners)
+        checks = self._new(
+            check_evaluation.LIST, Column(ColumnKind.LIST, Property(attribute)), owners
+        )
         # Of each row the set of what a list must have, and after it that of a text.
         both = joined([items.take(owners), words.take(owners)])
         in_turn = np.arange(2 * len(owners)).reshape(2, -1).T.ravel()
@@ -252,13 +258,13 @@ class ColumnSubscriptions:
     ) -> None:
         """Post the rows under their words, each with its box."""
         items, words = self._read_keywords(attribute, lists)
-        column = self._columns.number(Column(Kind.LIST, Property(attribute)))
+        column = self._columns.number(Column(ColumnKind.LIST, Property(attribute)))
         geometry_column = -1
         boxes = np.broadcast_to(np.array(EVERYWHERE), (self._count, 4))
         for where, given, _ in asked:
             boxes = _checked_boxes(given, self._columns.space)
             self._rows(f"regions[{where!r}]", boxes)
-            geometry_column = self._columns.number(Column(Kind.GEOMETRY, Property(where)))
+            geometry_column = self._columns.number(Column(ColumnKind.GEOMETRY, Property(where)))
         without = np.flatnonzero(np.diff(items.start) == 0)
         same = _same_rows(items, words, len(self._strings))
         same[without] = False

@@ -19,7 +19,7 @@ from fencepost.engine.subscriptions import checked_id, expiry, refuse_outside, r
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
-from fencepost.filters.checks import Filter, Kind, ListCheck, Term
+from fencepost.filters.checks import ColumnKind, Filter, ListCheck, Term
 from fencepost.filters.covering.predicate_covering import covered_predicates
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.filters.normal_form import filters
@@ -37,10 +37,10 @@ _REASONS = {
 }
 
 _OF = {
-    Kind.NUMBER: "of a number",
-    Kind.STRING: "of a string",
-    Kind.BOOLEAN: "of a boolean",
-    Kind.CLOCK: "of a time",
+    ColumnKind.NUMBER: "of a number",
+    ColumnKind.STRING: "of a string",
+    ColumnKind.BOOLEAN: "of a boolean",
+    ColumnKind.CLOCK: "of a time",
 }
 
 
@@ -221,7 +221,7 @@ def _dropped(part: plan.Dropped) -> DroppedPart:
         return DroppedPart(3, _text(part.terms), (_text(part.because),))
     because = [_text((term,)) for term in part.because]
     kinds = [term.check.column.kind for term in part.because]
-    if len(set(kinds)) == 2 and Kind.MISSING not in kinds:
+    if len(set(kinds)) == 2 and ColumnKind.MISSING not in kinds:
         # They look alike, as in t > '2024-05-01', which takes strings and times.
         because = [f"{text} ({_OF[kind]})" for text, kind in zip(because, kinds, strict=True)]
     return DroppedPart(part.rule, _text(part.terms), tuple(because))

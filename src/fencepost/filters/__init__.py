@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from fencepost.filters.checks import Column, Filter, Kind, Term
+    from fencepost.filters.checks import Column, ColumnKind, Filter, Term
     from fencepost.filters.distances import distance_in, near_in
     from fencepost.filters.evaluation import truth
     from fencepost.filters.normal_form import filters
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "Filter",
-    "Kind",
+    "ColumnKind",
     "Term",
     "distance_in",
     "filters",
@@ -40,7 +40,7 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "checks": ["Column", "Filter", "Kind", "Term"],
+            "checks": ["Column", "Filter", "ColumnKind", "Term"],
             "distances": ["distance_in", "near_in"],
             "evaluation": ["truth"],
             "normal_form": ["filters"],

@@ -26,7 +26,7 @@ from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.events.value_types import Pair
 
 
-class Kind(IntEnum):
+class ColumnKind(IntEnum):
     """What a column holds."""
 
     NUMBER = 0
@@ -46,7 +46,7 @@ class Kind(IntEnum):
 class Column:
     """A value of the event (for TRUTH, a condition on it), read as one kind."""
 
-    kind: Kind
+    kind: ColumnKind
     source: Value | Condition
 
 
@@ -121,7 +121,7 @@ class Measure(Enum):
     FARTHEST = 2
 
 
-class Bound(NamedTuple):
+class DistanceBound(NamedTuple):
     """What a function of the language asks of a distance: at most so much; or, if `strict`, less.
 
     Where it is the contrary that is asked for, the function is `away`. In filters that is a
@@ -133,17 +133,17 @@ class Bound(NamedTuple):
     away: bool = False
 
 
-BOUNDS = {
-    NearFunction.S_DWITHIN: Bound(Measure.NEAREST),
-    NearFunction.S_BEYOND: Bound(Measure.NEAREST, away=True),
-    NearFunction.S_CLOSER: Bound(Measure.NEAREST, strict=True),
-    NearFunction.S_SAMEPLACE: Bound(Measure.CENTROIDS, strict=True),
-    NearFunction.S_ALLWITHIN: Bound(Measure.FARTHEST),
+DISTANCE_BOUNDS = {
+    NearFunction.S_DWITHIN: DistanceBound(Measure.NEAREST),
+    NearFunction.S_BEYOND: DistanceBound(Measure.NEAREST, away=True),
+    NearFunction.S_CLOSER: DistanceBound(Measure.NEAREST, strict=True),
+    NearFunction.S_SAMEPLACE: DistanceBound(Measure.CENTROIDS, strict=True),
+    NearFunction.S_ALLWITHIN: DistanceBound(Measure.FARTHEST),
 }
-_FUNCTIONS = {bound: function for function, bound in BOUNDS.items()}
+_FUNCTIONS = {bound: function for function, bound in DISTANCE_BOUNDS.items()}
 
 
-def function_of(bound: Bound) -> NearFunction | None:
+def near_function_of(bound: DistanceBound) -> NearFunction | None:
     """The function of the language that asks for this, if there is one."""
     return _FUNCTIONS.get(bound)
 
@@ -161,7 +161,7 @@ class NearCheck:
     @property
     def function(self) -> NearFunction:
         """The function of the language that asks for this."""
-        return _FUNCTIONS[Bound(self.measure, self.strict)]
+        return _FUNCTIONS[DistanceBound(self.measure, self.strict)]
 
 
 @dataclass(frozen=True, slots=True)

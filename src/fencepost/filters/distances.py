@@ -16,7 +16,7 @@ from math import hypot, inf, isqrt
 import numpy as np
 
 from fencepost.cql2.ast import NearFunction
-from fencepost.filters.checks import BOUNDS, Measure
+from fencepost.filters.checks import DISTANCE_BOUNDS, Measure
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import geodesic
@@ -43,7 +43,7 @@ from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 
 def near_in(space: Space, function: NearFunction, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether what a function asks of the distance of two single shapes holds."""
-    measure, strict, away = BOUNDS[function]
+    measure, strict, away = DISTANCE_BOUNDS[function]
     decide = near_wgs84 if space is Space.WGS84 else near
     return decide(measure, strict, a, b, distance) != away
 
@@ -53,7 +53,7 @@ def distance_in(space: Space, function: NearFunction, a: Shapes, b: Shapes) -> f
     their farthest points.
     """
     measured = metres_between if space is Space.WGS84 else distance_between
-    return measured(BOUNDS[function].measure, a, b)
+    return measured(DISTANCE_BOUNDS[function].measure, a, b)
 
 
 def near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:

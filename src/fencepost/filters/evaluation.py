@@ -20,7 +20,7 @@ from fencepost.cql2.ast import ArithmeticOp, ArrayFunction, ComparisonOp, Tempor
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import Pair
-from fencepost.filters.checks import Column, Kind
+from fencepost.filters.checks import Column, ColumnKind
 from fencepost.filters.distances import near_in
 from fencepost.filters.spatial_relations import holds
 from fencepost.geometry.prepared_shapes import Shapes
@@ -236,20 +236,20 @@ def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
 def pair_of(column: Column, event: EventValues) -> Pair | None:
     """What an event has for a column of numbers."""
     source: Any = column.source
-    if column.kind is Kind.NUMBER:
+    if column.kind is ColumnKind.NUMBER:
         return number(source, event)
-    if column.kind is Kind.TIME:
+    if column.kind is ColumnKind.TIME:
         return time(source, event)
-    if column.kind is Kind.CLOCK:
+    if column.kind is ColumnKind.CLOCK:
         return value_types.clock_of(event.get(source.name))
     ends = span(source, event)
-    return None if ends is None else ends[column.kind is Kind.SPAN_END]
+    return None if ends is None else ends[column.kind is ColumnKind.SPAN_END]
 
 
 def truth_of(column: Column, event: EventValues) -> bool | None:
     """What an event has for a column of truth values."""
     source: Any = column.source
-    if column.kind is Kind.TRUTH:
+    if column.kind is ColumnKind.TRUTH:
         return truth(source, event)
     return boolean(source, event)
 

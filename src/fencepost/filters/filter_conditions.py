@@ -17,9 +17,9 @@ from fencepost.events.times import DAY
 from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 from fencepost.filters.checks import (
     BooleanCheck,
-    Bound,
+    ColumnKind,
+    DistanceBound,
     Filter,
-    Kind,
     LikeCheck,
     ListCheck,
     MemberCheck,
@@ -29,7 +29,7 @@ from fencepost.filters.checks import (
     RangeCheck,
     RelateCheck,
     Term,
-    function_of,
+    near_function_of,
 )
 
 Spelling = Callable[[Pair], ast.Value]
@@ -118,7 +118,7 @@ def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Cond
         case RelateCheck(_, function, geometry):
             condition = ast.SpatialCondition(function, _attribute(source), geometry)
         case NearCheck(_, measure, strict, geometry, distance):
-            away = function_of(Bound(measure, strict, term.negated))
+            away = near_function_of(DistanceBound(measure, strict, term.negated))
             if away is not None:
                 return ast.NearCondition(away, _attribute(source), geometry, distance)
             condition = ast.NearCondition(check.function, _attribute(source), geometry, distance)
@@ -135,7 +135,7 @@ def _attribute(source: ast.Value) -> ast.Property:
 def _boolean(check: BooleanCheck, negated: bool) -> ast.Condition:
     allowed = check.allows_false != negated, check.allows_true != negated
     source = check.column.source
-    if check.column.kind is Kind.TRUTH:
+    if check.column.kind is ColumnKind.TRUTH:
         condition: ast.Condition = source  # type: ignore[assignment]
         asked = {(False, True): condition, (True, False): ast.Not(condition)}
         return asked[allowed]
@@ -175,12 +175,12 @@ def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, Pair]]:
 def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spelling) -> ast.Condition:
     kind = check.column.kind
     source: ast.Value = check.column.source  # type: ignore[assignment]
-    if kind in (Kind.SPAN_START, Kind.SPAN_END):
+    if kind in (ColumnKind.SPAN_START, ColumnKind.SPAN_END):
         assert isinstance(source, _Span)
         return _end_of_span(source, kind, op, bound)
-    if kind is Kind.NUMBER:
+    if kind is ColumnKind.NUMBER:
         return ast.Comparison(op, source, number_of_pair(bound))
-    write = spelling if kind is Kind.CLOCK else time_of_pair
+    write = spelling if kind is ColumnKind.CLOCK else time_of_pair
     return ast.Comparison(op, source, write(bound))
 
 
@@ -188,29 +188,29 @@ def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spellin
 # bound itself; and beside all time, for a bound that is infinite, where two functions together
 # leave the other end of the span free.
 _BEYOND_AND_AT: dict[
-    tuple[Kind, Pair | None], tuple[set[TemporalFunction], set[TemporalFunction]]
+    tuple[ColumnKind, Pair | None], tuple[set[TemporalFunction], set[TemporalFunction]]
 ] = {
-    (Kind.SPAN_START, None): ({TemporalFunction.T_AFTER}, {TemporalFunction.T_METBY}),
-    (Kind.SPAN_START, UNBOUNDED_START): (
+    (ColumnKind.SPAN_START, None): ({TemporalFunction.T_AFTER}, {TemporalFunction.T_METBY}),
+    (ColumnKind.SPAN_START, UNBOUNDED_START): (
         {TemporalFunction.T_DURING, TemporalFunction.T_FINISHES},
         {TemporalFunction.T_STARTS, TemporalFunction.T_EQUALS},
     ),
-    (Kind.SPAN_START, UNBOUNDED_END): (set(), {TemporalFunction.T_METBY}),
-    (Kind.SPAN_END, None): ({TemporalFunction.T_BEFORE}, {TemporalFunction.T_MEETS}),
-    (Kind.SPAN_END, UNBOUNDED_START): (set(), {TemporalFunction.T_MEETS}),
-    (Kind.SPAN_END, UNBOUNDED_END): (
+    (ColumnKind.SPAN_START, UNBOUNDED_END): (set(), {TemporalFunction.T_METBY}),
+    (ColumnKind.SPAN_END, None): ({TemporalFunction.T_BEFORE}, {TemporalFunction.T_MEETS}),
+    (ColumnKind.SPAN_END, UNBOUNDED_START): (set(), {TemporalFunction.T_MEETS}),
+    (ColumnKind.SPAN_END, UNBOUNDED_END): (
         {TemporalFunction.T_DURING, TemporalFunction.T_STARTS},
         {TemporalFunction.T_FINISHES, TemporalFunction.T_EQUALS},
     ),
 }
 
 
-def _end_of_span(span: _Span, kind: Kind, op: ComparisonOp, bound: Pair) -> ast.Condition:
+def _end_of_span(span: _Span, kind: ColumnKind, op: ComparisonOp, bound: Pair) -> ast.Condition:
     """A bound on the start or the end of a span."""
     infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
     other: _Span = _ALL_TIME if infinite else time_of_pair(bound)
     beyond, at = _BEYOND_AND_AT[kind, bound if infinite else None]
-    if kind is Kind.SPAN_END:
+    if kind is ColumnKind.SPAN_END:
         op = _MIRRORED.get(op, op)
     functions, negated = {
         ComparisonOp.GT: (beyond, False),

@@ -20,12 +20,12 @@ from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
 from fencepost.filters import evaluation, spatial_relations
 from fencepost.filters.checks import (
-    BOUNDS,
+    DISTANCE_BOUNDS,
     BooleanCheck,
     Check,
     Column,
+    ColumnKind,
     Filter,
-    Kind,
     LikeCheck,
     ListCheck,
     MemberCheck,
@@ -38,7 +38,7 @@ from fencepost.filters.checks import (
 )
 from fencepost.geometry.space import Space
 
-MOST_FILTERS = 1024
+MAX_FILTERS = 1024
 
 _NOTHING = EventValues({})
 _FLIPPED = {
@@ -58,7 +58,7 @@ _TEMPORAL_CONVERSE = {
     TemporalFunction.T_OVERLAPS: TemporalFunction.T_OVERLAPPEDBY,
 }
 _TEMPORAL_CONVERSE |= {other: function for function, other in _TEMPORAL_CONVERSE.items()}
-ARRAY_CONVERSE = {
+ARRAY_CONVERSES = {
     ArrayFunction.A_CONTAINS: ArrayFunction.A_CONTAINEDBY,
     ArrayFunction.A_CONTAINEDBY: ArrayFunction.A_CONTAINS,
 }
@@ -96,11 +96,11 @@ def _boolean(condition: ast.Boolean, negated: bool) -> list[Filter]:
 
 
 def _truth(condition: ast.IsTrue, negated: bool) -> list[Filter]:
-    return _term(BooleanCheck(Column(Kind.BOOLEAN, condition.value), False, True), negated)
+    return _term(BooleanCheck(Column(ColumnKind.BOOLEAN, condition.value), False, True), negated)
 
 
 def _is_null(condition: ast.IsNull, negated: bool) -> list[Filter]:
-    return _term(NullCheck(Column(Kind.MISSING, condition.value)), negated)
+    return _term(NullCheck(Column(ColumnKind.MISSING, condition.value)), negated)
 
 
 def _like(condition: ast.Like, negated: bool) -> list[Filter]:
@@ -110,7 +110,7 @@ def _like(condition: ast.Like, negated: bool) -> list[Filter]:
     form = evaluation.string(pattern, _NOTHING)
     if form is None:
         return _NEVER
-    return _term(LikeCheck(Column(Kind.STRING, value), form), negated)
+    return _term(LikeCheck(Column(ColumnKind.STRING, value), form), negated)
 
 
 def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
@@ -121,7 +121,7 @@ def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
             function = spatial_relations.CONVERSE.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
-    return _term(RelateCheck(Column(Kind.GEOMETRY, place), function, geometry), negated)
+    return _term(RelateCheck(Column(ColumnKind.GEOMETRY, place), function, geometry), negated)
 
 
 def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
@@ -132,8 +132,8 @@ def _near(condition: ast.NearCondition, negated: bool) -> list[Filter]:
             pass
         case _:
             return _of_event_alone(condition, negated)
-    column = Column(Kind.GEOMETRY, place)
-    measure, strict, away = BOUNDS[condition.function]
+    column = Column(ColumnKind.GEOMETRY, place)
+    measure, strict, away = DISTANCE_BOUNDS[condition.function]
     check = NearCheck(column, measure, strict, geometry, condition.distance)
     return _term(check, negated != away)
 
@@ -143,10 +143,10 @@ def _array(condition: ast.ArrayCondition, negated: bool) -> list[Filter]:
         case ast.ArrayCondition(function, ast.Property() as own, ast.ListLiteral() as items):
             pass
         case ast.ArrayCondition(function, ast.ListLiteral() as items, ast.Property() as own):
-            function = ARRAY_CONVERSE.get(function, function)
+            function = ARRAY_CONVERSES.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
-    return _term(ListCheck(Column(Kind.LIST, own), function, items), negated)
+    return _term(ListCheck(Column(ColumnKind.LIST, own), function, items), negated)
 
 
 def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
@@ -162,7 +162,7 @@ def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
     """A condition without a constant to compare with, or with nothing but constants."""
     if not any(True for _ in ast.properties(condition)):
         return _constant(evaluation.truth(condition, _NOTHING), negated)
-    return _term(BooleanCheck(Column(Kind.TRUTH, condition), False, True), negated)
+    return _term(BooleanCheck(Column(ColumnKind.TRUTH, condition), False, True), negated)
 
 
 def _constant(value: bool | None, negated: bool) -> list[Filter]:
@@ -177,7 +177,7 @@ def _any(parts: Iterable[list[Filter]]) -> list[Filter]:
     found = [one for part in parts for one in part]
     if len(found) > 1:
         found = list(dict.fromkeys(found))
-    if len(found) > MOST_FILTERS:
+    if len(found) > MAX_FILTERS:
         _refuse(len(found))
     return found
 
@@ -193,7 +193,7 @@ def _all(parts: Iterable[list[Filter]]) -> list[Filter]:
             choices.append(part)
     product = [_distinct(together)]
     for part in choices:
-        if len(product) * len(part) > MOST_FILTERS:
+        if len(product) * len(part) > MAX_FILTERS:
             _refuse(len(product) * len(part))
         product = list(
             dict.fromkeys(_distinct([*first, *second]) for first in product for second in part)
@@ -230,7 +230,7 @@ def _in(condition: ast.In, negated: bool) -> list[Filter]:
     if strings:
         texts = [evaluation.string(item, _NOTHING) for item in strings]
         known = tuple(dict.fromkeys(text for text in texts if text is not None))
-        kinds.append(_term(MemberCheck(Column(Kind.STRING, value), known), negated))
+        kinds.append(_term(MemberCheck(Column(ColumnKind.STRING, value), known), negated))
         kinds.append(_clocks(value, known, ComparisonOp.EQ, negated))
     rest: dict[type, list[list[Filter]]] = {}
     for item in items:
@@ -248,7 +248,7 @@ def _clocks(
     if not isinstance(value, ast.Property):
         return _NEVER
     instants = [value_types.time_of(text) for text in texts]
-    column = Column(Kind.CLOCK, value)
+    column = Column(ColumnKind.CLOCK, value)
     parts = [_term(_range(column, op, instant), negated) for instant in instants if instant]
     if not parts:
         return _NEVER
@@ -278,13 +278,15 @@ def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool)
     if number is not None:
         if not value_types.ordinary(number):
             return _of_event_alone(ast.Comparison(op, left, right), negated)
-        return _term(_range(Column(Kind.NUMBER, left), op, value_types.pair_of(number)), negated)
+        return _term(
+            _range(Column(ColumnKind.NUMBER, left), op, value_types.pair_of(number)), negated
+        )
     instant = evaluation.time(right, _NOTHING)
     if instant is not None:
-        return _term(_range(Column(Kind.TIME, left), op, instant), negated)
+        return _term(_range(Column(ColumnKind.TIME, left), op, instant), negated)
     text = evaluation.string(right, _NOTHING)
     if text is not None:
-        column = Column(Kind.STRING, left)
+        column = Column(ColumnKind.STRING, left)
         check: Check = (
             MemberCheck(column, (text,)) if op is ComparisonOp.EQ else OrderCheck(column, op, text)
         )
@@ -294,7 +296,7 @@ def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool)
         allowed = [
             evaluation.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)
         ]
-        column = Column(Kind.BOOLEAN, left)
+        column = Column(ColumnKind.BOOLEAN, left)
         return _term(BooleanCheck(column, bool(allowed[0]), bool(allowed[1])), negated)
     return _NEVER  # a calculation without a result, such as 1 / 0: unknown
 
@@ -314,7 +316,7 @@ def _span_ends(
     span = evaluation.span(right, _NOTHING)
     if span is None:
         return _NEVER
-    kinds = (Kind.SPAN_START, Kind.SPAN_END)
+    kinds = (ColumnKind.SPAN_START, ColumnKind.SPAN_END)
     if function is TemporalFunction.T_DISJOINT:
         negated = not negated
     parts = [

@@ -25,7 +25,7 @@ from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import MAX_LENGTH
 from fencepost.cql2.keywords import ARRAY, NEAR, SPATIAL
 from fencepost.cql2.lexer import DIGITS, split_literals
-from fencepost.cql2.parse_tree import Kind, Part, Refused
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
 from fencepost.events.times import parse_instant
@@ -262,7 +262,7 @@ def _learnt(
             form = _Reading(text, literals).form()
         except _NoForm:
             form = None
-        except (LanguageError, Refused, RecursionError):
+        except (LanguageError, SemanticError, RecursionError):
             return None
         if form is not None and not _says_the_same(form, literals):
             return None
@@ -326,8 +326,8 @@ class _Reading:
             raise _NoForm
         return TextForm(said, self._numbers)
 
-    def _conjunction(self, part: Part) -> Iterator[_Said]:
-        if part.kind is Kind.CALL and part.value == "and":
+    def _conjunction(self, part: ParseNode) -> Iterator[_Said]:
+        if part.kind is NodeKind.CALL and part.value == "and":
             for arg in part.args:
                 yield from self._conjunction(arg)
             return
@@ -342,44 +342,46 @@ class _Reading:
         else:
             yield from self._condition(part, terms)
 
-    def _condition(self, part: Part, terms: Filter) -> Iterator[_Said]:
+    def _condition(self, part: ParseNode, terms: Filter) -> Iterator[_Said]:
         name, args = part.value, part.args
         kinds = tuple(arg.kind for arg in args)
         match kinds:
-            case (Kind.PROPERTY, Kind.NUMBER) if name in _LOWER or name in _UPPER:
+            case (NodeKind.PROPERTY, NodeKind.NUMBER) if name in _LOWER or name in _UPPER:
                 number = self._number(args[1])
                 low = number if name in _LOWER else -inf
                 yield _Said(terms[0], low, number if name in _UPPER else inf)
-            case (Kind.PROPERTY, Kind.NUMBER, Kind.NUMBER) if name == "between":
+            case (NodeKind.PROPERTY, NodeKind.NUMBER, NodeKind.NUMBER) if name == "between":
                 yield _Said(terms[0], self._number(args[1]), inf)
                 yield _Said(terms[1], -inf, self._number(args[2]))
-            case (Kind.PROPERTY, Kind.STRING) if name == "=":
+            case (NodeKind.PROPERTY, NodeKind.STRING) if name == "=":
                 yield _Said(terms[0], texts=(self._string(args[1]),))
-            case (Kind.PROPERTY, Kind.LIST) if name == "in" or name in ARRAY:
+            case (NodeKind.PROPERTY, NodeKind.LIST) if name == "in" or name in ARRAY:
                 yield _Said(terms[0], texts=tuple(map(self._string, args[1].args)))
-            case (Kind.PROPERTY, Kind.GEOMETRY | Kind.CALL) if name in SPATIAL:
+            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL) if name in SPATIAL:
                 yield _Said(terms[0], shape=self._shape(args[1]))
-            case (Kind.PROPERTY, Kind.GEOMETRY | Kind.CALL, Kind.NUMBER) if name in NEAR:
+            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL, NodeKind.NUMBER) if (
+                name in NEAR
+            ):
                 shape = self._shape(args[1])
                 yield _Said(terms[0], self._number(args[2]), shape=shape)
             case _:
                 raise _NoForm
 
-    def _number(self, part: Part) -> int:
+    def _number(self, part: ParseNode) -> int:
         """Which of the numbers one is that may have a sign."""
         signs = self._tokens.texts[part.first : part.last]
-        if part.kind is not Kind.NUMBER or signs not in ([], ["-"], ["+"]):
+        if part.kind is not NodeKind.NUMBER or signs not in ([], ["-"], ["+"]):
             raise _NoForm
         self._numbers.append((self._literal[part.last], signs == ["-"]))
         return len(self._numbers) - 1
 
-    def _string(self, part: Part) -> int:
-        if part.kind is not Kind.STRING or part.first != part.last:
+    def _string(self, part: ParseNode) -> int:
+        if part.kind is not NodeKind.STRING or part.first != part.last:
             raise _NoForm
         return self._literal[part.first]
 
-    def _shape(self, part: Part) -> _Shape:
-        if part.kind is Kind.CALL:
+    def _shape(self, part: ParseNode) -> _Shape:
+        if part.kind is NodeKind.CALL:
             if part.value != "bbox" or len(part.args) != 4:
                 raise _NoForm
             corners = [self._number(arg) for arg in part.args]

@@ -32,7 +32,7 @@ from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import Pair
 from fencepost.filters import evaluation
-from fencepost.filters.checks import Filter, Kind, LikeCheck, MemberCheck, OrderCheck, Term
+from fencepost.filters.checks import ColumnKind, Filter, LikeCheck, MemberCheck, OrderCheck, Term
 from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
 from fencepost.filters.covering.covering_index import covered
 from fencepost.filters.covering.filter_rows import FilterRows
@@ -268,7 +268,7 @@ def _texts(condition: ast.Condition) -> Iterator[str]:
 
 
 def _is_clock(term: Term) -> bool:
-    return term.check.column.kind is Kind.CLOCK
+    return term.check.column.kind is ColumnKind.CLOCK
 
 
 def _strings_only(terms: Filter) -> Iterator[ast.Condition]:

@@ -36,8 +36,8 @@ from fencepost.filters.checks import (
     BooleanCheck,
     Check,
     Column,
+    ColumnKind,
     Filter,
-    Kind,
     LikeCheck,
     ListCheck,
     MemberCheck,
@@ -212,17 +212,17 @@ def read_column(column: Column, event: EventValues) -> object | None:
     """The value of a column, or None where the event has none of that type."""
     source: Any = column.source
     match column.kind:
-        case Kind.NUMBER:
+        case ColumnKind.NUMBER:
             return evaluation.number(source, event)
-        case Kind.STRING:
+        case ColumnKind.STRING:
             return evaluation.string(source, event)
-        case Kind.BOOLEAN | Kind.TRUTH:
+        case ColumnKind.BOOLEAN | ColumnKind.TRUTH:
             return evaluation.truth_of(column, event)
-        case Kind.MISSING:
+        case ColumnKind.MISSING:
             return event.get(source.name) is None
-        case Kind.GEOMETRY:
+        case ColumnKind.GEOMETRY:
             return event.shapes(source.name)
-        case Kind.LIST:
+        case ColumnKind.LIST:
             return event.get(source.name)
     return evaluation.pair_of(column, event)
 

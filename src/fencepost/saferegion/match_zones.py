@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.cql2.ast import Property, properties
-from fencepost.filters.checks import Filter, Kind, NearCheck, NullCheck, RelateCheck, Term
+from fencepost.filters.checks import ColumnKind, Filter, NearCheck, NullCheck, RelateCheck, Term
 from fencepost.filters.spatial_relations import mask
 from fencepost.geometry.relation import Relation
 from fencepost.geometry.space import Space
@@ -132,7 +132,7 @@ def want_of(terms: Filter, position: str, changing: frozenset[str], space: Space
             case NullCheck():
                 if not term.negated:
                     return None
-            case RelateCheck() | NearCheck() if term.check.column.kind is Kind.GEOMETRY:
+            case RelateCheck() | NearCheck() if term.check.column.kind is ColumnKind.GEOMETRY:
                 where = _where(term.check, term.negated, space)
                 if where is None:
                     return None

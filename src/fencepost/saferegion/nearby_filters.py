@@ -18,7 +18,7 @@ from fencepost.cql2.ast import Geometry, Property, SpatialFunction
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.subscriptions import Subscription
 from fencepost.events.event_attributes import Row
-from fencepost.filters.checks import Column, Filter, Kind, RelateCheck, Term
+from fencepost.filters.checks import Column, ColumnKind, Filter, RelateCheck, Term
 from fencepost.geometry.space import Space
 from fencepost.saferegion.match_zones import Want, want_of
 from fencepost.saferegion.subscription_places import Usual, matcher_like
@@ -54,7 +54,7 @@ class Nearby:
         self._changing = changing
         self._space = Space(like.space)
         self._filters_of = filters_of
-        self._column = Column(Kind.GEOMETRY, Property(position))
+        self._column = Column(ColumnKind.GEOMETRY, Property(position))
         self._index = matcher_like(like)
         self._several: dict[str, int] = {}  # ids of more than one filter, and of how many
         self._known: dict[str, tuple[Want | None, ...]] = {}

@@ -18,7 +18,7 @@ from fencepost.engine import Columns
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.requirements import PLACE, STRING, Requirements, column_of
 from fencepost.engine.subscriptions import expiry
-from fencepost.filters.checks import Column, Kind
+from fencepost.filters.checks import Column, ColumnKind
 
 Ints = NDArray[np.int64]
 
@@ -66,7 +66,7 @@ def _usual(
     required: Requirements, columns: Columns, position: str, changing: frozenset[str]
 ) -> tuple[Ints, dict[str, pa.Array]]:
     """The requirements of the position of subscriptions of the usual forms; the strings of each."""
-    column = columns.number_of(Column(Kind.GEOMETRY, Property(position)))
+    column = columns.number_of(Column(ColumnKind.GEOMETRY, Property(position)))
     filters = len(required.subscription)
     placed = (required.kind == PLACE) & ~required.is_split
     placed &= required.column == (-1 if column is None else column)

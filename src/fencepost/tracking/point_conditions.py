@@ -32,7 +32,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import NearFunction, SpatialFunction
-from fencepost.filters.checks import BOUNDS, Measure
+from fencepost.filters.checks import DISTANCE_BOUNDS, Measure
 from fencepost.filters.spatial_relations import CONVERSE, mask
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
@@ -113,7 +113,7 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
 
 
 def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
-    measure, _, away = BOUNDS[atom.function]
+    measure, _, away = DISTANCE_BOUNDS[atom.function]
     if measure is Measure.FARTHEST:
         if negated:
             return ast.Not(atom)
@@ -154,7 +154,7 @@ def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
 
 def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> ast.Condition:
     function, bound = atom.function, atom.distance
-    measure, strict, away = BOUNDS[function]
+    measure, strict, away = DISTANCE_BOUNDS[function]
     if negated == away:  # at most, or less than
         if measure is Measure.NEAREST and strict and bound == 0.0:
             return ast.Boolean(False)

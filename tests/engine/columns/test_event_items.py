@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fencepost.cql2.ast import Property
 from fencepost.engine import Columns, lay_out
 from fencepost.events import EventTable, tokenize
-from fencepost.filters import Column, Kind
+from fencepost.filters import Column, ColumnKind
 from fencepost.kernels import EventArrays
 from tests.engine.strategies import examples
 
@@ -72,8 +72,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
 def columns_of(table: pa.Table) -> Columns:
     columns = Columns()
     for name in table.column_names:
-        columns.number(Column(Kind.LIST, Property(name)))
-        columns.number(Column(Kind.STRING, Property(name)))  # so that items are not alone
+        columns.number(Column(ColumnKind.LIST, Property(name)))
+        columns.number(Column(ColumnKind.STRING, Property(name)))  # so that items are not alone
     return columns
 
 

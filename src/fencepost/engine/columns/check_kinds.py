@@ -32,9 +32,9 @@ from fencepost.events.value_types import Pair
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
-    Bound,
     Check,
     Column,
+    DistanceBound,
     LikeCheck,
     ListCheck,
     Measure,
@@ -44,7 +44,7 @@ from fencepost.filters.checks import (
     OrderCheck,
     RangeCheck,
     RelateCheck,
-    function_of,
+    near_function_of,
 )
 from fencepost.filters.evaluation import literal_key
 from fencepost.geometry.space import Space
@@ -212,14 +212,14 @@ def near_code(measure: Measure, space: Space) -> int:
 
 def near_of_check(row: np.void) -> tuple[NearFunction, Space]:
     """The bound of a check again, as a function of the language, and how it is measured."""
-    function = function_of(_bound_of(row))
+    function = near_function_of(_bound_of(row))
     assert function is not None
     return function, Space.WGS84 if row["function"] & check_evaluation.ON_WGS84 else Space.PLANAR
 
 
-def _bound_of(row: np.void) -> Bound:
+def _bound_of(row: np.void) -> DistanceBound:
     measure = Measure(int(row["function"]) & ~check_evaluation.ON_WGS84)
-    return Bound(measure, bool(row["flags"] & check_evaluation.STRICT))
+    return DistanceBound(measure, bool(row["flags"] & check_evaluation.STRICT))
 
 
 def _near(check: NearCheck, into: Into) -> Fields:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from fencepost.cql2 import ast
 from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
-from fencepost.filters.checks import Column, Kind
+from fencepost.filters.checks import Column, ColumnKind
 from fencepost.geometry.space import Space
 
 
@@ -22,17 +22,17 @@ class Storage(IntEnum):
 
 
 STORAGE = {
-    Kind.NUMBER: Storage.NUMBER,
-    Kind.TIME: Storage.NUMBER,
-    Kind.CLOCK: Storage.NUMBER,
-    Kind.SPAN_START: Storage.NUMBER,
-    Kind.SPAN_END: Storage.NUMBER,
-    Kind.STRING: Storage.STRING,
-    Kind.BOOLEAN: Storage.TRUTH,
-    Kind.TRUTH: Storage.TRUTH,
-    Kind.MISSING: Storage.MISSING,
-    Kind.GEOMETRY: Storage.GEOMETRY,
-    Kind.LIST: Storage.LIST,
+    ColumnKind.NUMBER: Storage.NUMBER,
+    ColumnKind.TIME: Storage.NUMBER,
+    ColumnKind.CLOCK: Storage.NUMBER,
+    ColumnKind.SPAN_START: Storage.NUMBER,
+    ColumnKind.SPAN_END: Storage.NUMBER,
+    ColumnKind.STRING: Storage.STRING,
+    ColumnKind.BOOLEAN: Storage.TRUTH,
+    ColumnKind.TRUTH: Storage.TRUTH,
+    ColumnKind.MISSING: Storage.MISSING,
+    ColumnKind.GEOMETRY: Storage.GEOMETRY,
+    ColumnKind.LIST: Storage.LIST,
 }
 
 

@@ -30,7 +30,7 @@ from fencepost.events.event_values import EventValues, given
 from fencepost.events.table import EventTable, Geometries
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import evaluation
-from fencepost.filters.checks import Column, Kind
+from fencepost.filters.checks import Column, ColumnKind
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.match.segment_search import EventArrays
 
@@ -197,12 +197,14 @@ class RowWriter:
             return [(number * count, column) for own, number, column in columns if own == storage]
 
         self._numbers = [
-            (at, _plain_name(column, Kind.NUMBER), column) for at, column in of(Storage.NUMBER)
+            (at, _plain_name(column, ColumnKind.NUMBER), column)
+            for at, column in of(Storage.NUMBER)
         ]
         self._truths = of(Storage.TRUTH)
         self._missing = [(at, column.source.name) for at, column in of(Storage.MISSING)]  # type: ignore[union-attr]
         self._strings = [
-            (at, _plain_name(column, Kind.STRING), column) for at, column in of(Storage.STRING)
+            (at, _plain_name(column, ColumnKind.STRING), column)
+            for at, column in of(Storage.STRING)
         ]
         self.string_rows = sorted(row for own, row, _ in columns if own == Storage.STRING)
         # An item of a view is written in half the time that one of an array takes.
@@ -260,7 +262,7 @@ class RowWriter:
         self.size = stop
 
 
-def _plain_name(column: Column, kind: Kind) -> str | None:
+def _plain_name(column: Column, kind: ColumnKind) -> str | None:
     """The attribute that a column is, if it is no more than one, of its kind."""
     source = column.source
     return source.name if column.kind is kind and isinstance(source, ast.Property) else None
@@ -285,7 +287,7 @@ def _fill_from_arrow(
         if text:
             _fill_strings(block, number, array)
         return text or _is_plain(kind)
-    if storage == Storage.TRUTH and column.kind is Kind.BOOLEAN:
+    if storage == Storage.TRUTH and column.kind is ColumnKind.BOOLEAN:
         if pa.types.is_boolean(kind):
             filled = pc.if_else(array, 1, 0).cast(pa.int8()).fill_null(-1)
             block.truth[number] = filled.to_numpy(zero_copy_only=False)
@@ -321,10 +323,10 @@ def _fill_strings(block: Block, number: int, array: pa.Array) -> None:
     np.add(strings.stop, base, out=block.string_stop[number])
 
 
-def _fill_numbers(block: Block, number: int, kind: Kind, array: pa.Array) -> bool:
+def _fill_numbers(block: Block, number: int, kind: ColumnKind, array: pa.Array) -> bool:
     """Fill a number or time column; False where each row must be looked at."""
     given = array.type
-    if kind is Kind.NUMBER:
+    if kind is ColumnKind.NUMBER:
         if pa.types.is_floating(given):
             first = array.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
             block.number[number] = first
@@ -348,7 +350,7 @@ def _fill_numbers(block: Block, number: int, kind: Kind, array: pa.Array) -> boo
         factor = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
         _set_pair(block, number, array, *scaled(whole.to_numpy(zero_copy_only=False), factor))
         return True
-    return _is_plain(given) or (kind is Kind.CLOCK and pa.types.is_string(given))
+    return _is_plain(given) or (kind is ColumnKind.CLOCK and pa.types.is_string(given))
 
 
 def _set_pair(

@@ -18,7 +18,7 @@ from fencepost.events.times import SECOND, format_instant
 from fencepost.events.value_types import Pair
 from fencepost.filters import evaluation
 from fencepost.filters.distances import distance_in
-from fencepost.filters.normal_form import ARRAY_CONVERSE
+from fencepost.filters.normal_form import ARRAY_CONVERSES
 from fencepost.filters.spatial_relations import relation_between
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.relation import Relation
@@ -256,7 +256,7 @@ def _array(
     event: EventValues,
 ) -> Finding:
     if isinstance(left, ast.ListLiteral):
-        function, left, right = ARRAY_CONVERSE.get(function, function), right, left
+        function, left, right = ARRAY_CONVERSES.get(function, function), right, left
     own, asked = evaluation.items_of(left, right, event), evaluation.items_of(right, left, event)
     assert own is not None
     assert asked is not None

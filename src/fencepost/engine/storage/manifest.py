@@ -13,7 +13,7 @@ from fencepost.cql2.writer import render_json
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.errors import IndexingError
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.filters.checks import Column, Kind
+from fencepost.filters.checks import Column, ColumnKind
 from fencepost.geometry.space import Space
 
 FORMAT = 11
@@ -190,21 +190,21 @@ def _column_entry(column: Column) -> ColumnEntry:
     kind: Any = column.kind.name
     if isinstance(source, ast.Property):
         return ColumnEntry(kind=kind, property=source.name)
-    if column.kind is Kind.STRING:
+    if column.kind is ColumnKind.STRING:
         source = ast.Comparison(ast.ComparisonOp.EQ, source, ast.String(""))
-    elif column.kind is Kind.NUMBER:
+    elif column.kind is ColumnKind.NUMBER:
         source = ast.Comparison(ast.ComparisonOp.EQ, source, ast.Number(0))
-    elif column.kind is not Kind.TRUTH:
+    elif column.kind is not ColumnKind.TRUTH:
         source = ast.TemporalCondition(ast.TemporalFunction.T_AFTER, source, ast.Time(0))
     condition: Any = render_json(source)
     return ColumnEntry(kind=kind, condition=condition)
 
 
 def _column_of(entry: ColumnEntry) -> Column:
-    kind = Kind[entry.kind]
+    kind = ColumnKind[entry.kind]
     if entry.property is not None:
         return Column(kind, ast.Property(entry.property))
     if entry.condition is None:
         raise ValueError(f"a column of the kind {entry.kind} has neither property nor condition")
     condition: Any = parse(entry.condition)
-    return Column(kind, condition if kind is Kind.TRUTH else condition.left)
+    return Column(kind, condition if kind is ColumnKind.TRUTH else condition.left)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
 from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START
-from fencepost.filters.checks import Column, Kind, NullCheck, RangeCheck, Term
+from fencepost.filters.checks import Column, ColumnKind, NullCheck, RangeCheck, Term
 from fencepost.filters.covering.area_covering import (
     CONFLICTS,
     COVERS,
@@ -113,7 +113,7 @@ def _ranks(cuts: NDArray[np.float64]) -> Ints:
 SINGLY, RANGE, AREA = 0, 1, 2  # how terms are compared: one by one, by bounds, by regions
 
 # A value has one of these types at most.
-_ONE_TYPE = (Kind.NUMBER, Kind.STRING, Kind.BOOLEAN, Kind.CLOCK)
+_ONE_TYPE = (ColumnKind.NUMBER, ColumnKind.STRING, ColumnKind.BOOLEAN, ColumnKind.CLOCK)
 
 
 def covers(first: Term, second: Term) -> bool:

@@ -23,8 +23,8 @@ from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import (
     Column,
+    ColumnKind,
     Filter,
-    Kind,
     Measure,
     MemberCheck,
     NearCheck,
@@ -333,7 +333,7 @@ class _Slots:
         if not isinstance(check.column.source, Property):
             return None
         name = check.column.source.name
-        if isinstance(check, RangeCheck) and check.column.kind is Kind.NUMBER:
+        if isinstance(check, RangeCheck) and check.column.kind is ColumnKind.NUMBER:
             slot = self._numbers.setdefault(name, len(self._numbers))
             return Predicate(
                 *(NUMBER, slot, term.negated, check.low, check.high),

@@ -16,7 +16,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.engine.explain.explanation import written
 from fencepost.errors import FencepostError
-from fencepost.filters.checks import BOUNDS
+from fencepost.filters.checks import DISTANCE_BOUNDS
 from fencepost.geometry.space import Space
 
 AWAY = 0x80  # set in the kind of a shape that an event must stay away from
@@ -114,7 +114,7 @@ def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_BoxedShape]:
                 if isinstance(side, ast.Geometry):
                     yield from _geometry(side.value, flipped)
         case ast.NearCondition(function, left, right, distance):
-            flipped = away != BOUNDS[function].away
+            flipped = away != DISTANCE_BOUNDS[function].away
             for side in (left, right):
                 if isinstance(side, ast.Geometry):
                     yield from _around(side.value, distance, flipped, function)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fencepost.composite.member_conditions import is_name
 from fencepost.cql2.expression_limits import check_text
-from fencepost.cql2.parse_tree import quoted
+from fencepost.cql2.parse_tree import excerpt
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_instant, instant_of, parse_instant
 from fencepost.geometry.readers.raw_shapes import shown

@@ -10,7 +10,7 @@ import re
 
 from fencepost.composite.member_conditions import NAME
 from fencepost.cql2.lexer import UNSIGNED, Tokens, meaningless, tokens_by
-from fencepost.cql2.parse_tree import fault, quoted
+from fencepost.cql2.parse_tree import error_at, excerpt
 from fencepost.errors import LanguageError
 
 _SIGNS = r"<>|<=|>=|!=|[=<>+\-(),;:@]"
@@ -45,7 +45,7 @@ def tokens_of(text: str, with_times: bool = False) -> Tokens:
     tokens = tokens_by(_TOKEN_OR_TIME if with_times else _TOKEN, text, _unexpected)
     if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
         start = tokens.start(len(tokens.texts) - 2)
-        raise fault(
+        raise error_at(
             text,
             start,
             f"this string is not closed; saw {quoted(text[start:])}; "

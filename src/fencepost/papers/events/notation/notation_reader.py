@@ -16,7 +16,7 @@ from fencepost.cql2.expression_limits import check_text, too_deep
 from fencepost.cql2.geometry_literals import compile_geometry
 from fencepost.cql2.keywords import COMPARE
 from fencepost.cql2.lexer import Cursor, Tokens
-from fencepost.cql2.parse_tree import Kind, Part, Refused, quoted
+from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerpt
 from fencepost.errors import LanguageError
 from fencepost.geometry.prepared_shapes import is_convex
 from fencepost.geometry.readers.raw_shapes import shown
@@ -30,7 +30,7 @@ _OPERATORS = {
     "spl": Place.SPL,
     "dist": Place.DIST,
 }
-_TYPES = {"string": Kind.STRING, "arith": Kind.NUMBER}
+_TYPES = {"string": NodeKind.STRING, "arith": NodeKind.NUMBER}
 _DISTANCES = {"<", "<=", "=", ">=", ">"}
 _SIGNS = {"-": -1, "+": 1}
 
@@ -81,7 +81,7 @@ def read_subscription(text: str, settings: Settings) -> Node:
     reader = SubscriptionReader(text, tokens_of(text), settings)
     try:
         node = reader.whole()
-    except Refused as refused:
+    except SemanticError as refused:
         part = refused.part
         start, end = reader.tokens.start(part.first), reader.tokens.end(part.last)
         raise refused.error_in_text(text, start, end) from None
@@ -235,7 +235,7 @@ class SubscriptionReader(Cursor):
 
     def _geometry(self, kind: str, coordinates: object, first: int) -> Geometry:
         mapping = {"type": kind, "coordinates": coordinates}
-        return compile_geometry(self.leaf(Kind.GEOMETRY, mapping, first))
+        return compile_geometry(self.leaf(NodeKind.GEOMETRY, mapping, first))
 
     def _point(self) -> list[int | float]:
         self.expect("(", "before a point")
@@ -272,7 +272,7 @@ class SubscriptionReader(Cursor):
         own = self.attribute()
         return compile_condition(self._compared(first, kind, own))
 
-    def value_kind(self) -> Kind:
+    def value_kind(self) -> NodeKind:
         """The type before a colon; the place moves behind the colon."""
         kind = _TYPES.get(self.name)
         if kind is None or self.ahead(1) != ":":
@@ -281,38 +281,38 @@ class SubscriptionReader(Cursor):
         self.advance()
         return kind
 
-    def attribute(self) -> Part:
+    def attribute(self) -> ParseNode:
         """The attribute whose name stands here."""
         written = self.texts[self.index]
         if not is_name(written) and not is_string(written):
             raise self.unexpected("the name of an attribute")
         token = self.advance()
         name = string_of(written) if is_string(written) else written
-        return self.leaf(Kind.PROPERTY, name, token)
+        return self.leaf(NodeKind.PROPERTY, name, token)
 
-    def _compared(self, first: int, kind: Kind, own: Part) -> Part:
+    def _compared(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
         name = "<>" if self.name == "!=" else self.name
         if name in COMPARE:
             self.advance()
             if self.name == "=":
                 raise self.fault(self.index, "equal is written with one =")
-            return self.part(Kind.CALL, name, first, (own, self.value(kind)))
+            return self.part(NodeKind.CALL, name, first, (own, self.value(kind)))
         if self.skip("is"):
             negated = self.skip("not")
             self.expect("null", "after IS")
-            part = self.part(Kind.CALL, "isnull", first, (own,))
+            part = self.part(NodeKind.CALL, "isnull", first, (own,))
         else:
             negated = self.skip("not")
             part = self._listed(first, kind, own)
-        return self.part(Kind.CALL, "not", first, (part,)) if negated else part
+        return self.part(NodeKind.CALL, "not", first, (part,)) if negated else part
 
-    def _listed(self, first: int, kind: Kind, own: Part) -> Part:
+    def _listed(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
         if self.skip("like"):
-            return self.part(Kind.CALL, "like", first, (own, self.value(kind)))
+            return self.part(NodeKind.CALL, "like", first, (own, self.value(kind)))
         if self.skip("between"):
             low = self.value(kind)
             self.expect("and", "between the two ends of BETWEEN")
-            return self.part(Kind.CALL, "between", first, (own, low, self.value(kind)))
+            return self.part(NodeKind.CALL, "between", first, (own, low, self.value(kind)))
         if self.skip("in"):
             opening = self.index
             self.expect("(", "after IN")
@@ -320,14 +320,14 @@ class SubscriptionReader(Cursor):
             while self.skip(","):
                 items.append(self.value(kind))
             self.expect(")", "to close a list")
-            listed = self.part(Kind.LIST, None, opening, tuple(items))
-            return self.part(Kind.CALL, "in", first, (own, listed))
+            listed = self.part(NodeKind.LIST, None, opening, tuple(items))
+            return self.part(NodeKind.CALL, "in", first, (own, listed))
         raise self.unexpected("one of = <> < <= > >= LIKE BETWEEN IN IS, perhaps with NOT,")
 
-    def value(self, kind: Kind) -> Part:
+    def value(self, kind: NodeKind) -> ParseNode:
         """The value of a type, or the name that stands for one."""
         first = self.index
-        if kind is Kind.NUMBER:
+        if kind is NodeKind.NUMBER:
             return self.leaf(kind, self.quantity("a number"), first)
         written = self.texts[first]
         if is_string(written):

@@ -175,7 +175,7 @@ class _Reader(Cursor):
         second = self.index
         right = self._operand()
         if isinstance(left, Region) and isinstance(right, Region):
-            raise self.fault(second, "both are constants; name a member in place of one")
+            raise self.error_at(second, "both are constants; name a member in place of one")
         self.expect(")", f"to close {place.name}(")
         asked = self._asked(place)
         if self.index < len(self.texts) - 1:
@@ -197,7 +197,7 @@ class _Reader(Cursor):
         try:
             return checked(place, COMPARE[self.texts[token]], distance, tolerance)
         except ValueError as error:
-            raise self.fault(first, str(error)) from None
+            raise self.error_at(first, str(error)) from None
 
     def _operand(self) -> Operand:
         first = self.index
@@ -211,7 +211,7 @@ class _Reader(Cursor):
             return self._circle()
         kind, dimensions = split_name(self._names[first])
         if kind not in GEOJSON_TYPE:
-            raise self.fault(first, f"there is no geometry {quoted(written)}")
+            raise self.error_at(first, f"there is no geometry {quoted(written)}")
         coordinates = read_coordinates(self, kind, dimensions)
         mapping = {"type": GEOJSON_TYPE[kind], "coordinates": coordinates}
         try:
@@ -232,7 +232,7 @@ class _Reader(Cursor):
         try:
             return circle(x, y, radius)
         except ValueError as error:
-            raise self.fault(place, str(error)) from None
+            raise self.error_at(place, str(error)) from None
 
     def _number(self, what: str) -> int | float:
         sign = _SIGNS.get(self.name)

@@ -218,14 +218,14 @@ class Cursor:
         """An error at the token here, which is not what is wanted."""
         seen = self.texts[self.index]
         if not seen:
-            return self.fault(self.index, f"the expression ends where {wanted} is expected")
-        return self.fault(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
+            return self.error_at(self.index, f"the expression ends where {wanted} is expected")
+        return self.error_at(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
 
     def leaf(self, kind: NodeKind, value: object, first: int) -> ParseNode:
         """A part without args, from the token `first` to the place here."""
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise self.fault(first, too_many_parts())
+            raise self.error_at(first, too_many_parts())
         return ParseNode(kind, value, (), 1, first, self.index - 1)
 
     def part(
@@ -234,17 +234,17 @@ class Cursor:
         """A part from the token `first` to the place here."""
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise self.fault(first, too_many_parts())
+            raise self.error_at(first, too_many_parts())
         depth = depth_above(args)
         if depth > MAX_DEPTH:
-            raise self.fault(first, too_deep())
+            raise self.error_at(first, too_deep())
         return ParseNode(kind, value, args, depth, first, self.index - 1)
 
-    def deeper(self, token: int) -> None:
+    def enter_nesting(self, token: int) -> None:
         """Count one more bracket or sign, and refuse too many."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
-            raise self.fault(token, too_deep())
+            raise self.error_at(token, too_deep())
 
     def at_number(self) -> bool:
         """Whether a number stands here."""
@@ -255,12 +255,12 @@ class Cursor:
         token = self.advance()
         written = self.texts[token]
         if len(written) > MAX_DIGITS:
-            raise self.fault(token, too_many_digits(len(written)))
+            raise self.error_at(token, too_many_digits(len(written)))
         if written.isdigit():
             return int(written)
         value = float(written)
         if value == inf:
-            raise self.fault(
+            raise self.error_at(
                 token,
                 f"the number is too large for a double; saw {quoted(written)}; "
                 "the largest is about 1.8e308, but whole numbers without exponent have no bound",

@@ -78,7 +78,7 @@ class _Reader(Cursor):
             if operator_level < level:
                 return left
             if operator_level == _PREDICATE and compared:
-                raise self.fault(
+                raise self.error_at(
                     self.index,
                     "a comparison cannot follow another one; "
                     f"saw {quoted(self.texts[self.index])}; join two with AND",
@@ -102,7 +102,7 @@ class _Reader(Cursor):
         self.advance()
         right = self.expression(level + 1)
         if name == "^" and self.name == "^":
-            raise self.fault(
+            raise self.error_at(
                 self.index, "it is not clear which ^ comes first; write (a ^ b) ^ c or a ^ (b ^ c)"
             )
         return self.part(NodeKind.CALL, name, left.first, (left, right))
@@ -112,7 +112,7 @@ class _Reader(Cursor):
         if name in COMPARE:
             self.advance()
             if self.name == "=":
-                raise self.fault(self.index, "equal is written with one =")
+                raise self.error_at(self.index, "equal is written with one =")
             return self.part(NodeKind.CALL, name, left.first, (left, self.expression(_SUM)))
         if self.skip("is"):
             negated = self.skip("not")
@@ -135,7 +135,7 @@ class _Reader(Cursor):
             opening = self.index
             items = self._list()
             if not items.args:
-                raise self.fault(opening, "a list after IN needs at least one item")
+                raise self.error_at(opening, "a list after IN needs at least one item")
             part = self.part(NodeKind.CALL, "in", left.first, (left, items))
         else:
             raise self.unexpected("LIKE, BETWEEN or IN after NOT")
@@ -153,7 +153,7 @@ class _Reader(Cursor):
         signs: list[int] = []
         while self.name == name:
             signs.append(self.advance())
-            self.deeper(signs[-1])
+            self.enter_nesting(signs[-1])
         part = self.expression(_PREDICATE) if name == "not" else self._atom()
         for sign in reversed(signs):
             if name == "not":
@@ -176,7 +176,7 @@ class _Reader(Cursor):
     def _name(self) -> ParseNode:
         token = self.advance()
         if self.name == "(":
-            raise self.fault(token, "the name of a function is written without quotes")
+            raise self.error_at(token, "the name of a function is written without quotes")
         return self.leaf(NodeKind.PROPERTY, self.texts[token][1:-1].replace('""', '"'), token)
 
     def _string(self) -> ParseNode:
@@ -197,7 +197,7 @@ class _Reader(Cursor):
         if self.name != "(":
             return self._no_atom()
         opening = self.advance()
-        self.deeper(opening)
+        self.enter_nesting(opening)
         first = self.expression(_OR)
         if self.name == ",":
             part = self._rest_of_list(opening, [first])
@@ -210,7 +210,7 @@ class _Reader(Cursor):
     def _list(self) -> ParseNode:
         """A list in brackets of any number of items."""
         opening = self.advance()
-        self.deeper(opening)
+        self.enter_nesting(opening)
         part = self._rest_of_list(opening, [] if self.name == ")" else [self.expression(_OR)])
         self.nesting -= 1
         return part
@@ -242,7 +242,7 @@ class _Reader(Cursor):
         if name in {"true", "false"}:
             return self.leaf(NodeKind.BOOLEAN, name == "true", token)
         written = self.texts[token]
-        raise self.fault(
+        raise self.error_at(
             token,
             f"{written} is a keyword, and an attribute or a value is expected here; "
             f'for an attribute of that name write "{written}"',
@@ -250,7 +250,7 @@ class _Reader(Cursor):
 
     def _geometry(self, token: int, name: str, dimensions: str) -> ParseNode:
         if name == "geometrycollection":
-            raise self.fault(token, f"GEOMETRYCOLLECTION is not supported; {COLLECTION_ADVICE}")
+            raise self.error_at(token, f"GEOMETRYCOLLECTION is not supported; {COLLECTION_ADVICE}")
         coordinates = read_coordinates(self, name, dimensions)
         mapping = {"type": GEOJSON_TYPE[name], "coordinates": coordinates}
         return self.leaf(NodeKind.GEOMETRY, mapping, token)
@@ -258,10 +258,10 @@ class _Reader(Cursor):
     def _call(self, token: int, name: str) -> ParseNode:
         if name not in FUNCTIONS:
             written = self.texts[token]
-            raise self.fault(
+            raise self.error_at(
                 token, f"there is no function {quoted(written)}; {advice_for(written)}"
             )
-        self.deeper(self.advance())
+        self.enter_nesting(self.advance())
         argument = self._set if name in ARRAY else self.expression
         args = []
         if self.name != ")":

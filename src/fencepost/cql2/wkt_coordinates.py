@@ -28,7 +28,7 @@ class Reader(Protocol):
     def expect(self, name: str, purpose: str) -> None: ...
     def at_number(self) -> bool: ...
     def number(self) -> int | float: ...
-    def fault(self, token: int, message: str) -> LanguageError: ...
+    def error_at(self, token: int, message: str) -> LanguageError: ...
     def unexpected(self, wanted: str) -> LanguageError: ...
 
 
@@ -51,7 +51,7 @@ def read_coordinates(reader: Reader, name: str, dimensions: str) -> list[object]
         dimensions = reader.name
         reader.advance()
     if reader.name == "empty":
-        raise reader.fault(reader.index, f"an empty {name.upper()} is at no place; leave it out")
+        raise reader.error_at(reader.index, f"an empty {name.upper()} is at no place; leave it out")
     size = _SIZES[dimensions] if dimensions else (2, 3, 4)
     depth = GEOMETRY_DEPTH[name]
     if depth == 0:
@@ -113,13 +113,15 @@ def _position(reader: Reader, size: tuple[int, ...]) -> list[object]:
         else:
             break
         if glued and numbers:
-            raise reader.fault(reader.index, f"a space belongs between two numbers; {_POINT_FORM}")
+            raise reader.error_at(
+                reader.index, f"a space belongs between two numbers; {_POINT_FORM}"
+            )
         numbers.append(sign * reader.number())
     if not numbers:
         raise reader.unexpected("a number")
     if len(numbers) not in size:
         wanted = " or ".join(map(str, size))
-        raise reader.fault(
+        raise reader.error_at(
             first, f"a point of {wanted} numbers is expected, not of {len(numbers)}; {_POINT_FORM}"
         )
     return numbers

@@ -81,7 +81,7 @@ class _Reader(SubscriptionReader):
         first = self.index
         name = self.attribute().value
         if name in event or name in taken:
-            raise self.fault(first, f"an event has {quoted(name)} once; leave this one out")
+            raise self.error_at(first, f"an event has {quoted(name)} once; leave this one out")
         self.expect("=", "after the name of an attribute")
         event[name] = self.value(kind).value
         if not self.skip(";"):
@@ -107,7 +107,7 @@ class _Reader(SubscriptionReader):
                 return format_instant(nanoseconds)
         except ValueError:  # a year that has no four digits
             pass
-        raise self.fault(
+        raise self.error_at(
             first,
             f"a time is expected here; saw {quoted(written)}; write it in ISO 8601, or in whole "
             "milliseconds since 1970",
@@ -118,4 +118,4 @@ class _Reader(SubscriptionReader):
         try:
             return float(self.quantity(what))
         except OverflowError:
-            raise self.fault(first, f"{what} is too large for a double") from None
+            raise self.error_at(first, f"{what} is too large for a double") from None

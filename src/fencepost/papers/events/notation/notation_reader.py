@@ -112,7 +112,7 @@ class SubscriptionReader(Cursor):
 
     def _subscription(self) -> Node:
         if self.name in _OPERATORS:
-            self.deeper(self.index)
+            self.enter_nesting(self.index)
             asked, argument = self._operator()
             subject = self._subscription()
             self.nesting -= 1
@@ -122,7 +122,7 @@ class SubscriptionReader(Cursor):
         if self.name != "(":
             raise self.unexpected("@(...), IN, OVLP, SPL, DIST, or predicates in round brackets,")
         opening = self.advance()
-        self.deeper(opening)
+        self.enter_nesting(opening)
         if self.name == "(" or self.name in _OPERATORS:
             node = self._subscription()
         else:
@@ -143,7 +143,7 @@ class SubscriptionReader(Cursor):
             other = "IN takes a subscription; write @(...) for a region"
             if written == "@":
                 other = "@ takes a region; write IN(...) for a subscription"
-            raise self.fault(token, other)
+            raise self.error_at(token, other)
         if place is Place.DIST:
             asked = self._compared_distance()
         elif place is Place.SPL:
@@ -152,7 +152,7 @@ class SubscriptionReader(Cursor):
             asked = Asked(place)
         reach = (asked.distance or 0.0) + asked.tolerance
         if not isfinite(reach + (argument.radius if isinstance(argument, Region) else 0.0)):
-            raise self.fault(token, "the distance is too large")
+            raise self.error_at(token, "the distance is too large")
         self.expect(")", f"to close {written}(")
         return asked, argument
 
@@ -161,7 +161,7 @@ class SubscriptionReader(Cursor):
         if self.name == ")":
             # As printed in the paper: DIST((x,y));<;2000)
             advice = "leave this bracket out" if self.ahead(1) == ";" else form
-            raise self.fault(
+            raise self.error_at(
                 self.index, f"DIST is closed before its comparison and its distance; {advice}"
             )
         self.expect(";", "and a comparison after what DIST is about")
@@ -173,9 +173,9 @@ class SubscriptionReader(Cursor):
         first = self.index
         distance = self._length("a distance")
         if distance == 0.0 and op is ComparisonOp.LT:
-            raise self.fault(first, "nothing is nearer than 0; write OVLP(R) for contact")
+            raise self.error_at(first, "nothing is nearer than 0; write OVLP(R) for contact")
         if distance == 0.0 and op is ComparisonOp.GE:
-            raise self.fault(first, "every distance is 0 or more; leave this operator out")
+            raise self.error_at(first, "every distance is 0 or more; leave this operator out")
         tolerance = 0.0
         if op is ComparisonOp.EQ:
             tolerance = self._settings.tolerance
@@ -189,7 +189,7 @@ class SubscriptionReader(Cursor):
         if isinstance(argument, Region) and argument.radius:
             return argument.radius
         if self._settings.same_place_m is None:
-            raise self.fault(
+            raise self.error_at(
                 self.index, "SPL has no distance here; write SPL(...;d), or give same_place_m"
             )
         return self._settings.same_place_m
@@ -214,7 +214,9 @@ class SubscriptionReader(Cursor):
             place = self.index
             radius = self._length("a radius")
             if radius == 0.0:
-                raise self.fault(place, "a circle needs a radius above 0; write (x,y) for a point")
+                raise self.error_at(
+                    place, "a circle needs a radius above 0; write (x,y) for a point"
+                )
             self.expect(")", "to close Circle(")
             return Region(self._geometry("Point", [x, y], first), radius)
         points = [self._point()]
@@ -228,7 +230,7 @@ class SubscriptionReader(Cursor):
             return Region(self._geometry("LineString", points, first))
         found = self._geometry("Polygon", [[*points, points[0]]], first)
         if not is_convex(points):
-            raise self.fault(
+            raise self.error_at(
                 first, "the region is not convex; give its corners in order, or use CQL2"
             )
         return Region(found)
@@ -253,9 +255,9 @@ class SubscriptionReader(Cursor):
         try:
             length = float(value)
         except OverflowError:
-            raise self.fault(first, f"{what} is too large") from None
+            raise self.error_at(first, f"{what} is too large") from None
         if length < 0:
-            raise self.fault(first, f"{what} is 0 or more; saw {quoted(str(value))}")
+            raise self.error_at(first, f"{what} is 0 or more; saw {quoted(str(value))}")
         return length + 0.0
 
     # ---------------------------------------------------------------------------- predicates
@@ -295,7 +297,7 @@ class SubscriptionReader(Cursor):
         if name in COMPARE:
             self.advance()
             if self.name == "=":
-                raise self.fault(self.index, "equal is written with one =")
+                raise self.error_at(self.index, "equal is written with one =")
             return self.part(NodeKind.CALL, name, first, (own, self.value(kind)))
         if self.skip("is"):
             negated = self.skip("not")
@@ -337,7 +339,7 @@ class SubscriptionReader(Cursor):
             raise self.unexpected("a string in double quotes")
         value = self.named("a string in double quotes")
         if not isinstance(value, str):
-            raise self.fault(first, f"{written} is to be a string; saw {shown(value)}")
+            raise self.error_at(first, f"{written} is to be a string; saw {shown(value)}")
         return self.leaf(kind, self._checked(value, first), first)
 
     def _checked(self, value: str, token: int) -> str:
@@ -345,7 +347,7 @@ class SubscriptionReader(Cursor):
             value.encode()
         except UnicodeEncodeError:
             what = f"the value of {self.texts[token]} has half of a surrogate pair"
-            raise self.fault(token, f"{what}; leave it out") from None
+            raise self.error_at(token, f"{what}; leave it out") from None
         return str(value)
 
     def quantity(self, what: str) -> int | float:
@@ -365,14 +367,16 @@ class SubscriptionReader(Cursor):
             return int(value)
         if isinstance(value, float | np.floating) and isfinite(value):
             return float(value)
-        raise self.fault(first, f"{self.texts[first]} is to be a finite number; saw {shown(value)}")
+        raise self.error_at(
+            first, f"{self.texts[first]} is to be a finite number; saw {shown(value)}"
+        )
 
     def named(self, what: str) -> object:
         """What the name here stands for."""
         token = self.advance()
         written = self.texts[token]
         if written not in self._settings.values:
-            raise self.fault(
+            raise self.error_at(
                 token,
                 f"{what} is expected here; {quoted(written)} is a name without a value: "
                 f"give one in values={{{shown(written)}: ...}}",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fencepost.engine.bounding_boxes import Places, places_of
 from fencepost.engine.columns.check_kinds import KINDS
 from fencepost.engine.event_sampler import Sample
-from fencepost.engine.selectivity import Estimates, Floats, Ints, Path
+from fencepost.engine.selectivity import AccessPath, Estimates, Floats, Ints
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.text.vocabulary import Vocabulary
@@ -59,17 +59,17 @@ class Plan:
     source: Ints
     shares: Floats
 
-    def found_by(self, path: Path) -> Ints:
+    def found_by(self, path: AccessPath) -> Ints:
         """The filters under a path."""
         return np.flatnonzero(self.path == path)
 
     def costs(self) -> Floats:
         """What each filter costs: its share, and more where a geometry is still to be compared."""
-        to_compare = (self.place >= 0) & (self.path > Path.PLACE)
+        to_compare = (self.place >= 0) & (self.path > AccessPath.PLACE)
         costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
-    def put_under(self, path: Path, filters: Ints, shares: NDArray[np.float32]) -> Plan:
+    def put_under(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
         """The plan with some filters found by another path."""
         paths, checks, all_shares = self.path.copy(), self.check.copy(), self.share.copy()
         paths[filters], checks[filters], all_shares[filters] = path, -1, shares
@@ -96,16 +96,16 @@ def plan(
     place = np.full(filters, -1, np.int64)
     order = spatial[np.argsort(-share[spatial], kind="stable")]
     place[owner[order]] = order  # the smallest is written last, and stays
-    usable = np.flatnonzero(path < Path.SCAN)
+    usable = np.flatnonzero(path < AccessPath.SCAN)
     cost = share[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > Path.PLACE), TO_COMPARE, 1.0
+        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.PLACE), TO_COMPARE, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filters, -1, np.int64)
     check[owner[order]] = order
     # Where there is none, -1, the last.
     return Plan(
-        np.append(path, Path.SCAN)[check].astype(np.uint8),
+        np.append(path, AccessPath.SCAN)[check].astype(np.uint8),
         check,
         np.append(share, 1.0)[check].astype(np.float32),
         found,

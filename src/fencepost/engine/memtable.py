@@ -23,7 +23,7 @@ from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.filter_table import ROW, Asked, FilterTable, form_rows, keys_of
 from fencepost.engine.segment import SegmentReader, names_table
 from fencepost.engine.segment_builder import NEVER, NEVER_GONE, free_of, nothing
-from fencepost.engine.selectivity import Path
+from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription
 from fencepost.filters.checks import Filter, ListCheck
 from fencepost.filters.query_templates import Filled
@@ -60,7 +60,7 @@ def _empty(room: int) -> SegmentArrays:
         scan_column=np.zeros(room, np.int32),
         scan_box=np.full((room // WIDTH, 4, WIDTH), np.nan),
         scan_free=np.zeros(room // WIDTH, np.uint16),
-        path=np.full(room, Path.SCAN, np.uint8),
+        path=np.full(room, AccessPath.SCAN, np.uint8),
         selectivity=np.ones(room, np.float32),
         state=np.array([0, NEVER, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.segment_builder import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
-from fencepost.engine.selectivity import Path
+from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, as_text
 from fencepost.kernels.match.match_scratch import REMOVED
 from fencepost.kernels.match.segment_search import SegmentArrays
@@ -210,9 +210,9 @@ class SegmentReader(ABC):
 
     def paths(self) -> dict[str, int]:
         """The number of filters under each access path."""
-        counts = np.bincount(self.arrays.path, minlength=len(Path))
-        counts[Path.WORDS] += keyword_postings.direct_count(self.arrays.postings)
-        return {path.name.lower(): int(counts[path]) for path in Path}
+        counts = np.bincount(self.arrays.path, minlength=len(AccessPath))
+        counts[AccessPath.WORDS] += keyword_postings.direct_count(self.arrays.postings)
+        return {path.name.lower(): int(counts[path]) for path in AccessPath}
 
 
 class Segment(SegmentReader):

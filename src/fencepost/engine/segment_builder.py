@@ -49,7 +49,7 @@ from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import PostRows, ranges
 from fencepost.engine.postings.posting_passes import combine, post_words, with_bounds
 from fencepost.engine.regions import region_index
-from fencepost.engine.selectivity import Path
+from fencepost.engine.selectivity import AccessPath
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index import rtree
@@ -94,7 +94,7 @@ def build(
     tree_column, trees = _trees(given.checks, left)
     interval_source, interval_column, intervals = _intervals(given.checks, left)
     equality_key, equality_start, equality_filter = _equality_postings(given, left)
-    scan = left.found_by(Path.SCAN)
+    scan = left.found_by(AccessPath.SCAN)
     scan_column = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     asking = [with_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
@@ -192,7 +192,9 @@ def _finished_checks(
 
 def _found_once(table: TableArrays, left: Plan) -> bool:
     """Whether no event can find a subscription twice."""
-    paths = np.isin(left.path, (Path.COMBINED, Path.EQUALITY, Path.SCAN, Path.REGION))
+    paths = np.isin(
+        left.path, (AccessPath.COMBINED, AccessPath.EQUALITY, AccessPath.SCAN, AccessPath.REGION)
+    )
     alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
     return bool(alone and paths.all() and not len(table.posts.form))
 
@@ -204,7 +206,7 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
 
 def _trees(checks: NDArray[np.void], left: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
     """The trees of boxes that an event must meet, and the geometry column of each."""
-    found = left.found_by(Path.PLACE)
+    found = left.found_by(AccessPath.PLACE)
     own = left.check[found]
     columns, tree = np.unique(checks["column"][own], return_inverse=True)
     split, beyond = left.places.beyond_of(own)
@@ -219,7 +221,7 @@ def _intervals(
     checks: NDArray[np.void], left: Plan
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32], RTreeArrays]:
     """The trees of intervals; what each is of, and the column."""
-    found = left.found_by(Path.INTERVAL)
+    found = left.found_by(AccessPath.INTERVAL)
     own = left.check[found]
     kinds, tree = np.unique(
         left.source[own] << 32 | checks["column"][own].astype(np.int64), return_inverse=True
@@ -247,7 +249,7 @@ class _Regions(NamedTuple):
 
 
 def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions:
-    found = left.found_by(Path.REGION)
+    found = left.found_by(AccessPath.REGION)
     decided = left.check[found]
     own = given.checks[decided]
     alone = (np.bincount(given.owner, minlength=given.filters) == 1)[found]
@@ -286,7 +288,7 @@ def _equality_postings(
     given: NumberedFilters, left: Plan
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
     """The values under which filters are posted, and the filters under each."""
-    filters = left.found_by(Path.EQUALITY)
+    filters = left.found_by(AccessPath.EQUALITY)
     own = given.checks[left.check[filters]]
     set_start = given.set_start
     member = own["kind"] == check_evaluation.MEMBER

@@ -33,7 +33,7 @@ _SAMPLE = 2**14
 _CELLS = 64  # of a density, a side
 
 
-class Path(IntEnum):
+class AccessPath(IntEnum):
     """How a filter is found."""
 
     WORDS = 0
@@ -76,7 +76,7 @@ class Estimates:
         self.set_start = set_start.astype(np.int64)
         self.words = words
         self.sample = sample
-        self.path = np.full(len(checks), Path.SCAN, np.int64)
+        self.path = np.full(len(checks), AccessPath.SCAN, np.int64)
         self.share = np.ones(len(checks))
         self.intervals = np.zeros((len(checks), 2))
         self.source = np.full(len(checks), -1, np.int64)
@@ -107,7 +107,7 @@ def of_places(known: Estimates) -> None:
     found = known.places
     rows = np.flatnonzero(found.kinds != NOTHING)
     areas = np.isin(found.kinds[rows], WITH_AREA)
-    known.path[rows] = np.where(areas, Path.REGION, Path.PLACE)
+    known.path[rows] = np.where(areas, AccessPath.REGION, AccessPath.PLACE)
     for own in known.by_column(rows):
         density = _Density(found.boxes[own])
         known.share[own] = density.share(found.boxes[own])
@@ -157,7 +157,7 @@ def of_strings(known: Estimates) -> None:
     items, start = known.set_items, known.set_start
     rows = known.asked(check_evaluation.MEMBER)
     rows = rows[np.diff(start)[known.checks["item"][rows]] <= _MOST_POSTINGS]
-    known.path[rows] = Path.EQUALITY
+    known.path[rows] = AccessPath.EQUALITY
     for own in known.by_column(rows):
         known.share[own] = _string_shares(known.checks["item"][own], items, start)
     shares = partial(known.sample.strings, set_items=items, set_start=start, words=known.words)
@@ -188,7 +188,7 @@ def of_truths(known: Estimates) -> None:
     booleans, nulls = known.asked(check_evaluation.BOOLEAN), known.asked(check_evaluation.NULL)
     booleans = booleans[(true != false)[booleans]]
     for rows, shares in ((booleans, known.sample.truths), (nulls, known.sample.absences)):
-        known.path[rows], known.share[rows] = Path.EQUALITY, 0.5
+        known.path[rows], known.share[rows] = AccessPath.EQUALITY, 0.5
         known.learn(rows, shares, true | (known.checks["kind"] == check_evaluation.NULL))
 
 
@@ -200,7 +200,7 @@ def of_intervals(known: Estimates) -> None:
     _find_ranges(known)
     _find_texts(known)
     rows = np.flatnonzero(known.source >= 0)
-    known.path[rows] = Path.INTERVAL
+    known.path[rows] = AccessPath.INTERVAL
     learned = {
         segment_search.NUMBERS: known.sample.numbers,
         segment_search.BEGINNINGS: known.sample.beginnings,

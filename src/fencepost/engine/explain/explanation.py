@@ -17,7 +17,7 @@ from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.explain.findings import NOTHING, Finding, finding
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.segment import SegmentReader
-from fencepost.engine.selectivity import Path
+from fencepost.engine.selectivity import AccessPath
 from fencepost.errors import LanguageError
 from fencepost.events.event_values import EventValues
 from fencepost.filters import evaluation
@@ -122,13 +122,13 @@ def _shown(value: object) -> str:
 
 
 _FOUND_BY = {
-    Path.WORDS: "words that it needs, in the box that it needs",
-    Path.REGION: "the walk over regions, which decides the relation",
-    Path.PLACE: "a box that the event must meet",
-    Path.EQUALITY: "a value that it needs",
-    Path.INTERVAL: "an interval that a number, or the beginning or end of a string, must be in",
-    Path.COMBINED: "several strings that it needs at once, in the box that it needs",
-    Path.SCAN: "nothing: every event is compared with it",
+    AccessPath.WORDS: "words that it needs, in the box that it needs",
+    AccessPath.REGION: "the walk over regions, which decides the relation",
+    AccessPath.PLACE: "a box that the event must meet",
+    AccessPath.EQUALITY: "a value that it needs",
+    AccessPath.INTERVAL: "an interval that a number, or the beginning or end of a string, must be in",
+    AccessPath.COMBINED: "several strings that it needs at once, in the box that it needs",
+    AccessPath.SCAN: "nothing: every event is compared with it",
 }
 
 
@@ -159,7 +159,7 @@ class PlannedFilter:
         return asdict(self)
 
     def __str__(self) -> str:
-        found_by = _FOUND_BY[Path[self.path.upper()]]
+        found_by = _FOUND_BY[AccessPath[self.path.upper()]]
         condition = shortened(self.condition)
         return (
             f"{self.path:<9}{self.share:8.2%}  {condition}  (by {found_by}; expected from "
@@ -178,13 +178,13 @@ def planned(
         table = FilterTable(columns.frozen())
         table.add(0, [terms])
         if table.posts and not table.checks:
-            path, share = Path.WORDS, _share_of_posts(segment, row)
+            path, share = AccessPath.WORDS, _share_of_posts(segment, row)
         else:
             number = next(rows)
-            path, share = Path(int(arrays.path[number])), float(arrays.selectivity[number])
+            path, share = AccessPath(int(arrays.path[number])), float(arrays.selectivity[number])
         text = written(condition_of_filter(terms))
         # How often words occur is not in the sample.
-        learned = segment.events_seen > 0 and path != Path.WORDS
+        learned = segment.events_seen > 0 and path != AccessPath.WORDS
         source = "events" if learned else "subscriptions"
         found.append(PlannedFilter(text, path.name.lower(), share, source))
     return tuple(found)

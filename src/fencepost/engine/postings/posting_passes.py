@@ -20,7 +20,7 @@ from fencepost.engine.access_paths import TO_COMPARE, Plan
 from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, ranges
-from fencepost.engine.selectivity import Path
+from fencepost.engine.selectivity import AccessPath
 from fencepost.kernels.geometry.planar_distance import squares
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.check_boxes import WITH_AREA
@@ -91,7 +91,7 @@ def post_words(given: NumberedFilters, plan: Plan) -> Worded:
     shares *= np.append(plan.shares, 1.0)[strings[filters]].astype(np.float32)
     return Worded(
         _with_each_string(rows, given, strings),
-        plan.put_under(Path.WORDS, filters, shares),
+        plan.put_under(AccessPath.WORDS, filters, shares),
         np.concatenate((decided, strings[strings >= 0])),
     )
 
@@ -307,7 +307,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
             token_start=np.arange(len(rows) + 1),
             tokens=words + ids.astype(np.int64),
         ),
-        plan=plan.put_under(Path.COMBINED, chosen.filters, shares),
+        plan=plan.put_under(AccessPath.COMBINED, chosen.filters, shares),
         decided=members,
         filters=chosen.filters[by_distance],
         discs=_discs(checks[place[by_distance]], given.shapes),
@@ -319,7 +319,7 @@ def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan)
     asked = (checks["kind"] == check_evaluation.MEMBER) & (
         (checks["flags"] & check_evaluation.NEGATED) == 0
     )
-    members = np.flatnonzero(asked & (plan.path[owner] != Path.WORDS))
+    members = np.flatnonzero(asked & (plan.path[owner] != AccessPath.WORDS))
     sizes = np.diff(set_start)[checks["item"][members]]
     members = members[(sizes > 0) & (sizes <= _MOST_POSTINGS)]
     members = members[np.lexsort((plan.shares[members], owner[members]))]

@@ -1,4 +1,4 @@
-"""WebhookSender go to public addresses only, however an address is written or hidden."""
+"""Webhooks go to public addresses only, however an address is written or hidden."""
 
 from __future__ import annotations
 
@@ -114,37 +114,37 @@ def test_any_text_is_a_url_or_refused(text: str) -> None:
     assert url.scheme in ("http", "https")
 
 
-def addresses(gate: AddressPolicy, host: str) -> list[str]:
-    return [str(one) for one in asyncio.run(gate.addresses(host, 443))]
+def addresses(policy: AddressPolicy, host: str) -> list[str]:
+    return [str(one) for one in asyncio.run(policy.resolve(host, 443))]
 
 
-def gate_of(*found: str, allow_private: bool = False) -> AddressPolicy:
+def policy_of(*found: str, allow_private: bool = False) -> AddressPolicy:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return found
 
-    return AddressPolicy(allow_private=allow_private, resolve=resolve)
+    return AddressPolicy(allow_private=allow_private, resolver=resolve)
 
 
 def test_every_address_of_a_name_is_looked_at() -> None:
-    assert addresses(gate_of("1.1.1.1", "2606:4700::1"), "a.org") == ["1.1.1.1", "2606:4700::1"]
+    assert addresses(policy_of("1.1.1.1", "2606:4700::1"), "a.org") == ["1.1.1.1", "2606:4700::1"]
     for hidden in ("127.0.0.1", "::1", "fe80::1%eth0", "::ffff:10.0.0.1"):
         with pytest.raises(DeliveryError, match="private"):
-            addresses(gate_of("1.1.1.1", hidden), "a.org")
+            addresses(policy_of("1.1.1.1", hidden), "a.org")
     with pytest.raises(DeliveryError, match="no address"):
-        addresses(gate_of(), "a.org")
-    assert addresses(gate_of("10.0.0.1", allow_private=True), "a.org") == ["10.0.0.1"]
+        addresses(policy_of(), "a.org")
+    assert addresses(policy_of("10.0.0.1", allow_private=True), "a.org") == ["10.0.0.1"]
 
 
 def test_a_refusal_does_not_tell_the_address() -> None:
     with pytest.raises(DeliveryError) as refused:
-        addresses(gate_of("10.11.12.13"), "inside.example")
+        addresses(policy_of("10.11.12.13"), "inside.example")
     assert "10.11" not in str(refused.value)
 
 
 def test_the_resolver_of_the_system_knows_this_machine() -> None:
-    gate = AddressPolicy()
+    policy = AddressPolicy()
     with pytest.raises(FencepostError, match="private"):
-        addresses(gate, "localhost")
+        addresses(policy, "localhost")
     with pytest.raises(DeliveryError, match="cannot be resolved"):
-        addresses(gate, "nothing.invalid")
-    gate.close()
+        addresses(policy, "nothing.invalid")
+    policy.close()

@@ -58,16 +58,18 @@ class Scripted:
     is_ready = True
 
     def __init__(
-        self, script: Callable[[int, str, list[int]], DeliveryResult], most: int = 1
+        self, script: Callable[[int, str, list[int]], DeliveryResult], batch_size: int = 1
     ) -> None:
         self.attempts: list[tuple[str, list[int]]] = []
         self._script = script
-        self._most = most
+        self._batch_size = batch_size
 
-    def most(self, endpoint: Endpoint) -> int:
-        return self._most
+    def batch_size(self, endpoint: Endpoint) -> int:
+        return self._batch_size
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
+    async def deliver(
+        self, endpoint: Endpoint, messages: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         positions = [one.position for one in messages]
         self.attempts.append((endpoint.name, positions))
         return self._script(len(self.attempts), endpoint.name, positions)
@@ -136,7 +138,7 @@ def folder(tmp_path: Path) -> Path:
 def test_all_is_handed_over_in_order(folder: Path) -> None:
     stage = Stage(folder, "a", "b")
     stage.publish(*[{"a": 1, "b": n % 2} for n in range(20)])
-    carrier = Scripted(lambda _, __, positions: well(positions), most=3)
+    carrier = Scripted(lambda _, __, positions: well(positions), batch_size=3)
     posting = stage.run(carrier)
     for name, count in (("a", 20), ("b", 10)):
         seen = [at for who, positions in carrier.attempts if who == name for at in positions]
@@ -181,7 +183,7 @@ def test_waits_are_within_bounds(failures: int, asked_s: float, chance: float) -
 def test_an_endpoint_that_asks_for_time_gets_it_within_bounds(folder: Path) -> None:
     stage = Stage(folder, "a")
     stage.publish({"a": 1})
-    steps = [DeliveryResult(Outcome.FAILED, wait_s=wait) for wait in (30, 1e9, 0)]
+    steps = [DeliveryResult(Outcome.FAILED, retry_after_s=wait) for wait in (30, 1e9, 0)]
 
     def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
         return steps[attempt - 1] if attempt <= 3 else well(positions)
@@ -198,7 +200,7 @@ def test_after_a_failure_messages_go_alone_until_one_is_taken(folder: Path) -> N
     def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
         return well(positions) if attempt > 2 else DeliveryResult(Outcome.FAILED)
 
-    carrier = Scripted(script, most=4)
+    carrier = Scripted(script, batch_size=4)
     stage.run(carrier)
     sizes = [len(positions) for _, positions in carrier.attempts]
     assert sizes == [4, 1, 1, 4, 4, 1]
@@ -217,7 +219,7 @@ def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
         outcome = Outcome.REFUSED if positions == [3] else Outcome.FAILED
         return DeliveryResult(outcome, problem="it answered 400")
 
-    carrier = Scripted(script, most=10)
+    carrier = Scripted(script, batch_size=10)
     posting = stage.run(carrier)
     # Together, refused; then alone; then the rest together, refused; 8 times alone; the others.
     sent = [positions for _, positions in carrier.attempts]
@@ -239,7 +241,7 @@ def test_messages_that_were_taken_before_one_that_was_not_are_acknowledged(folde
     def script(attempt: int, _: str, positions: list[int]) -> DeliveryResult:
         return DeliveryResult(Outcome.REFUSED, 2, "no") if attempt == 1 else well(positions)
 
-    carrier = Scripted(script, most=10)
+    carrier = Scripted(script, batch_size=10)
     stage.run(carrier)
     assert [positions for _, positions in carrier.attempts] == [[1, 2, 3, 4, 5], [3], [4, 5]]
     assert stage.endpoint("a").acknowledged == 5
@@ -325,7 +327,7 @@ def test_setting_an_endpoint_anew_ends_its_wait(folder: Path) -> None:
 
     def script(_: int, __: str, positions: list[int]) -> DeliveryResult:
         good = stage.endpoint("a").target == {"url": "good"}
-        return well(positions) if good else DeliveryResult(Outcome.FAILED, wait_s=3_000)
+        return well(positions) if good else DeliveryResult(Outcome.FAILED, retry_after_s=3_000)
 
     async def run() -> None:
         carrier = Scripted(script)
@@ -384,10 +386,10 @@ def test_an_outbox_that_cannot_be_written_is_tried_again(folder: Path) -> None:
     broken = [True]
 
     class Breaking(Outbox):
-        async def note(self, *given: Any) -> None:
+        async def record(self, *given: Any) -> None:
             if broken.pop() if broken else False:
                 raise StoreError("the disk is full")
-            await outbox.note(*given)
+            await outbox.record(*given)
 
     async def run() -> list[tuple[str, list[int]]]:
         carrier = Scripted(lambda _, __, positions: well(positions))

@@ -1,4 +1,4 @@
-"""Dispatcher to a real receiver: what is sent, what answers mean, and who is never reached."""
+"""Post to a real receiver: what is sent, what answers mean, and who is never reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import fencepost as fp
 from fencepost.delivery import AddressPolicy, DeliveryResult, Outcome, PendingMessage, WebhookSender
-from fencepost.delivery.retry_schedule import retry_after_s
+from fencepost.delivery.retry_schedule import parse_retry_after
 from fencepost.delivery.webhook_poster import WebhookPoster
 from fencepost.store.endpoint_rows import Endpoint
 from tests.delivery.receiver import Answer, Receiver, Request, receiving
@@ -32,13 +32,13 @@ def endpoint(url: str, failures: int = 0, **target: Any) -> Endpoint:
 def post(
     to: Endpoint,
     messages: Sequence[PendingMessage] = TWO[:1],
-    gate: AddressPolicy | None = None,
+    policy: AddressPolicy | None = None,
     **more: Any,
 ) -> DeliveryResult:
     async def run() -> DeliveryResult:
-        webhooks = WebhookSender(WebhookPoster(gate or AddressPolicy(allow_private=True), **more))
+        webhooks = WebhookSender(WebhookPoster(policy or AddressPolicy(allow_private=True), **more))
         try:
-            return await webhooks.carry(to, messages)
+            return await webhooks.deliver(to, messages)
         finally:
             await webhooks.close()
 
@@ -69,7 +69,7 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "went", "wait_s"),
+    ("status", "headers", "outcome", "retry_after_s"),
     [
         (200, {}, Outcome.OK, 0),
         (299, {}, Outcome.OK, 0),
@@ -86,14 +86,14 @@ def test_messages_go_together_where_an_endpoint_wants_that() -> None:
     ],
 )
 def test_what_an_answer_means(
-    status: int, headers: dict[str, str], outcome: Outcome, wait_s: float
+    status: int, headers: dict[str, str], outcome: Outcome, retry_after_s: float
 ) -> None:
     with receiving(lambda _: Answer(status, headers)) as receiver:
         found = post(endpoint(receiver.url), clock_s=lambda: 10.0)
         assert receiver.next().path == "/hook"
-    assert (found.outcome, found.wait_s) == (outcome, wait_s)
+    assert (found.outcome, found.retry_after_s) == (outcome, retry_after_s)
     assert found.outcome is Outcome.OK or str(status) in (found.problem or "")
-    assert found.taken == (1 if outcome is Outcome.OK else 0)
+    assert found.delivered == (1 if outcome is Outcome.OK else 0)
 
 
 def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
@@ -104,17 +104,17 @@ def test_messages_after_one_that_is_not_taken_are_not_posted() -> None:
 
     with receiving(answer) as receiver:
         found = post(endpoint(receiver.url), three)
-        assert (found.outcome, found.taken) == (Outcome.REFUSED, 1)
+        assert (found.outcome, found.delivered) == (Outcome.REFUSED, 1)
         assert [receiver.next().messages[0]["id"] for _ in range(2)] == ["1", "2"]
         together = post(endpoint(receiver.url, batch=3), three)
-        assert (together.outcome, together.taken) == (Outcome.FAILED, 0)
+        assert (together.outcome, together.delivered) == (Outcome.FAILED, 0)
         assert len(receiver.next().messages) == 3
         assert receiver.requests.empty()
 
 
 @pytest.mark.parametrize("text", ["", "-1", "soon", "1e9", "\xff", "99999999999999999999"])
 def test_any_retry_after_is_a_number(text: str) -> None:
-    assert 0.0 <= retry_after_s(text, 0.0) <= 1e10
+    assert 0.0 <= parse_retry_after(text, 0.0) <= 1e10
 
 
 def test_redirects_are_not_followed() -> None:
@@ -167,17 +167,17 @@ def resolving(*answers: Sequence[str]) -> Callable[[str, int], Any]:
 
 def test_a_name_that_is_bound_anew_reaches_nothing_private() -> None:
     with receiving() as receiver:
-        gate = AddressPolicy(resolve=resolving(["1.1.1.1"], ["127.0.0.1"]))
-        asyncio.run(gate.addresses("rebound.example", receiver.port))  # when it is set: public
+        policy = AddressPolicy(resolver=resolving(["1.1.1.1"], ["127.0.0.1"]))
+        asyncio.run(policy.resolve("rebound.example", receiver.port))  # when it is set: public
         to = endpoint(f"http://rebound.example:{receiver.port}/")
         for _ in range(3):
-            found = post(to, gate=gate)
+            found = post(to, policy=policy)
             assert found.outcome is Outcome.FAILED
             assert "private" in (found.problem or "")
-        mixed = AddressPolicy(resolve=resolving(["1.1.1.1", "127.0.0.1"]))
-        assert "private" in (post(to, gate=mixed).problem or "")
+        mixed = AddressPolicy(resolver=resolving(["1.1.1.1", "127.0.0.1"]))
+        assert "private" in (post(to, policy=mixed).problem or "")
         for literal in ("127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."):
-            found = post(endpoint(f"http://{literal}:{receiver.port}/"), gate=AddressPolicy())
+            found = post(endpoint(f"http://{literal}:{receiver.port}/"), policy=AddressPolicy())
             assert found.outcome is Outcome.FAILED, literal
             assert "private" in (found.problem or ""), literal
         assert receiver.requests.empty()
@@ -192,7 +192,7 @@ def test_connections_go_to_the_address_that_was_looked_at() -> None:
 
     with receiving() as receiver:
         to = endpoint(f"http://hooks.example:{receiver.port}/x?y")
-        found = post(to, gate=AddressPolicy(allow_private=True, resolve=resolve))
+        found = post(to, policy=AddressPolicy(allow_private=True, resolver=resolve))
         request = receiver.next()
     assert found.outcome is Outcome.OK
     assert asked == ["hooks.example"]
@@ -204,15 +204,15 @@ def test_tls_checks_the_name_not_the_address() -> None:
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(CERTIFICATE)
     trusted = ssl.create_default_context(cafile=CERTIFICATE)
-    gate = AddressPolicy(allow_private=True, resolve=resolving(["127.0.0.1"]))
+    policy = AddressPolicy(allow_private=True, resolver=resolving(["127.0.0.1"]))
     with receiving(tls=serving) as receiver:
         right = endpoint(f"https://hooks.example:{receiver.port}/")
-        assert post(right, gate=gate, tls=trusted).outcome is Outcome.OK
+        assert post(right, policy=policy, tls=trusted).outcome is Outcome.OK
         for name in ("other.example", "127.0.0.1"):
-            wrong = post(endpoint(f"https://{name}:{receiver.port}/"), gate=gate, tls=trusted)
+            wrong = post(endpoint(f"https://{name}:{receiver.port}/"), policy=policy, tls=trusted)
             assert wrong.outcome is Outcome.FAILED
             assert "certificate" in (wrong.problem or "").lower()
-        untrusted = post(right, gate=gate)
+        untrusted = post(right, policy=policy)
         assert untrusted.outcome is Outcome.FAILED
         assert receiver.requests.qsize() == 1
 
@@ -224,7 +224,7 @@ def test_cookies_of_one_endpoint_are_not_another_s() -> None:
     async def twice(receiver: Receiver) -> None:
         webhooks = WebhookSender(WebhookPoster(AddressPolicy(allow_private=True)))
         for _ in range(2):
-            assert (await webhooks.carry(endpoint(receiver.url), TWO[:1])).outcome is Outcome.OK
+            assert (await webhooks.deliver(endpoint(receiver.url), TWO[:1])).outcome is Outcome.OK
         await webhooks.close()
 
     with receiving(answer) as receiver:
@@ -245,14 +245,14 @@ def test_endpoints_that_let_us_wait_hold_up_no_others() -> None:
         webhooks = WebhookSender(WebhookPoster(AddressPolicy(allow_private=True), timeout_s=WAIT_S))
         slow = f"http://127.0.0.1:{receiver.port}/slow"
         waiting = [
-            asyncio.create_task(webhooks.carry(endpoint(slow, failures), TWO[:1]))
+            asyncio.create_task(webhooks.deliver(endpoint(slow, failures), TWO[:1]))
             for failures in [0] * 40 + [1] * 40
         ]
         while receiver.requests.qsize() < 40:  # 32 that answered so far, 8 that failed before
             await asyncio.sleep(0.01)
         quick = endpoint(receiver.url)
         other = Endpoint(2, 2, "you", "other", "webhook", quick.target, 0, 0, 0, 0, None, 0)
-        assert (await webhooks.carry(other, TWO[:1])).outcome is Outcome.OK
+        assert (await webhooks.deliver(other, TWO[:1])).outcome is Outcome.OK
         assert not any(one.done() for one in waiting)
         let_go.set()
         assert {one.outcome for one in await asyncio.gather(*waiting)} == {Outcome.OK}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fencepost.client.network_effects import Answer, Lost, Steps, Wait
 from fencepost.client.results import error_of
-from fencepost.delivery.retry_schedule import RetrySchedule, retry_after_s
+from fencepost.delivery.retry_schedule import RetrySchedule, parse_retry_after
 
 logger = logging.getLogger("fencepost.client")
 _SCHEDULE = RetrySchedule(first_s=0.25, longest_s=10.0, longest_asked_s=float("inf"))
@@ -74,7 +74,7 @@ def may_be_tried_again(outcome: Answer | Lost) -> bool:
 def asked_wait(outcome: Answer | Lost) -> float:
     """For how many seconds the server asks to be left alone."""
     given = outcome.headers.get("retry-after", "") if isinstance(outcome, Answer) else ""
-    return retry_after_s(given, time.time())
+    return parse_retry_after(given, time.time())
 
 
 def wait_to_connect(backoff: Backoff, lost: Lost, server: str) -> Steps[None]:

@@ -62,12 +62,12 @@ class Url:
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
-def parse_webhook_url(given: object, *, any_port: bool = False) -> Url:
+def parse_webhook_url(given: object, *, allow_any_port: bool = False) -> Url:
     """A URL that a webhook may have.
 
     Parameters
     ----------
-    any_port : bool
+    allow_any_port : bool
         Whether ports below 1024 other than 80 and 443 are allowed: other protocols live there.
 
     Raises
@@ -94,7 +94,7 @@ def parse_webhook_url(given: object, *, any_port: bool = False) -> Url:
         if parts.netloc.endswith(":"):
             raise ModelError("`url` has a colon without a port; leave it out")
         port = _PORTS[parts.scheme]
-    if not any_port and port < 1024 and port not in _PORTS.values():
+    if not allow_any_port and port < 1024 and port not in _PORTS.values():
         raise ModelError(f"webhooks go to port 80, 443 or one from 1024 on; saw {port}")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Url(parts.scheme, _host(host or "", parts.netloc), port, target)
@@ -117,7 +117,7 @@ def _host(given: str, netloc: str) -> str:
 
 
 Address: TypeAlias = IPv4Address | IPv6Address
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name; a name that has none is an OSError."""
 
 # IANA's registries of special addresses, but for those that are reachable by everybody.
@@ -189,12 +189,12 @@ class AddressPolicy:
         Instead of the resolver of the system.
     """
 
-    def __init__(self, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
+    def __init__(self, *, allow_private: bool = False, resolver: Resolver | None = None) -> None:
         self.allow_private = allow_private
         self._threads = ThreadPoolExecutor(_LOOKUPS, "fencepost-names")
-        self._resolve = resolve or self._ask_system
+        self._resolver = resolver or self._look_up
 
-    async def addresses(self, host: str, port: int) -> list[Address]:
+    async def resolve(self, host: str, port: int) -> list[Address]:
         """The addresses of a host, all of them public; one that is not speaks for a trick.
 
         Raises
@@ -207,7 +207,7 @@ class AddressPolicy:
             self.check(host, found)
             return [found]
         try:
-            given = await self._resolve(host, port)
+            given = await self._resolver(host, port)
             addresses = [ipaddress.ip_address(one) for one in given]
         except (OSError, ValueError) as error:
             raise DeliveryError(f"the name {host:.80} cannot be resolved: {error}") from error
@@ -226,7 +226,7 @@ class AddressPolicy:
                 "server, allow_private=True on Spark)"
             )
 
-    async def _ask_system(self, host: str, port: int) -> list[str]:
+    async def _look_up(self, host: str, port: int) -> list[str]:
         # Threads of their own: names that take long must not hold up the rest of the server.
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-MOST_WAITING = 2_000
-MOST_WAITING_CHARS = 4 << 20
+MAX_QUEUED = 2_000
+MAX_QUEUED_CHARS = 4 << 20
 
 
 class Envelope(NamedTuple):
@@ -25,7 +25,7 @@ class Envelope(NamedTuple):
     text: str
 
 
-class Connection:
+class SubscriberConnection:
     """One reader of a subscriber's messages.
 
     Attributes
@@ -45,7 +45,7 @@ class Connection:
         self._chars = 0
         self._wake = asyncio.Event()
 
-    def hand(self, envelopes: Iterable[Envelope]) -> None:
+    def push(self, envelopes: Iterable[Envelope]) -> None:
         """Take messages that were just committed, or fall behind."""
         if self._live:
             for one in envelopes:
@@ -53,7 +53,7 @@ class Connection:
                     continue
                 self._waiting.append(one)
                 self._chars += len(one.text)
-            if len(self._waiting) > MOST_WAITING or self._chars > MOST_WAITING_CHARS:
+            if len(self._waiting) > MAX_QUEUED or self._chars > MAX_QUEUED_CHARS:
                 self.fall_behind()
         self._wake.set()
 
@@ -102,7 +102,7 @@ class ConnectionHub:
     """The connections of all subscribers."""
 
     def __init__(self) -> None:
-        self._connections: dict[int, list[Connection]] = {}
+        self._connections: dict[int, list[SubscriberConnection]] = {}
         self._newest: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class ConnectionHub:
         """Whether anybody reads a subscriber's messages; for any thread."""
         return subscriber in self._connections
 
-    def connections(self, subscriber: int) -> int:
+    def connection_count(self, subscriber: int) -> int:
         """How many read a subscriber's messages; for any thread."""
         return len(self._connections.get(subscriber, ()))
 
@@ -120,13 +120,13 @@ class ConnectionHub:
         """The position of the last message that was handed over for a subscriber; else 0."""
         return self._newest.get(subscriber, 0)
 
-    def open(self, subscriber: int, position: int) -> Connection:
+    def open(self, subscriber: int, position: int) -> SubscriberConnection:
         """A new connection, which begins after a position."""
-        connection = Connection(self, subscriber, position)
+        connection = SubscriberConnection(self, subscriber, position)
         self._connections.setdefault(subscriber, []).append(connection)
         return connection
 
-    def close(self, connection: Connection) -> None:
+    def close(self, connection: SubscriberConnection) -> None:
         """Hand nothing more to a connection."""
         connection.close()
         others = [
@@ -138,14 +138,14 @@ class ConnectionHub:
             self._connections.pop(connection.subscriber, None)
             self._newest.pop(connection.subscriber, None)
 
-    def hand(self, messages: dict[int, list[Envelope]]) -> None:
+    def push(self, messages: dict[int, list[Envelope]]) -> None:
         """Hand messages that were just committed to those who are connected."""
         for subscriber, envelopes in messages.items():
             connections = self._connections.get(subscriber)
             if connections:
                 self._newest[subscriber] = envelopes[-1].position
                 for one in connections:
-                    one.hand(envelopes)
+                    one.push(envelopes)
 
     def close_all(self) -> None:
         """Let every reader know that nothing more will come."""

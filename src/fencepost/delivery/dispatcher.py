@@ -67,21 +67,21 @@ class DeliveryResult:
     ----------
     went : Outcome
         How it went with the first that was not taken, if there is one.
-    taken : int
+    delivered : int
         How many messages were taken, from the first on.
     problem : str or None
         What was wrong.
-    wait_s : float
+    retry_after_s : float
         For how long not to try again, as the other side asked.
     """
 
     outcome: Outcome
-    taken: int = 0
+    delivered: int = 0
     problem: str | None = None
-    wait_s: float = 0.0
+    retry_after_s: float = 0.0
 
 
-async def one_by_one(
+async def deliver_one_by_one(
     messages: Sequence[PendingMessage],
     hand_over: Callable[[PendingMessage], Awaitable[DeliveryResult]],
 ) -> DeliveryResult:
@@ -90,7 +90,7 @@ async def one_by_one(
     for count, message in enumerate(messages):
         result = await hand_over(message)
         if result.outcome is not Outcome.OK:
-            return replace(result, taken=count)
+            return replace(result, delivered=count)
         if time.monotonic() >= end:
             return DeliveryResult(Outcome.OK, count + 1)
     return DeliveryResult(Outcome.OK, len(messages))
@@ -103,10 +103,12 @@ class MessageSender(Protocol):
     def is_ready(self) -> bool:
         """Whether there is anybody to hand over to; who makes that true wakes all endpoints."""
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
+    async def deliver(
+        self, endpoint: Endpoint, messages: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         """Hand messages over in their order."""
 
-    def most(self, endpoint: Endpoint) -> int:
+    def batch_size(self, endpoint: Endpoint) -> int:
         """How many messages are taken at once."""
 
 
@@ -116,10 +118,12 @@ class Outbox(Protocol):
     def endpoint(self, subscriber: int) -> Endpoint | None:
         """Where messages go, and how that went; for any thread."""
 
-    def waiting(self, endpoint: Endpoint, most: int) -> list[PendingMessage]:
+    def pending(self, endpoint: Endpoint, limit: int) -> list[PendingMessage]:
         """The next messages that are not acknowledged; for any thread."""
 
-    async def note(self, tried: Endpoint, acknowledged: int, dead: PendingMessage | None) -> None:
+    async def record(
+        self, tried: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
+    ) -> None:
         """Keep how it went: up to where all is done, and what is a dead letter from now on."""
 
 
@@ -232,8 +236,8 @@ class Dispatcher:
                 task.changed.clear()
                 continue
             # After a failure one at a time, so that it is known which message is at fault.
-            most = 1 if endpoint.failures else carrier.most(endpoint)
-            waiting = await asyncio.to_thread(self._outbox.waiting, endpoint, most)
+            most = 1 if endpoint.failures else carrier.batch_size(endpoint)
+            waiting = await asyncio.to_thread(self._outbox.pending, endpoint, most)
             if not waiting:
                 return
             await self._note(endpoint, waiting, await self._carry(carrier, endpoint, waiting))
@@ -243,7 +247,7 @@ class Dispatcher:
         carrier: MessageSender, endpoint: Endpoint, waiting: Sequence[PendingMessage]
     ) -> DeliveryResult:
         try:
-            return await carrier.carry(endpoint, waiting)
+            return await carrier.deliver(endpoint, waiting)
         except Exception as error:  # one endpoint must not end the task, nor be tried at once
             _logger.exception("a message could not be posted")
             return DeliveryResult(Outcome.FAILED, problem=f"{type(error).__name__}: {error}")
@@ -251,17 +255,17 @@ class Dispatcher:
     async def _note(
         self, endpoint: Endpoint, waiting: Sequence[PendingMessage], result: DeliveryResult
     ) -> None:
-        self.counts["posted"] += result.taken
-        acknowledged = waiting[result.taken - 1].position if result.taken else 0
+        self.counts["posted"] += result.delivered
+        acknowledged = waiting[result.delivered - 1].position if result.delivered else 0
         if result.outcome is Outcome.OK:
             well = replace(endpoint, failures=0, refusals=0, retry_at=0, problem=None)
-            await self._outbox.note(well, acknowledged, None)
+            await self._outbox.record(well, acknowledged, None)
             return
         now = self._clock.now()
-        before = endpoint if not result.taken else replace(endpoint, failures=0, refusals=0)
+        before = endpoint if not result.delivered else replace(endpoint, failures=0, refusals=0)
         failures = before.failures + 1
         refusals = before.refusals + (result.outcome is Outcome.REFUSED)
-        wait_s = self._schedule.wait_s(failures, result.wait_s, self._chance())
+        wait_s = self._schedule.wait_s(failures, result.retry_after_s, self._chance())
         tried = replace(
             before,
             failures=failures,
@@ -271,12 +275,12 @@ class Dispatcher:
             disabled=int(result.outcome is Outcome.GONE),
         )
         self.counts["post_failures"] += 1
-        first = waiting[result.taken]
+        first = waiting[result.delivered]
         gives_up = self._schedule.gives_up(failures, refusals, (now - first.at) / 1e9)
         if result.outcome is Outcome.GONE or not gives_up:
-            await self._outbox.note(tried, acknowledged, None)
+            await self._outbox.record(tried, acknowledged, None)
             return
         self.counts["given_up"] += 1
         if result.outcome is Outcome.REFUSED:  # the next message has nothing to do with it
             tried = replace(tried, failures=0, retry_at=0)
-        await self._outbox.note(replace(tried, refusals=0), first.position, first)
+        await self._outbox.record(replace(tried, refusals=0), first.position, first)

@@ -22,7 +22,12 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from fencepost.delivery.cloud_events import CONTENT_TYPE
-from fencepost.delivery.dispatcher import DeliveryResult, Outcome, PendingMessage, one_by_one
+from fencepost.delivery.dispatcher import (
+    DeliveryResult,
+    Outcome,
+    PendingMessage,
+    deliver_one_by_one,
+)
 from fencepost.delivery.mqtt_address import EVERY_TENANT, BrokerAddress
 from fencepost.delivery.retry_schedule import RetrySchedule
 from fencepost.errors import FencepostError
@@ -140,7 +145,7 @@ class MqttConnection:
         """Whether the broker is connected."""
         return self._client is not None
 
-    def most(self, endpoint: Endpoint) -> int:
+    def batch_size(self, endpoint: Endpoint) -> int:
         """How many messages are sent before all are acknowledged at once."""
         return _PAGE
 
@@ -209,10 +214,14 @@ class MqttConnection:
         async for message in client.messages:
             await taken.put((message, await self._take(message)))
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
+    async def deliver(
+        self, endpoint: Endpoint, messages: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         """Publish messages, each when the broker has the one before."""
         topic = endpoint.target["topic"]
-        return await one_by_one(messages, lambda one: self._publish(topic, one.text.encode()))
+        return await deliver_one_by_one(
+            messages, lambda one: self._publish(topic, one.text.encode())
+        )
 
     async def _publish(self, topic: str, payload: bytes) -> DeliveryResult:
         client = self._client

@@ -50,7 +50,7 @@ class RetrySchedule:
         return refusals >= self.refusals or too_old
 
 
-def retry_after_s(given: str, now_s: float) -> float:
+def parse_retry_after(given: str, now_s: float) -> float:
     """How long the header `Retry-After` asks to wait: seconds, or a date; else 0."""
     text = given.strip()
     if text.isascii() and text.isdigit():

@@ -19,8 +19,13 @@ import httpcore
 from fencepost.delivery import webhook_signature
 from fencepost.delivery.address_policy import AddressPolicy, Url, parse_webhook_url
 from fencepost.delivery.cloud_events import BATCH_CONTENT_TYPE, CONTENT_TYPE
-from fencepost.delivery.dispatcher import DeliveryResult, Outcome, PendingMessage, one_by_one
-from fencepost.delivery.retry_schedule import retry_after_s
+from fencepost.delivery.dispatcher import (
+    DeliveryResult,
+    Outcome,
+    PendingMessage,
+    deliver_one_by_one,
+)
+from fencepost.delivery.retry_schedule import parse_retry_after
 from fencepost.errors import DeliveryError, FencepostError
 from fencepost.store.endpoint_rows import Endpoint
 
@@ -36,7 +41,7 @@ class WebhookPoster:
 
     Parameters
     ----------
-    gate : AddressPolicy
+    address_policy : AddressPolicy
         What may be connected to.
     clock_s : callable, optional
         The present in seconds since 1970, for signatures.
@@ -48,12 +53,12 @@ class WebhookPoster:
 
     def __init__(
         self,
-        gate: AddressPolicy,
+        address_policy: AddressPolicy,
         clock_s: Callable[[], float] = time.time,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._gate = gate
+        self._address_policy = address_policy
         self._clock_s = clock_s
         self._timeout_s = timeout_s
         self._pool = httpcore.AsyncConnectionPool(
@@ -61,12 +66,12 @@ class WebhookPoster:
             max_connections=None,  # who posts bounds them
             max_keepalive_connections=_KEPT_OPEN,
             keepalive_expiry=_KEPT_OPEN_S,
-            network_backend=_Pinned(gate),
+            network_backend=_Pinned(address_policy),
         )
 
-    def url(self, given: object) -> Url:
+    def parse_url(self, given: object) -> Url:
         """A URL that may be posted to; raises ModelError where it is none."""
-        return parse_webhook_url(given, any_port=self._gate.allow_private)
+        return parse_webhook_url(given, allow_any_port=self._address_policy.allow_private)
 
     async def post(
         self,
@@ -90,7 +95,7 @@ class WebhookPoster:
         """
         try:
             async with asyncio.timeout(self._timeout_s):
-                status, told = await self._answer(self.url(url), body, type, headers, secret)
+                status, told = await self._answer(self.parse_url(url), body, type, headers, secret)
         except TimeoutError:
             return _failed(f"it did not answer within {self._timeout_s:g} s")
         except FencepostError as error:
@@ -146,13 +151,13 @@ class WebhookPoster:
             )
         asked = headers.get(b"retry-after", b"").decode("ascii", "replace")
         return DeliveryResult(
-            Outcome.FAILED, problem=problem, wait_s=retry_after_s(asked, self._clock_s())
+            Outcome.FAILED, problem=problem, retry_after_s=parse_retry_after(asked, self._clock_s())
         )
 
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
-        self._gate.close()
+        self._address_policy.close()
 
 
 def _failed(problem: str) -> DeliveryResult:
@@ -175,8 +180,8 @@ async def _read_a_little(answer: httpcore.Response) -> None:
 class _Pinned(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were looked at, and to nothing else."""
 
-    def __init__(self, gate: AddressPolicy) -> None:
-        self._gate = gate
+    def __init__(self, address_policy: AddressPolicy) -> None:
+        self._address_policy = address_policy
         self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -187,7 +192,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        addresses = await self._gate.addresses(host, port)
+        addresses = await self._address_policy.resolve(host, port)
         problem: Exception = DeliveryError("unreachable")
         for address in addresses:
             try:
@@ -220,15 +225,17 @@ class WebhookSender:
         self._poster = poster
         self._lanes = _Lanes()
 
-    def most(self, endpoint: Endpoint) -> int:
+    def batch_size(self, endpoint: Endpoint) -> int:
         """How many messages are posted before all are acknowledged at once."""
         return _batch(endpoint) if _batch(endpoint) > 1 else _PAGE
 
-    async def carry(self, endpoint: Endpoint, messages: Sequence[PendingMessage]) -> DeliveryResult:
+    async def deliver(
+        self, endpoint: Endpoint, messages: Sequence[PendingMessage]
+    ) -> DeliveryResult:
         """Post messages; they were taken where the answer has a status of 2xx."""
         if _batch(endpoint) > 1:
             return await self._attempt(endpoint, messages)
-        return await one_by_one(messages, lambda one: self._attempt(endpoint, [one]))
+        return await deliver_one_by_one(messages, lambda one: self._attempt(endpoint, [one]))
 
     async def _attempt(
         self, endpoint: Endpoint, messages: Sequence[PendingMessage]

@@ -242,7 +242,7 @@ class Service:
                 text = self.envelopes(number).wrap(position, at, type, data, event, body)
                 found.setdefault(number, []).append(Envelope(position, text))
         if found:
-            self.call_in_loop(self.hub.hand, found)
+            self.call_in_loop(self.hub.push, found)
 
     def call_in_loop(self, work: Callable[..., None], *given: Any) -> None:
         """Have something done by the event loop, from any thread."""

@@ -26,11 +26,11 @@ class Outbox:
         """Where messages go, and how that went."""
         return self._service.database.read(endpoint_rows.endpoint, subscriber)
 
-    def waiting(self, endpoint: Endpoint, most: int) -> list[PendingMessage]:
+    def pending(self, endpoint: Endpoint, limit: int) -> list[PendingMessage]:
         """The next messages that are not acknowledged."""
         envelopes = self._service.envelopes(endpoint.subscriber)
         page = self._service.database.read(
-            event_log.messages_after, endpoint.subscriber, endpoint.acknowledged, most, _PAGE_CHARS
+            event_log.messages_after, endpoint.subscriber, endpoint.acknowledged, limit, _PAGE_CHARS
         )
         return [
             PendingMessage(
@@ -41,23 +41,25 @@ class Outbox:
             for one in page
         ]
 
-    async def note(self, tried: Endpoint, acknowledged: int, dead: PendingMessage | None) -> None:
+    async def record(
+        self, tried: Endpoint, acknowledged: int, dead_letter: PendingMessage | None
+    ) -> None:
         """Keep how it went, in one transaction."""
 
         def work(transaction: Transaction) -> None:
             if acknowledged:
                 transaction.acknowledge({tried.subscriber: acknowledged})
             endpoint_rows.note_attempt(transaction.connection, tried)
-            if dead is not None:
+            if dead_letter is not None:
                 endpoint_rows.add_dead_letter(
                     transaction.connection,
                     tried.tenant,
                     transaction.now,
                     tried.kind,
                     tried.problem or "",
-                    dead.text,
+                    dead_letter.text,
                     tried.subscriber,
-                    dead.position,
+                    dead_letter.position,
                 )
 
         await self._service.changed(work)

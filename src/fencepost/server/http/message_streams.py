@@ -10,7 +10,7 @@ from msgspec import UNSET
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
 
-from fencepost.delivery.connection_hub import Connection
+from fencepost.delivery.connection_hub import SubscriberConnection
 from fencepost.server.http import request_bodies
 from fencepost.server.http.operations import Content, RequestContext, named, operation
 from fencepost.server.http.problems import RequestError
@@ -95,7 +95,9 @@ async def web_socket(socket: WebSocket) -> None:
 class _Messages:
     """The socket of a subscriber."""
 
-    def __init__(self, socket: WebSocket, service: Service, connection: Connection) -> None:
+    def __init__(
+        self, socket: WebSocket, service: Service, connection: SubscriberConnection
+    ) -> None:
         self._socket, self._service, self._connection = socket, service, connection
 
     def senders(self) -> Sequence[Coroutine[Any, Any, CloseReason]]:

@@ -165,7 +165,7 @@ class Webhooks:
         groups: dict[str, list[Outgoing]] = defaultdict(list)
         for message in messages:
             try:
-                url = self._poster.url(message.to)
+                url = self._poster.parse_url(message.to)
             except ModelError as error:
                 refused.append(Refusal(message, str(error)))
             else:
@@ -211,7 +211,9 @@ class Webhooks:
             failures += 1
             if result.outcome is not Outcome.FAILED or failures == posting.attempts:
                 return result
-            await self._sleep(posting.schedule.wait_s(failures, result.wait_s, self._chance()))
+            await self._sleep(
+                posting.schedule.wait_s(failures, result.retry_after_s, self._chance())
+            )
 
 
 def _seconds(options: Mapping[str, str], name: str, default: float) -> float:

@@ -79,8 +79,8 @@ class WebhookTransport(Transport[Webhook]):
     EndpointView = WebhookEndpoint
 
     def __init__(self, service: Service) -> None:
-        self._gate = AddressPolicy(allow_private=service.settings.allow_private_webhooks)
-        self._webhooks = WebhookSender(WebhookPoster(self._gate))
+        self._address_policy = AddressPolicy(allow_private=service.settings.allow_private_webhooks)
+        self._webhooks = WebhookSender(WebhookPoster(self._address_policy))
 
     async def start(self, wake_all: Callable[[], None]) -> WebhookSender:
         """What posts."""
@@ -92,10 +92,10 @@ class WebhookTransport(Transport[Webhook]):
 
     async def target(self, given: Webhook, tenant: str, subscriber: str) -> dict[str, Any]:
         """Check the address, and that it is no private one; make a secret if none is given."""
-        url = parse_webhook_url(given.url, any_port=self._gate.allow_private)
+        url = parse_webhook_url(given.url, allow_any_port=self._address_policy.allow_private)
         try:
             async with asyncio.timeout(_LOOKUP_S):
-                await self._gate.addresses(url.host, url.port)
+                await self._address_policy.resolve(url.host, url.port)
         except TimeoutError:
             pass  # as with a name that is not known yet: each connection looks again
         except DeliveryError as error:

@@ -93,6 +93,6 @@ def _subscriber(context: RequestContext, name: str) -> Subscriber:
         acknowledged,
         service.broker.depth.get(subscriber, 0),
         service.age(oldest),
-        service.hub.connections(subscriber),
+        service.hub.connection_count(subscriber),
         None if endpoint is None else context.request.app.state.delivering.shown(endpoint),
     )

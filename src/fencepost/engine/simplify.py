@@ -40,7 +40,7 @@ _OF = {
     ColumnKind.NUMBER: "of a number",
     ColumnKind.STRING: "of a string",
     ColumnKind.BOOLEAN: "of a boolean",
-    ColumnKind.CLOCK: "of a time",
+    ColumnKind.NATIVE_TIME: "of a time",
 }
 
 

@@ -31,7 +31,7 @@ class ColumnKind(IntEnum):
 
     NUMBER = 0
     TIME = 1
-    CLOCK = 2  # a time that is not given as a string
+    NATIVE_TIME = 2  # a time that is not given as a string
     SPAN_START = 3
     SPAN_END = 4
     STRING = 5

@@ -240,7 +240,7 @@ def pair_of(column: Column, event: EventValues) -> Pair | None:
         return number(source, event)
     if column.kind is ColumnKind.TIME:
         return time(source, event)
-    if column.kind is ColumnKind.CLOCK:
+    if column.kind is ColumnKind.NATIVE_TIME:
         return value_types.clock_of(event.get(source.name))
     ends = span(source, event)
     return None if ends is None else ends[column.kind is ColumnKind.SPAN_END]

@@ -1,6 +1,6 @@
 """Terms and filters back into conditions of the language: the way from `normal.py` back.
 
-A time that is not given as a string (`Kind.CLOCK`) has no condition of its own: in t > '2024-05-01'
+A time that is not given as a string (`Kind.NATIVE_TIME`) has no condition of its own: in t > '2024-05-01'
 strings are compared as strings, and times as times. Such a term is written with the text that
 `spelling` gives for its time, or as a comparison with the time, which also takes strings.
 """
@@ -180,7 +180,7 @@ def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spellin
         return _end_of_span(source, kind, op, bound)
     if kind is ColumnKind.NUMBER:
         return ast.Comparison(op, source, number_of_pair(bound))
-    write = spelling if kind is ColumnKind.CLOCK else time_of_pair
+    write = spelling if kind is ColumnKind.NATIVE_TIME else time_of_pair
     return ast.Comparison(op, source, write(bound))
 
 

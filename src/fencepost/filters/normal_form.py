@@ -248,7 +248,7 @@ def _clocks(
     if not isinstance(value, ast.Property):
         return _NEVER
     instants = [value_types.time_of(text) for text in texts]
-    column = Column(ColumnKind.CLOCK, value)
+    column = Column(ColumnKind.NATIVE_TIME, value)
     parts = [_term(_range(column, op, instant), negated) for instant in instants if instant]
     if not parts:
         return _NEVER

@@ -268,7 +268,7 @@ def _texts(condition: ast.Condition) -> Iterator[str]:
 
 
 def _is_clock(term: Term) -> bool:
-    return term.check.column.kind is ColumnKind.CLOCK
+    return term.check.column.kind is ColumnKind.NATIVE_TIME
 
 
 def _strings_only(terms: Filter) -> Iterator[ast.Condition]:

@@ -24,7 +24,7 @@ class Storage(IntEnum):
 STORAGE = {
     ColumnKind.NUMBER: Storage.NUMBER,
     ColumnKind.TIME: Storage.NUMBER,
-    ColumnKind.CLOCK: Storage.NUMBER,
+    ColumnKind.NATIVE_TIME: Storage.NUMBER,
     ColumnKind.SPAN_START: Storage.NUMBER,
     ColumnKind.SPAN_END: Storage.NUMBER,
     ColumnKind.STRING: Storage.STRING,

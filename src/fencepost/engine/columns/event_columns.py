@@ -350,7 +350,7 @@ def _fill_numbers(block: Block, number: int, kind: ColumnKind, array: pa.Array) 
         factor = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
         _set_pair(block, number, array, *scaled(whole.to_numpy(zero_copy_only=False), factor))
         return True
-    return _is_plain(given) or (kind is ColumnKind.CLOCK and pa.types.is_string(given))
+    return _is_plain(given) or (kind is ColumnKind.NATIVE_TIME and pa.types.is_string(given))
 
 
 def _set_pair(

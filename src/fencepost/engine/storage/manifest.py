@@ -24,7 +24,7 @@ Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]  # of a file or folder right t
 DType: TypeAlias = str | list[tuple[str, str]]  # as NumPy names it, or the fields of a record
 
 _KINDS = Literal[
-    "NUMBER", "TIME", "CLOCK", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH", "MISSING",
+    "NUMBER", "TIME", "NATIVE_TIME", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH", "MISSING",
     "GEOMETRY", "LIST",
 ]  # fmt: skip
 

@@ -113,7 +113,7 @@ def _ranks(cuts: NDArray[np.float64]) -> Ints:
 SINGLY, RANGE, AREA = 0, 1, 2  # how terms are compared: one by one, by bounds, by regions
 
 # A value has one of these types at most.
-_ONE_TYPE = (ColumnKind.NUMBER, ColumnKind.STRING, ColumnKind.BOOLEAN, ColumnKind.CLOCK)
+_ONE_TYPE = (ColumnKind.NUMBER, ColumnKind.STRING, ColumnKind.BOOLEAN, ColumnKind.NATIVE_TIME)
 
 
 def covers(first: Term, second: Term) -> bool:

@@ -21,7 +21,7 @@ from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostRows, rows
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost
+from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost_rank
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
 from fencepost.geometry.prepared_shapes import Shapes
@@ -163,7 +163,7 @@ class FilterTable:
         for terms in asked:
             if self.compact and self._post(subscription, terms):
                 continue
-            for term in sorted(terms, key=cost):
+            for term in sorted(terms, key=cost_rank):
                 self.checks += ROW.pack(*self.row(term))
             self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)

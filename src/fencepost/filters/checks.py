@@ -198,9 +198,9 @@ class Term:
 
 Filter: TypeAlias = tuple[Term, ...]
 
-_COST: dict[type, int] = {kind: cost for cost, kind in enumerate(get_args(Check))}
+_COST: dict[type, int] = {kind: cost_rank for cost_rank, kind in enumerate(get_args(Check))}
 
 
-def cost(term: Term) -> int:
+def cost_rank(term: Term) -> int:
     """By which the terms of a filter are sorted: cheap checks are evaluated first."""
     return _COST[type(term.check)]

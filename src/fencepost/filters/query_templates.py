@@ -39,7 +39,7 @@ from fencepost.filters.checks import (
     RangeCheck,
     RelateCheck,
     Term,
-    cost,
+    cost_rank,
 )
 from fencepost.filters.normal_form import filters
 from fencepost.geometry.prepared_shapes import Shapes
@@ -100,7 +100,7 @@ class TextForm:
     )
 
     def __init__(self, said: Sequence[_Said], numbers: Sequence[tuple[int, bool]]) -> None:
-        said = sorted(said, key=lambda one: cost(one.term))
+        said = sorted(said, key=lambda one: cost_rank(one.term))
         self.terms: Filter = tuple(one.term for one in said)
         self._numbers = [literal for literal, _ in numbers]
         self._negative = [k for k, (_, negative) in enumerate(numbers) if negative]

@@ -133,6 +133,4 @@ def test_the_command_writes_what_it_measures(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)
     assert [point["subscriptions"] for point in found["points"]] == [60, 120]
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("taxi.json", "taxi.md", "taxi.png", "taxi.svg")
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {*("taxi.json", "taxi.md", "taxi.png")}

@@ -18,4 +18,4 @@ def test_members(tmp_path: Path) -> None:
     for row in found.values["sizes"]:
         assert row["found"] > 0.3, "an event finds partners"
         assert min(row[name] for name in ("search_us", "push_us", "scan_us", "batch_us")) > 0
-    assert {path.suffix for path in write(found, tmp_path)} == {".json", ".md", ".png", ".svg"}
+    assert {path.suffix for path in write(found, tmp_path)} == {".json", ".md", ".png"}

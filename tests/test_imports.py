@@ -254,7 +254,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         {"spark.indexes.index_folders", "spark.matches.part_routing", "spark.matches.open_indexes"},
     ),
     "spark/test_versions.py": ("what a worker keeps", {"spark.matches.open_indexes"}),
-    "tracking/test_object_state.py": (
+    "tracking/test_checkpoint_json.py": (
         "what is kept of an object",
         {
             "events.event_attributes",
@@ -263,7 +263,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
             "tracking.tracker",
         },
     ),
-    "tracking/test_tracker.py": ("what is kept of an object", {"tracking.object_state"}),
+    "tracking/test_tracker.py": ("what is kept of an object", {"tracking.checkpoint_json"}),
 }
 
 # Private names that tests still touch, by file. A debt: remove what you pay, add nothing.

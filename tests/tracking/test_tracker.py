@@ -16,7 +16,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.errors import ModelError
-from fencepost.tracking.object_state import of_json, to_json
+from fencepost.tracking.checkpoint_json import of_json, to_json
 
 DEPOT = "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))"
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)

@@ -19,9 +19,9 @@ from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import space_of
 from fencepost.tracking.notification import Key
-from fencepost.tracking.position_order import InOrder
 from fencepost.tracking.positions import Names, Position, duration, read_event
 from fencepost.tracking.positions import distance as checked_distance
+from fencepost.tracking.reorder_buffer import InOrder
 
 _PLACE = "place"
 

@@ -20,7 +20,6 @@ from fencepost.tracking.fence_visits import EVER, NEVER, Moving, Objects, Rules
 from fencepost.tracking.fences import Fences, Matches, Ways
 from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
 from fencepost.tracking.position_batches import Batch
-from fencepost.tracking.position_order import InOrder
 from fencepost.tracking.positions import (
     Names,
     Position,
@@ -31,6 +30,7 @@ from fencepost.tracking.positions import (
     read_event,
     read_table,
 )
+from fencepost.tracking.reorder_buffer import InOrder
 
 Ints: TypeAlias = NDArray[np.int64]
 DeadPositions = list[tuple[object, str]]
@@ -38,7 +38,7 @@ DeadPositions = list[tuple[object, str]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a tracker knows of one object, to be kept elsewhere; see `tracking.object_state`.
+    """What a tracker knows of one object, to be kept elsewhere; see `tracking.checkpoint_json`.
 
     Attributes
     ----------

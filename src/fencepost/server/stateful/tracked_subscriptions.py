@@ -35,7 +35,7 @@ from fencepost.server.stateful.subscription_kind import (
 from fencepost.store import stateful_state
 from fencepost.store.database import Connection
 from fencepost.store.stateful_state import Change
-from fencepost.tracking import object_state
+from fencepost.tracking import checkpoint_json
 from fencepost.tracking.notification import Key, Notification
 from fencepost.tracking.positions import Positions, read_table
 from fencepost.tracking.tracker import Tracker
@@ -151,7 +151,7 @@ class RuleGroup:
         if touched:
             for key, kept in tracker.keep_many(touched):
                 there = kept.moving is not None or kept.held
-                value = object_state.to_json(kept) if there else None
+                value = checkpoint_json.to_json(kept) if there else None
                 yield Change(self.owner, json.dumps(key), value)
             touched.clear()
         if tracker.clock != self._clock:
@@ -163,7 +163,7 @@ class RuleGroup:
         texts = {name: str(value) for name, value in values}
         self._clock = json.loads(texts.pop(_CLOCK, "null"))
         for name, text in texts.items():
-            self.tracker.recall(object_state.of_json(text, json.loads(name), self._clock))
+            self.tracker.recall(checkpoint_json.of_json(text, json.loads(name), self._clock))
 
     def stats(self) -> dict[str, Any]:
         """Numbers about it."""

@@ -21,8 +21,8 @@ from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.matches.match_frames import plainly
+from fencepost.tracking.checkpoint_json import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.object_state import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.positions import Names, read_table
 from fencepost.tracking.tracker import Tracker
 

@@ -10,8 +10,8 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
+from fencepost.tracking.checkpoint_json import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.fence_visits import Moving, Stay
-from fencepost.tracking.object_state import of_json, position_of_json, position_to_json, to_json
 from fencepost.tracking.positions import Position
 from fencepost.tracking.tracker import Kept
 

@@ -111,7 +111,7 @@ def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geom
 
 
 def keep_segments_small(
-    matcher: Matcher, *, max_memtable: int | None = None, small: int | None = None
+    matcher: Matcher, *, max_memtable_rows: int | None = None, small: int | None = None
 ) -> None:
     """Have a matcher with few subscriptions file them as one with very many does.
 
@@ -119,11 +119,13 @@ def keep_segments_small(
     ----------
     matcher
         A matcher without subscriptions.
-    max_memtable
+    max_memtable_rows
         How many of the subscriptions that came last may be outside segments.
     small
         How many subscriptions a segment may have that a change makes anew at once.
     """
     segments = matcher._segments
-    segments.max_memtable = segments.max_memtable if max_memtable is None else max_memtable
+    segments.max_memtable_rows = (
+        segments.max_memtable_rows if max_memtable_rows is None else max_memtable_rows
+    )
     segments.small = segments.small if small is None else small

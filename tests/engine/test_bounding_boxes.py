@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import ast, parse
 from fencepost.engine import Columns, FilterTable
-from fencepost.engine.bounding_boxes import Places, places_of
+from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
 from fencepost.filters import filters
 from fencepost.geometry import Space
 from fencepost.reference import evaluate
@@ -26,7 +26,7 @@ def places(text: str, space: Space = Space.PLANAR) -> Places:
     table.add(0, filters(parse(text, space), space))
     arrays = table.arrays()
     assert len(arrays.checks) == 1
-    return places_of(arrays.checks, arrays.shapes.arrays)
+    return bounding_boxes_of(arrays.checks, arrays.shapes.arrays)
 
 
 def meets(found: Places, bounds: tuple[float, ...], itself: shapely.Geometry | None) -> bool:
@@ -36,7 +36,7 @@ def meets(found: Places, bounds: tuple[float, ...], itself: shapely.Geometry | N
     here = boxes[
         (boxes[:, 0] <= x1) & (boxes[:, 2] >= x0) & (boxes[:, 1] <= y1) & (boxes[:, 3] >= y0)
     ]
-    if not found.to_meet()[0] or not np.isfinite(here).all():
+    if not found.must_meet_box()[0] or not np.isfinite(here).all():
         return len(here) > 0
     return any(shapely.box(*box).intersects(itself) for box in here)
 

@@ -86,7 +86,7 @@ def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
     before = segment_of(columns, CONDITIONS, Sample()).arrays.selectivity
     sample = sample_of(columns, events)
     after = segment_of(columns, CONDITIONS, sample)
-    assert after.events_seen == len(events)
+    assert after.sampled_events == len(events)
     for text, expected, found in zip(
         CONDITIONS, before.tolist(), after.arrays.selectivity.tolist(), strict=True
     ):

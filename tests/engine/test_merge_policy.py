@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from fencepost.engine.merge_policy import (
     FAN,
-    FAN_OF_JOBS,
+    JOB_MERGE_FACTOR,
     LARGER_AT_REST,
     LARGER_WHEN_AWAITED,
     MAX_MIDDLE,
     SMALLEST_TIER,
     TOO_LARGE,
     Size,
+    find_merge,
+    find_merge_at_rest,
     merge_all,
-    merge_at_rest,
-    merge_now,
 )
 
 ROWS = st.one_of(st.integers(1, 20), st.integers(1, 5_000), st.integers(1, 10_000_000))
@@ -40,7 +40,7 @@ def tier(size: Size) -> int:
 @example([Size(3000)] * 4, None)
 @example([Size(70_000), *[Size(9_000)] * 3, Size(100)], 8192)
 def test_what_is_merged_now(sizes: list[Size], small: int | None) -> None:
-    found = merge_now(sizes, small)
+    found = find_merge(sizes, small)
     deleted = [k for k, size in enumerate(sizes) if size.deleted > size.rows / 2]
     if deleted:
         assert found == range(deleted[-1], deleted[-1] + 1)
@@ -77,7 +77,7 @@ def test_what_is_merged_at_rest(sizes: list[Size], awaited: bool) -> None:
         for k in range(len(sizes) - 1)
         if sizes[k].rows <= times * sum(size.rows for size in sizes[k + 1 :])
     ]
-    assert merge_at_rest(sizes, awaited) == (range(fits[0], len(sizes)) if fits else None)
+    assert find_merge_at_rest(sizes, awaited) == (range(fits[0], len(sizes)) if fits else None)
 
 
 @given(
@@ -92,10 +92,10 @@ def test_what_is_merged_all_at_once(sizes: list[Size], parts: set[int], limit: i
     groups = merge_all(sizes, parts, limit)
     numbers = [number for own in groups for number in own]
     assert len(numbers) == len(set(numbers))
-    mostly_deleted = {k for k, size in enumerate(sizes) if size.deleted > size.rows / 2}
-    assert mostly_deleted <= set(numbers)
+    is_mostly_deleted = {k for k, size in enumerate(sizes) if size.deleted > size.rows / 2}
+    assert is_mostly_deleted <= set(numbers)
     large = parts | {k for k, size in enumerate(sizes) if size.rows - size.deleted >= limit}
-    assert {own[0] for own in groups if len(own) == 1} == mostly_deleted - {
+    assert {own[0] for own in groups if len(own) == 1} == is_mostly_deleted - {
         number for own in groups if len(own) > 1 for number in own
     }
     assert not large & {number for own in groups if len(own) > 1 for number in own}
@@ -107,7 +107,7 @@ def test_what_is_merged_all_at_once(sizes: list[Size], parts: set[int], limit: i
         if rows < limit and own[0] not in large
     ]
     left = [size for _, size in sorted([*kept, *new])]
-    assert merge_now(left, None, FAN_OF_JOBS) is None
+    assert find_merge(left, None, JOB_MERGE_FACTOR) is None
 
 
 def merged(sizes: list[Size], run: range) -> list[Size]:
@@ -118,12 +118,12 @@ def merged(sizes: list[Size], run: range) -> list[Size]:
 @given(st.lists(SIZES, max_size=40), SMALL, st.booleans())
 def test_merging_comes_to_an_end(sizes: list[Size], small: int | None, awaited: bool) -> None:
     for _ in range(2 * len(sizes) + 1):
-        run = merge_now(sizes, small) or merge_at_rest(sizes, awaited)
+        run = find_merge(sizes, small) or find_merge_at_rest(sizes, awaited)
         if run is None:
             break
         sizes = merged(sizes, run)
-    assert merge_now(sizes, small) is None
-    assert not any(size.mostly_deleted for size in sizes)
+    assert find_merge(sizes, small) is None
+    assert not any(size.is_mostly_deleted for size in sizes)
     after = 0
     for size in reversed(sizes):
         assert not after or size.rows > (LARGER_WHEN_AWAITED if awaited else LARGER_AT_REST) * after
@@ -136,7 +136,7 @@ def test_segments_are_few_and_rows_are_rewritten_once_a_tier(rows: int, flushes:
     written = 0
     for _ in range(flushes):
         sizes.append(Size(rows))
-        while (run := merge_now(sizes, None)) is not None:
+        while (run := find_merge(sizes, None)) is not None:
             written += sum(size.rows for size in sizes[run.start : run.stop])
             sizes = merged(sizes, run)
     total = rows * flushes

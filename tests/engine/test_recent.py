@@ -145,7 +145,7 @@ def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
         patched.setattr(memtable_module.Memtable, "add_one", fails)
         with pytest.raises(MemoryError):
             matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
-    assert grown > [memtable_module.FIRST_ROOM]
+    assert grown > [memtable_module.INITIAL_CAPACITY]
     assert matcher.unsubscribe("s0")
     assert matcher.match({"n": 1}) == sorted(f"s{k}" for k in range(1, 60))
     matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])

@@ -18,7 +18,7 @@ BOW_TIE = "S_INTERSECTS(place, POLYGON((0 0, 4 4, 4 0, 0 4, 0 0))) AND size > 3"
 
 def test_what_trickles_in_among_events_is_one_small_segment() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable=3)
+    keep_segments_small(matcher, max_memtable_rows=3)
     for k in range(100):
         matcher.subscribe(f"s{k}", BOX.format(k, k + 2, k % 2))
         assert len(matcher.match({"place": f"POINT({k}.5 {k}.5)", "kind": f"k{k % 2}"})) == 1
@@ -35,7 +35,7 @@ def test_what_trickles_in_among_events_is_one_small_segment() -> None:
 def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
     rng = random.Random(3)
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable=2, small=most_small)
+    keep_segments_small(matcher, max_memtable_rows=2, small=most_small)
     there: dict[str, int] = {}
     for k in range(150):
         id = f"s{rng.randrange(30)}"
@@ -54,13 +54,13 @@ def test_changes_are_found_wherever_they_are_filed(most_small: int) -> None:
 
 def test_words_and_a_place_become_posts_however_they_came() -> None:
     matcher = Matcher()
-    keep_segments_small(matcher, max_memtable=10)
+    keep_segments_small(matcher, max_memtable_rows=10)
     for k in range(40):
         text = f"A_CONTAINS(words, ('w{k}')) AND S_INTERSECTS(place, BBOX({k}, {k}, 99, 99))"
         matcher.subscribe(f"s{k}", text if k % 2 else f"({text})")
     matcher.compact()
     (shelf,) = matcher.view().snapshot()
-    assert keyword_postings.direct_count(shelf.arrays.postings) == 40
+    assert keyword_postings.direct_entry_count(shelf.arrays.postings) == 40
     assert len(shelf.arrays.checks) == 0
     assert matcher.match({"words": ["w1", "w7"], "place": "POINT(5 5)"}) == ["s1"]
 

@@ -14,7 +14,7 @@ from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep
 from fencepost.cql2.json_reader import decode_json
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json, render_text
-from fencepost.engine.subscriptions import checked_id
+from fencepost.engine.subscriptions import validate_id
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.geometry.readers.raw_shapes import shown
 
@@ -80,8 +80,8 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
         within_s: float | None = None,
         subscriber: str | None = None,
     ) -> None:
-        name = checked_id(id)
-        owner = name if subscriber is None else checked_id(subscriber, "subscriber")
+        name = validate_id(id)
+        owner = name if subscriber is None else validate_id(subscriber, "subscriber")
         parts = _members(name, members)
         fields = {
             "id": name,

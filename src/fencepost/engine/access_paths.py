@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import Places, places_of
+from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
 from fencepost.engine.columns.check_kinds import KINDS
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.selectivity import AccessPath, Estimates, Floats, Ints
@@ -65,7 +65,7 @@ class Plan:
 
     def costs(self) -> Floats:
         """What each filter costs: its share, and more where a geometry is still to be compared."""
-        to_compare = (self.place >= 0) & (self.path > AccessPath.PLACE)
+        to_compare = (self.place >= 0) & (self.path > AccessPath.BOX)
         costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
@@ -87,7 +87,7 @@ def plan(
     sample: Sample,
 ) -> Plan:
     """The path of each of so many filters; `owner` is the filter of each check."""
-    found = places_of(checks, shapes)
+    found = bounding_boxes_of(checks, shapes)
     known = Estimates(checks, owner, found, set_items, set_start, words, sample)
     for estimate in dict.fromkeys(kind.estimate for kind in KINDS if kind.estimate is not None):
         estimate(known)
@@ -98,7 +98,7 @@ def plan(
     place[owner[order]] = order  # the smallest is written last, and stays
     usable = np.flatnonzero(path < AccessPath.SCAN)
     cost = share[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.PLACE), TO_COMPARE, 1.0
+        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), TO_COMPARE, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filters, -1, np.int64)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.kernel_runner import Found
-from fencepost.engine.snapshot import Snapshot, one_array
+from fencepost.engine.snapshot import Snapshot, as_single_array
 from fencepost.errors import ModelError
 from fencepost.events.table import BadRows, EventTable
 from fencepost.kernels.match import result_pairs
@@ -64,7 +64,7 @@ class Pairs(NamedTuple):
 
     def names(self, column: str, rows: NDArray[np.uint32]) -> pa.Array:
         """The "id" or the "subscriber" of subscriptions, by row."""
-        return one_array(self.snapshot.column(column).take(pa.array(rows)))
+        return as_single_array(self.snapshot.column(column).take(pa.array(rows)))
 
 
 def match_table(

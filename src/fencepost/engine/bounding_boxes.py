@@ -27,14 +27,14 @@ class Places(NamedTuple):
     split: Ints  # the checks, ascending, of which a box beyond the antimeridian does as well
     beyond: Floats  # (len(split), 4), those boxes
 
-    def to_meet(self) -> NDArray[np.bool_]:
+    def must_meet_box(self) -> NDArray[np.bool_]:
         """Whether the event's geometry itself must meet the box (or one of two) of each check.
 
         Where its centroid must be somewhere, only its box must: it may be all round that.
         """
         return ~np.isin(self.kinds, (NOTHING, check_boxes.CENTRED, check_boxes.BEYOND_AREA))
 
-    def beyond_of(self, checks: Ints) -> tuple[Ints, Floats]:
+    def wrapped_boxes_of(self, checks: Ints) -> tuple[Ints, Floats]:
         """Which of some checks have a box beyond the antimeridian, and those boxes."""
         if not len(self.split):
             return np.empty(0, np.int64), np.empty((0, 4))
@@ -57,7 +57,7 @@ def bounded(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
     return np.flatnonzero(~np.isin(kinds, check_boxes.WITHOUT_BOUNDS))
 
 
-def places_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
+def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     """Where events must be for checks to be true."""
     boxes = np.zeros((len(checks), 4))
     kinds = np.empty(len(checks), np.uint8)

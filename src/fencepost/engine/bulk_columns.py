@@ -166,47 +166,47 @@ _NONE = np.empty(0, np.int64)
 _LISTS = (list, tuple, set, frozenset, np.ndarray)
 
 
-class Ragged(NamedTuple):
+class RaggedRows(NamedTuple):
     """Rows of numbers: row k is items[start[k]:start[k + 1]]."""
 
     start: NDArray[np.int64]
     items: NDArray[np.int64]
 
-    def map(self, target: Ragged, most: int) -> Ragged:
+    def map(self, target: RaggedRows, most: int) -> RaggedRows:
         """The rows with each number replaced by a row of `target`; repetitions are dropped."""
         first = target.start[self.items]
         sizes = target.start[self.items + 1] - first
         ends = np.zeros(len(self.items) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
         items = target.items[np.arange(ends[-1]) + np.repeat(first - ends[:-1], sizes)]
-        return distinct(Ragged(ends[self.start], items), most)
+        return distinct(RaggedRows(ends[self.start], items), most)
 
-    def take(self, rows: NDArray[np.int64]) -> Ragged:
+    def take(self, rows: NDArray[np.int64]) -> RaggedRows:
         """Some of the rows."""
         sizes = self.start[rows + 1] - self.start[rows]
         ends = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(sizes, out=ends[1:])
         positions = np.arange(ends[-1]) + np.repeat(self.start[rows] - ends[:-1], sizes)
-        return Ragged(ends, self.items[positions])
+        return RaggedRows(ends, self.items[positions])
 
 
-def joined(parts: Sequence[Ragged]) -> Ragged:
+def joined(parts: Sequence[RaggedRows]) -> RaggedRows:
     """The rows of all parts, one after the other."""
     start = np.zeros(1 + sum(len(own.start) - 1 for own in parts), np.int64)
     sizes = [np.diff(own.start) for own in parts]
     np.cumsum(np.concatenate([_NONE, *sizes]), out=start[1:])
-    return Ragged(start, np.concatenate([_NONE, *(own.items for own in parts)]))
+    return RaggedRows(start, np.concatenate([_NONE, *(own.items for own in parts)]))
 
 
-def distinct(rows: Ragged, most: int) -> Ragged:
+def distinct(rows: RaggedRows, most: int) -> RaggedRows:
     """The rows without repetitions; all numbers are below `most`."""
     items = rows.items.copy()
     start = np.empty_like(rows.start)
     posting_layout.distinct(rows.start, items, np.full(most, -1, np.int64), start)
-    return Ragged(start, items[: start[-1]])
+    return RaggedRows(start, items[: start[-1]])
 
 
-def read_lists(what: str, given: Any) -> tuple[Ragged, list[str]]:
+def read_lists(what: str, given: Any) -> tuple[RaggedRows, list[str]]:
     """The keywords of each row as numbers, each once; and the keywords.
 
     given : lists of strings in Python or Arrow; None is an empty one.
@@ -229,7 +229,7 @@ def read_lists(what: str, given: Any) -> tuple[Ragged, list[str]]:
     start = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
     words: list[str] = again.dictionary.to_pylist()
-    return distinct(Ragged(start, items), len(words)), words
+    return distinct(RaggedRows(start, items), len(words)), words
 
 
 def _as_lists(what: str, given: Any) -> pa.Array:

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property, SpatialFunction
 from fencepost.engine.bulk_columns import (
-    Ragged,
+    RaggedRows,
     joined,
     read_lists,
     read_values,
     refuse_bad_bytes,
     refuse_surrogate,
 )
-from fencepost.engine.columns.check_kinds import near_code, string_key, word_key
+from fencepost.engine.columns.check_kinds import near_function_code, string_key, word_key
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, Tell
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, Tell
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import NEVER, build
 from fencepost.errors import GeometryError, ModelError
@@ -63,9 +63,9 @@ class ColumnSubscriptions:
         self._checks: list[NDArray[np.void]] = []
         self._owners: list[NDArray[np.int64]] = []
         self._shapes: list[Shapes] = []
-        self._sets: list[Ragged] = []
+        self._sets: list[RaggedRows] = []
         self._strings: dict[bytes, int] = {}
-        self._posts: list[PostRows] = []
+        self._posts: list[PostingRows] = []
         asked = [
             (attribute, *_pair(f"regions[{attribute!r}]", pair, "relations"))
             for attribute, pair in _items("regions", regions)
@@ -186,7 +186,7 @@ class ColumnSubscriptions:
         )
         checks["item"] = rows
         checks["low"] = reach
-        checks["function"] = near_code(Measure.NEAREST, self._columns.space)
+        checks["function"] = near_function_code(Measure.NEAREST, self._columns.space)
 
     def _add_equals(self, attribute: str, given: Sequence[object]) -> None:
         what = f"equals[{attribute!r}]"
@@ -199,7 +199,7 @@ class ColumnSubscriptions:
             )
             known = [self._string(string_key(text)) for text in found.strings]
             items = np.array(known, np.int64)[found.string_codes]
-            checks["item"] = self._add_sets(Ragged(np.arange(len(items) + 1), items))
+            checks["item"] = self._add_sets(RaggedRows(np.arange(len(items) + 1), items))
         if len(found.boolean_rows):
             checks = self._new(
                 check_evaluation.BOOLEAN, Column(ColumnKind.BOOLEAN, own), found.boolean_rows
@@ -228,13 +228,13 @@ class ColumnSubscriptions:
         checks["function"] = check_evaluation.CONTAINS
         checks["flags"] = check_evaluation.TOKENS
 
-    def _add_sets(self, rows: Ragged) -> NDArray[np.int64]:
+    def _add_sets(self, rows: RaggedRows) -> NDArray[np.int64]:
         """Keep sets of strings; their numbers."""
         base = sum(len(own.start) - 1 for own in self._sets)
         self._sets.append(rows)
         return np.arange(base, base + len(rows.start) - 1)
 
-    def _read_keywords(self, attribute: str, lists: Any) -> tuple[Ragged, Ragged]:
+    def _read_keywords(self, attribute: str, lists: Any) -> tuple[RaggedRows, RaggedRows]:
         """Of each row the strings that a list must have, and those that a text must have."""
         what = f"keywords[{attribute!r}]"
         self._rows(what, lists)
@@ -249,8 +249,8 @@ class ColumnSubscriptions:
             for number, keyword in zip(own, given, strict=True)
         ]
         start = np.cumsum([0, *map(len, split)], dtype=np.int64)
-        words = Ragged(start, np.fromiter(chain.from_iterable(split), np.int64, start[-1]))
-        items = Ragged(numbers.start, np.array(own, np.int64)[numbers.items])
+        words = RaggedRows(start, np.fromiter(chain.from_iterable(split), np.int64, start[-1]))
+        items = RaggedRows(numbers.start, np.array(own, np.int64)[numbers.items])
         return items, numbers.map(words, len(self._strings))
 
     def _add_posts(
@@ -280,7 +280,7 @@ class ColumnSubscriptions:
             chosen = source.take(rows) if len(rows) < self._count else source
             form = Form(column if accepts else -1, geometry_column, accepts, True)
             self._posts.append(
-                PostRows(
+                PostingRows(
                     (form,),
                     np.zeros(len(rows), np.int64),
                     rows,
@@ -323,7 +323,7 @@ def _checked_boxes(given: Any, space: Space) -> NDArray[np.float64]:
     raise AssertionError("boxes that cannot be used were read as geometries")
 
 
-def _same_rows(some: Ragged, others: Ragged, most: int) -> NDArray[np.bool_]:
+def _same_rows(some: RaggedRows, others: RaggedRows, most: int) -> NDArray[np.bool_]:
     """Which rows of distinct numbers hold the same ones."""
     sizes = np.diff(some.start)
     same: NDArray[np.bool_] = sizes == np.diff(others.start)

@@ -169,7 +169,7 @@ class ReferenceEngine(_OfShelves):
 
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         columns = self._shelves.columns
-        rows = [Row(event) for event in events.rows(columns.every_attribute(), columns.geometric())]
+        rows = [Row(event) for event in events.rows(columns.all_attributes(), columns.geometric())]
         stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
         for shelf in shelves:

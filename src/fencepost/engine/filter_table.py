@@ -1,7 +1,7 @@
 """Filters as rows of a table: what a segment is built from, and merged from.
 
 A row is a `CHECK` of `kernels.match.segment_search` as bytes. Which column a check is about, and
-what it does, is the same in all texts of a form; so `FormRows` packs a row from a template, and no
+what it does, is the same in all texts of a form; so `TemplateRows` packs a row from a template, and no
 object is made of it.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import ArrayFunction, SpatialFunction, String
-from fencepost.engine.columns.check_kinds import BY_TYPE, string_key, word_key
+from fencepost.engine.columns.check_kinds import KIND_BY_TYPE, string_key, word_key
 from fencepost.engine.columns.column_registry import Columns
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostRows, rows
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostingRows, rows
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost_rank
@@ -55,7 +55,7 @@ class Posted(NamedTuple):
     place: int  # -1: nowhere in particular
 
 
-class FormRows:
+class TemplateRows:
     """The rows of a form.
 
     Attributes
@@ -170,7 +170,7 @@ class FilterTable:
 
     def _add_filled(self, subscription: int, asked: Filled) -> None:
         """Add a text of a form."""
-        rows = form_rows(asked.form, self.columns)
+        rows = template_rows(asked.form, self.columns)
         if self.compact and rows.posted is not None:
             box = rectangle(asked.shapes[0]) if asked.shapes else EVERYWHERE
             if box is not None:
@@ -179,7 +179,7 @@ class FilterTable:
                     Form(words, place, 0, True),
                     subscription,
                     box,
-                    accepted_strings(asked.texts[0], self.columns.tokenizer),
+                    accepted_keys_of_strings(asked.texts[0], self.columns.tokenizer),
                 )
                 return
         first = self.filter_check[-1]
@@ -211,7 +211,7 @@ class FilterTable:
         self._add_posts(form, subscription, place, keys)
         return True
 
-    def _add_posts(self, form: Form, subscription: int, place: Box, keys: Accepted) -> None:
+    def _add_posts(self, form: Form, subscription: int, place: Box, keys: AcceptedKeys) -> None:
         """Add a post for each way in which an attribute may have words."""
         for accepts, own in keys:
             words = [self.add_string(key) for key in own]
@@ -235,7 +235,7 @@ class FilterTable:
 
     def row(self, term: Term) -> Row:
         """A term as a row of `CHECK`."""
-        kind = BY_TYPE[type(term.check)]
+        kind = KIND_BY_TYPE[type(term.check)]
         column = self.columns.number(term.check.column)
         low, high, item, flags, function, masks = kind.encode(term.check, self)
         flags |= term.negated * check_evaluation.NEGATED
@@ -271,7 +271,7 @@ class FilterTable:
         return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
 
-def keys_of(rows: FormRows, asked: Filled, tokenizer: Tokenizer) -> list[list[bytes]]:
+def keys_of(rows: TemplateRows, asked: Filled, tokenizer: Tokenizer) -> list[list[bytes]]:
     """The sets of a text of a form: of a list one of its items, and then one of words."""
     sets: list[list[bytes]] = []
     for texts, is_list in zip(asked.texts, rows.are_lists, strict=True):
@@ -284,29 +284,29 @@ def keys_of(rows: FormRows, asked: Filled, tokenizer: Tokenizer) -> list[list[by
     return sets
 
 
-def form_rows(form: TextForm, columns: Columns) -> FormRows:
+def template_rows(form: TextForm, columns: Columns) -> TemplateRows:
     """The rows of a form, with the numbers of columns."""
-    found: FormRows | None = form.kept.get(columns)
+    found: TemplateRows | None = form.kept.get(columns)
     if found is None:
         table = FilterTable(columns, compact=False)
-        found = form.kept[columns] = FormRows(form.terms, [table.row(t) for t in form.terms])
+        found = form.kept[columns] = TemplateRows(form.terms, [table.row(t) for t in form.terms])
     return found
 
 
-Accepted: TypeAlias = list[tuple[int, list[bytes]]]
+AcceptedKeys: TypeAlias = list[tuple[int, list[bytes]]]
 """Keys that an attribute must have, by the kinds it may be of."""
 
 
-def accepted_keys(check: ListCheck, tokenizer: Tokenizer) -> Accepted:
+def accepted_keys(check: ListCheck, tokenizer: Tokenizer) -> AcceptedKeys:
     """The keys that an attribute must have for all items of a check."""
     strings = [one.value for one in check.items.items if isinstance(one, String)]
     if len(strings) == len(check.items.items):
-        return accepted_strings(strings, tokenizer)
+        return accepted_keys_of_strings(strings, tokenizer)
     # A text holds nothing but words.
     return [(ITEMS, list(dict.fromkeys(literal_key(one) for one in check.items.items)))]
 
 
-def accepted_strings(strings: Sequence[str], tokenizer: Tokenizer) -> Accepted:
+def accepted_keys_of_strings(strings: Sequence[str], tokenizer: Tokenizer) -> AcceptedKeys:
     """The keys that an attribute must have for all of these strings."""
     items = [word_key(text) for text in dict.fromkeys(strings)]
     words = [word_key(word) for word in tokenizer.keywords(strings)]
@@ -348,7 +348,7 @@ class TableArrays:
     text: NDArray[np.uint8]
     string_start: NDArray[np.int64]
     shapes: Shapes
-    posts: PostRows  # filters besides, whose tokens are strings
+    posts: PostingRows  # filters besides, whose tokens are strings
 
 
 class NumberedFilters(NamedTuple):

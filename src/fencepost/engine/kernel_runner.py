@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.columns.check_kinds import near_of_check
+from fencepost.engine.columns.check_kinds import decode_near_function
 from fencepost.engine.columns.column_registry import Columns
-from fencepost.engine.columns.single_event_layout import EventLayout, OneEvent
+from fencepost.engine.columns.single_event_layout import OneEvent, SingleEventLayout
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
 from fencepost.filters.distances import near_in
@@ -41,7 +41,7 @@ class _Room(NamedTuple):
 class _Desk:
     """Where one event at a time is matched: the room for it, and where its values are written."""
 
-    def __init__(self, size: int, layout: EventLayout, room: _Room) -> None:
+    def __init__(self, size: int, layout: SingleEventLayout, room: _Room) -> None:
         self.size = size  # of the columns
         self.layout = layout
         self.turn = 0
@@ -180,7 +180,7 @@ class Runner:
         except IndexError:
             desk = None
         if desk is None or desk.size != size:
-            desk = _Desk(size, EventLayout(columns), self._new_room())
+            desk = _Desk(size, SingleEventLayout(columns), self._new_room())
         desk.turn += 1
         if desk.turn % _TIMED:
             given = desk.layout.write(event)
@@ -238,7 +238,7 @@ def _decide(
             if check["kind"] != check_evaluation.NEAR:
                 continue
             row = int(events.geometry[check["column"], event])
-            function, space = near_of_check(check)
+            function, space = decode_near_function(check)
             negated = bool(check["flags"] & check_evaluation.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
             if near_in(space, function, *pair, float(check["low"])) == negated:

@@ -30,9 +30,9 @@ from fencepost.engine.ranking import (
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_manager import SegmentManager, in_use
 from fencepost.engine.segment_view import SegmentView
-from fencepost.engine.selectivity import Path as AccessPath
+from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
-from fencepost.engine.subscriptions import Subscription, compiled, compiled_condition, compiled_rows
+from fencepost.engine.subscriptions import Subscription, compile_condition, compile_rows, compiled
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.tokenizer import Tokenizer
@@ -174,7 +174,7 @@ class Matcher:
         good: dict[str, Subscription] = {}
         numbers: list[int] = []  # the row of each
         bad: DeadLetters = []
-        for number, subscription in compiled_rows(self._columns.space, table, bad):
+        for number, subscription in compile_rows(self._columns.space, table, bad):
             if subscription.id in good:
                 bad.append((number, f"the id {subscription.id!r:.60} is in the table twice"))
             else:
@@ -277,7 +277,7 @@ class Matcher:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
             view = self._view
             condition = moved(view.condition(id), attribute, geometry)
-            asked = compiled_condition(condition, self._columns.space)
+            asked = compile_condition(condition, self._columns.space)
             new = Subscription(id, condition, view.subscriber(id), view.expires(id), asked)
             self.add([new], replace=True)
 
@@ -436,7 +436,7 @@ class Matcher:
 
     def requested_attributes(self) -> frozenset[str]:
         """The attributes that some subscription asks about."""
-        return frozenset(self._columns.every_attribute())
+        return frozenset(self._columns.all_attributes())
 
     def compact(self) -> None:
         """Wait until all that came last is indexed, which otherwise happens by the way."""

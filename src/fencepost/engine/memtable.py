@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import places_of
+from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.columns.column_registry import Columns
-from fencepost.engine.filter_table import ROW, Asked, FilterTable, form_rows, keys_of
+from fencepost.engine.filter_table import ROW, Asked, FilterTable, keys_of, template_rows
 from fencepost.engine.segment import SegmentReader, names_table
-from fencepost.engine.segment_builder import NEVER, NEVER_GONE, free_of, nothing
+from fencepost.engine.segment_builder import NEVER, NOT_DELETED, free_of, nothing
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription
 from fencepost.filters.checks import Filter, ListCheck
@@ -41,7 +41,7 @@ from fencepost.kernels.runtime.struct_references import struct_ref
 from fencepost.kernels.text import vocabulary
 from fencepost.kernels.text.vocabulary import Vocabulary
 
-FIRST_ROOM = 64
+INITIAL_CAPACITY = 64
 
 
 def _empty(room: int) -> SegmentArrays:
@@ -51,8 +51,8 @@ def _empty(room: int) -> SegmentArrays:
         filter_check=np.zeros(room + 1, np.uint32),
         # Free rows point at a sentinel subscription that never matches.
         filter_subscription=np.full(room, room, np.uint32),
-        deleted_version=np.full(room + 1, NEVER_GONE, np.uint32),
-        created_version=np.full(room + 1, NEVER_GONE, np.uint32),
+        deleted_version=np.full(room + 1, NOT_DELETED, np.uint32),
+        created_version=np.full(room + 1, NOT_DELETED, np.uint32),
         expires=np.zeros(room + 1, np.int64),
         set_start=np.zeros(2 * room, np.uint32),
         set_items=np.zeros(4 * room, np.uint32),
@@ -163,7 +163,7 @@ class Memtable:
         Of all arrays, with the room behind; an older one stays good for older versions.
     deleted_version, expires : array
         Of each row, as in `SegmentArrays`.
-    may_be_posted : bool
+    has_posting_filters : bool
         Whether one of them may ask for words and a place only, which take less room otherwise.
 
     Notes
@@ -174,10 +174,10 @@ class Memtable:
     skip rows that were created after it.
     """
 
-    def __init__(self, columns: Columns, serial: int, room: int = FIRST_ROOM) -> None:
+    def __init__(self, columns: Columns, serial: int, room: int = INITIAL_CAPACITY) -> None:
         self.serial = serial
         self.subscriptions: list[Subscription] = []
-        self.may_be_posted = False
+        self.has_posting_filters = False
         self._rows: dict[str, int] = {}
         self._columns = columns
         self._sizes = np.zeros(memtable_arrays.SIZES, np.int64)
@@ -222,7 +222,7 @@ class Memtable:
             # If they grew, the arrays that readers have would miss what is deleted later.
             self._sizes[:] = sizes
             self._use(arrays, own)
-            self._arrays.created_version[len(self) :] = NEVER_GONE
+            self._arrays.created_version[len(self) :] = NOT_DELETED
             self._arrays.filter_subscription[sizes[memtable_arrays.FILTERS] :] = self.room
             raise
         for one in subscriptions:
@@ -247,7 +247,7 @@ class Memtable:
         """Write filters to be added; the handle of their shapes comes back."""
         table = FilterTable(self._columns, compact=False)
         table.add(0, filters)
-        self.may_be_posted |= any(len(t) < 3 and _has_list(t) for t in filters)
+        self.has_posting_filters |= any(len(t) < 3 and _has_list(t) for t in filters)
         self._given.write(
             table.checks, table.filter_check, table.set_start, table.set_items, table.strings
         )
@@ -255,8 +255,8 @@ class Memtable:
 
     def _write_filled(self, asked: Filled) -> Any:
         """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
-        rows = form_rows(asked.form, self._columns)
-        self.may_be_posted |= rows.posted is not None
+        rows = template_rows(asked.form, self._columns)
+        self.has_posting_filters |= rows.posted is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
         for keys in keys_of(rows, asked, self._columns.tokenizer):
@@ -273,7 +273,7 @@ class Memtable:
         own = self._arrays
         for number in range(first, int(self._sizes[memtable_arrays.FILTERS])):
             low, high = own.filter_check[number], own.filter_check[number + 1]
-            places = places_of(own.checks[low:high], own.shapes)
+            places = bounding_boxes_of(own.checks[low:high], own.shapes)
             boxes = places.joined()
             sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
             sizes[places.kinds == NOTHING] = np.inf
@@ -290,9 +290,9 @@ class Memtable:
         self._arrays.state[REMOVED] += 1
         self.deleted_version[row] = version
 
-    def restart_versions(self) -> None:
+    def reset_versions(self) -> None:
         """Begin with version 0 again: what is there is there, what is deleted is deleted."""
-        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
+        self.deleted_version[self.deleted_version != NOT_DELETED] = 0
         self._arrays.created_version[: len(self)] = 0
 
     def _grow(self) -> None:
@@ -381,9 +381,9 @@ class MemtableView(SegmentReader):
         self._memtable.remove(row, version)
         self.removals += 1
 
-    def restart_versions(self) -> None:
+    def reset_versions(self) -> None:
         """Begin with version 0 again."""
-        self._memtable.restart_versions()
+        self._memtable.reset_versions()
 
 
 def _has_list(terms: Filter) -> bool:

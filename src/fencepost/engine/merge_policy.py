@@ -23,7 +23,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 FAN = 4  # a power of two
-FAN_OF_JOBS = 8  # half as many updates rewrite anything as with 4
+JOB_MERGE_FACTOR = 8  # half as many updates rewrite anything as with 4
 SMALLEST_TIER = 1024  # all segments with fewer rows are of one tier
 MAX_MIDDLE = 2**17  # while events go by, a segment of up to so many rows takes in what follows it
 TOO_LARGE = 8  # a larger one does so too, unless it is more than so many times as large
@@ -43,12 +43,12 @@ class Size(NamedTuple):
         return self.rows - self.deleted
 
     @property
-    def mostly_deleted(self) -> bool:
+    def is_mostly_deleted(self) -> bool:
         """Whether rewriting it alone at least halves it."""
         return 2 * self.deleted > self.rows
 
 
-def merge_now(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> range | None:
+def find_merge(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> range | None:
     """The neighbours to merge without waiting, or None.
 
     small : while events go by, so many rows a segment has that takes in no more as it is filed;
@@ -56,13 +56,13 @@ def merge_now(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> range
     fan : how many of a tier are merged.
     """
     for number in reversed(range(len(sizes))):
-        if sizes[number].mostly_deleted:
+        if sizes[number].is_mostly_deleted:
             return range(number, number + 1)
     found = None if small is None else _small_run(sizes, small)
     return found or _tier_run(sizes, fan)
 
 
-def merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
+def find_merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
     """The segments from the first one on that is not much larger than all after it, or None.
 
     awaited : whether a caller waits for it.
@@ -87,9 +87,9 @@ def merge_all(sizes: Sequence[Size], parts: Collection[int], limit: int) -> list
     for number, size in enumerate(sizes):
         if number not in parts and size.living < limit:
             tiered.append(([number], size))
-        elif size.mostly_deleted:
+        elif size.is_mostly_deleted:
             groups.append([number])
-    while (run := merge_now([size for _, size in tiered], None, FAN_OF_JOBS)) is not None:
+    while (run := find_merge([size for _, size in tiered], None, JOB_MERGE_FACTOR)) is not None:
         chosen = tiered[run.start : run.stop]
         merged = [number for own, _ in chosen for number in own]
         living = sum(size.living for _, size in chosen)

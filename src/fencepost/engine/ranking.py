@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 
 from fencepost.engine.batch import Pairs
 from fencepost.engine.columns.column_registry import Columns, Storage
-from fencepost.engine.columns.event_items import lists_of_values
+from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.engine.executors import Clock, condition_on
 from fencepost.engine.postings.keyword_postings import Box, ranges
 from fencepost.engine.segment import SegmentReader
-from fencepost.engine.segment_builder import NEVER, NEVER_GONE
-from fencepost.engine.segment_words import places_wanted, use_of, use_of_key, word_key, words_named
+from fencepost.engine.segment_builder import NEVER, NOT_DELETED
+from fencepost.engine.segment_words import (
+    field_of_key,
+    keyword_field,
+    keywords_of,
+    spatial_bounds_of,
+    word_key,
+)
 from fencepost.engine.snapshot import Snapshot
 from fencepost.errors import ModelError
 from fencepost.events.event_values import EventValues
@@ -138,7 +144,7 @@ class _Counts:
         keys, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for first in range(0, len(segment), _BLOCK):
             rows = np.arange(first, min(first + _BLOCK, len(segment)))
-            key, count = np.unique(words_named(segment, rows).key, return_counts=True)
+            key, count = np.unique(keywords_of(segment, rows).key, return_counts=True)
             keys.append(key)
             counts.append(count)
         self._keys, place = np.unique(np.concatenate(keys), return_inverse=True)
@@ -164,11 +170,11 @@ class _Counts:
             return
         self._segment, self._removals, self._version = segment, segment.removals, version
         expires, removed = segment.arrays.expires, segment.arrays.deleted_version.copy()
-        self._last = int(removed[removed != NEVER_GONE].max(initial=0))
+        self._last = int(removed[removed != NOT_DELETED].max(initial=0))
         gone = (removed <= version) | (expires <= now)
         changed = np.flatnonzero(gone != self._gone)
         for rows, by in ((changed[gone[changed]], -1), (changed[~gone[changed]], 1)):
-            key = words_named(segment, rows).key
+            key = keywords_of(segment, rows).key
             np.add.at(self._counts, np.searchsorted(self._keys, key), by)
         self._gone = gone
         self.living = len(gone) - int(np.count_nonzero(gone))
@@ -188,9 +194,9 @@ class _EventWords:
 
     def __init__(self, columns: Columns, event: EventValues) -> None:
         asked = [column.source for column in columns.of(Storage.LIST)]
-        own = lists_of_values([event.get(p.name) for p in asked], event.tokenizer)  # type: ignore[union-attr]
+        own = lists_from_values([event.get(p.name) for p in asked], event.tokenizer)  # type: ignore[union-attr]
         sizes = own.stop - own.start
-        uses = [use_of(number, int(kind)) for number, kind in enumerate(own.kind)]
+        uses = [keyword_field(number, int(kind)) for number, kind in enumerate(own.kind)]
         self.use = np.repeat(np.array(uses, np.int64), sizes)
         items = ranges(own.start, sizes)
         self._text, self._start, self._stop = (
@@ -214,8 +220,8 @@ def _text(
     share = np.zeros(len(rows))
     if not weights:
         return share
-    named = words_named(segment, rows)
-    use = use_of_key(segment, named.key).tolist()
+    named = keywords_of(segment, rows)
+    use = field_of_key(segment, named.key).tolist()
     own = words.keys(segment)
     order = np.argsort(own, kind="stable")
     place = np.minimum(np.searchsorted(own, named.key, sorter=order), len(own) - 1)
@@ -238,7 +244,7 @@ def _place(
 ) -> NDArray[np.float64]:
     """Of each row: how near the event is to the nearest of the places that it wants."""
     nearest = np.zeros(len(rows))
-    wanted = places_wanted(segment, rows)
+    wanted = spatial_bounds_of(segment, rows)
     for column in np.unique(wanted.column).tolist():
         source: Any = columns.of(Storage.GEOMETRY)[column].source
         shape = event.shapes(source.name)

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import places_of
+from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.filter_table import FilterTable, TableArrays
-from fencepost.engine.postings.keyword_postings import PostRows, ranges, rows_of, untold
+from fencepost.engine.postings.keyword_postings import PostingRows, ranges, rows_of, untold
 from fencepost.engine.segment import SegmentReader
-from fencepost.engine.subscriptions import BadRows, compiled_rows
+from fencepost.engine.subscriptions import BadRows, compile_rows
 from fencepost.filters.checks import Column
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.match import check_evaluation
@@ -45,7 +45,7 @@ class _Asked(NamedTuple):
     filter_check: NDArray[Any]
     set_start: Ints
     set_items: Ints
-    posts: PostRows
+    posts: PostingRows
     text: NDArray[np.uint8]  # string k is text[string_start[k]:string_start[k + 1]]
     string_start: NDArray[Any]
 
@@ -158,7 +158,7 @@ def of_rows(columns: Columns, table: object, bad: BadRows) -> tuple[Ints, Requir
     """
     asked = FilterTable(columns)
     rows: list[int] = []
-    for number, subscription in compiled_rows(columns.space, table, bad):
+    for number, subscription in compile_rows(columns.space, table, bad):
         asked.add(len(rows), subscription.asked)
         rows.append(number)
     return np.array(rows, np.int64), of_table(asked.arrays(), len(rows))
@@ -217,11 +217,11 @@ def _of_checks(
     kind[positive & (checks["kind"] == check_evaluation.MEMBER)] = STRING
     lists = np.flatnonzero(positive & (checks["kind"] == check_evaluation.LIST))
     kind[lists[_needs_words(asked, lists)]] = WORD
-    places = places_of(checks, shapes)
+    places = bounding_boxes_of(checks, shapes)
     boxes = places.joined()
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
-    kind[places.to_meet() & np.isfinite(extent)] = PLACE
+    kind[places.must_meet_box() & np.isfinite(extent)] = PLACE
     is_split = np.zeros(len(checks), bool)
     is_split[places.split] = True
     return kind, boxes, is_split

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.segment_builder import EVENTS_SEEN, NEVER_GONE, build, flat_arrays, merge
+from fencepost.engine.segment_builder import NOT_DELETED, SAMPLED_EVENTS, build, flat_arrays, merge
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, as_text
 from fencepost.kernels.match.match_scratch import REMOVED
@@ -147,7 +147,7 @@ class SegmentReader(ABC):
         """Delete a row from a version on."""
 
     @abstractmethod
-    def restart_versions(self) -> None:
+    def reset_versions(self) -> None:
         """Begin with version 0 again: what is there is there, what is deleted is deleted."""
 
     @abstractmethod
@@ -166,7 +166,7 @@ class SegmentReader(ABC):
         """The rows that are neither expired nor deleted by a version."""
         return np.flatnonzero((self.deleted_version > version) & (self.expires > now))
 
-    def living_ids(self, now: int, version: int) -> list[str]:
+    def live_ids(self, now: int, version: int) -> list[str]:
         """The ids of those rows."""
         ids: list[str] = self.column("id").take(pa.array(self.living(now, version))).to_pylist()
         return ids
@@ -175,7 +175,7 @@ class SegmentReader(ABC):
         """The entries of the posts that subscriptions own themselves, in turn; how many each."""
         if self._entries is None:
             owner = self.arrays.postings.owner[
-                : keyword_postings.direct_count(self.arrays.postings)
+                : keyword_postings.direct_entry_count(self.arrays.postings)
             ]
             start = np.zeros(len(self) + 1, np.int64)
             np.cumsum(np.bincount(owner, minlength=len(self)), out=start[1:])
@@ -199,9 +199,9 @@ class SegmentReader(ABC):
         return int(self.arrays.state[REMOVED])
 
     @property
-    def events_seen(self) -> int:
+    def sampled_events(self) -> int:
         """From how many events the planner learned what they are like."""
-        return int(self.arrays.state[EVENTS_SEEN])
+        return int(self.arrays.state[SAMPLED_EVENTS])
 
     @property
     def nbytes(self) -> int:
@@ -211,7 +211,7 @@ class SegmentReader(ABC):
     def paths(self) -> dict[str, int]:
         """The number of filters under each access path."""
         counts = np.bincount(self.arrays.path, minlength=len(AccessPath))
-        counts[AccessPath.WORDS] += keyword_postings.direct_count(self.arrays.postings)
+        counts[AccessPath.WORDS] += keyword_postings.direct_entry_count(self.arrays.postings)
         return {path.name.lower(): int(counts[path]) for path in AccessPath}
 
 
@@ -276,9 +276,9 @@ class Segment(SegmentReader):
         self.deleted_version[row] = version
         self.removals += 1
 
-    def restart_versions(self) -> None:
+    def reset_versions(self) -> None:
         """Begin with version 0 again."""
-        self.deleted_version[self.deleted_version != NEVER_GONE] = 0
+        self.deleted_version[self.deleted_version != NOT_DELETED] = 0
 
 
 def merge_segments(

@@ -18,7 +18,7 @@ Each filter is put under one access path, which the planner chooses:
 
     number_words       filters whose checks refer to words by number; the vocabulary
     plan               a path for each filter
-    post_words         rows of those that need words; the plan without them
+    post_by_keywords         rows of those that need words; the plan without them
     combine            rows of those that need several strings, of what is left; the plan again
     _regions           the walk over areas; in which order shapes lie from now on
     _trees, _intervals, _equality_postings      what is left; in any order
@@ -46,8 +46,8 @@ from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import PostRows, ranges
-from fencepost.engine.postings.posting_passes import combine, post_words, with_bounds
+from fencepost.engine.postings.keyword_postings import PostingRows, ranges
+from fencepost.engine.postings.posting_passes import combine, post_by_keywords, with_bounds
 from fencepost.engine.regions import region_index
 from fencepost.engine.selectivity import AccessPath
 from fencepost.geometry.prepared_shapes import Shapes
@@ -62,8 +62,8 @@ from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.text import vocabulary
 
 NEVER = np.iinfo(np.int64).max
-EVENTS_SEEN = -1  # the last of the state, after what kernels need
-NEVER_GONE = np.iinfo(np.uint32).max  # a version that does not come
+SAMPLED_EVENTS = -1  # the last of the state, after what kernels need
+NOT_DELETED = np.iinfo(np.uint32).max  # a version that does not come
 
 
 def build(
@@ -87,7 +87,7 @@ def build(
         words,
         sample,
     )
-    worded = post_words(given, planned)
+    worded = post_by_keywords(given, planned)
     together = combine(given, worded.plan, len(words.start) - 1)
     left = together.plan
     walk = _regions(given, left, table)
@@ -107,7 +107,7 @@ def build(
         checks=_finished_checks(given, decided, walk.place),
         filter_check=table.filter_check.astype(np.uint32),
         filter_subscription=table.filter_subscription.astype(np.uint32),
-        deleted_version=np.full(len(expires), NEVER_GONE, np.uint32),
+        deleted_version=np.full(len(expires), NOT_DELETED, np.uint32),
         created_version=np.empty(0, np.uint32),
         expires=expires.astype(np.int64),
         set_start=table.set_start.astype(np.uint32),
@@ -193,7 +193,7 @@ def _finished_checks(
 def _found_once(table: TableArrays, left: Plan) -> bool:
     """Whether no event can find a subscription twice."""
     paths = np.isin(
-        left.path, (AccessPath.COMBINED, AccessPath.EQUALITY, AccessPath.SCAN, AccessPath.REGION)
+        left.path, (AccessPath.SIGNATURE, AccessPath.EQUALITY, AccessPath.SCAN, AccessPath.REGION)
     )
     alone = np.bincount(table.filter_subscription, minlength=1).max() < 2
     return bool(alone and paths.all() and not len(table.posts.form))
@@ -206,10 +206,10 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
 
 def _trees(checks: NDArray[np.void], left: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
     """The trees of boxes that an event must meet, and the geometry column of each."""
-    found = left.found_by(AccessPath.PLACE)
+    found = left.found_by(AccessPath.BOX)
     own = left.check[found]
     columns, tree = np.unique(checks["column"][own], return_inverse=True)
-    split, beyond = left.places.beyond_of(own)
+    split, beyond = left.places.wrapped_boxes_of(own)
     boxes = np.concatenate((left.places.boxes[own], beyond))
     tree = np.concatenate((tree, tree[split])).astype(np.int64)
     filters = np.concatenate((found, found[split])).astype(np.uint32)
@@ -275,7 +275,7 @@ def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions
     place[order] = np.arange(len(order))
     shapes = Shapes.gather([(given.shapes, order)]).arrays
     return _Regions(
-        walked=region_index.pointed_to(laid, place, shapes),
+        walked=region_index.with_reordered_shapes(laid, place, shapes),
         column=(kinds >> 1).astype(np.uint32),
         direct=(kinds & 1).astype(np.uint8),
         shapes=shapes,
@@ -338,7 +338,7 @@ def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArra
         [], [np.zeros(1, np.int64)], [], [np.zeros(1, np.int64)], [], [], [np.zeros(1, np.int64)],
     )  # fmt: skip
     geometries: list[tuple[ShapeArrays, NDArray[np.int64]]] = []
-    posted: list[PostRows] = []
+    posted: list[PostingRows] = []
     for piece in pieces:
         rows = piece.checks
         rows["item"][piece.geometric] += shapes

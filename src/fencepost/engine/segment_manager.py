@@ -19,7 +19,7 @@ New subscriptions go to the memtable. When it is full, the writer that filled it
 which takes some milliseconds; a thread of its own would have to ask for Python's lock at every step
 and fell behind. `merge_policy` says which segments to merge, and one background thread merges them
 while others read and write. While subscriptions are loaded in bulk, before any event went by, small
-segments are not merged early; once nothing has changed for a second, what `merge_at_rest` names is.
+segments are not merged early; once nothing has changed for a second, what `find_merge_at_rest` names is.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from numpy.typing import NDArray
 from fencepost.engine.columns.column_registry import Columns
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
-from fencepost.engine.memtable import FIRST_ROOM, Memtable, MemtableView
-from fencepost.engine.merge_policy import Size, merge_at_rest, merge_now
+from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
+from fencepost.engine.merge_policy import Size, find_merge, find_merge_at_rest
 from fencepost.engine.segment import Segment, SegmentReader, merge_segments, names_table
-from fencepost.engine.segment_builder import NEVER_GONE, build
+from fencepost.engine.segment_builder import NOT_DELETED, build
 from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.subscriptions import Subscription
 from fencepost.errors import ModelError
 
-MAX_MEMTABLE = 512  # every event visits each subscription there
-SMALL = 16 * MAX_MEMTABLE  # a segment of up to so many rows takes in what is filed next
-LAST_VERSION = int(NEVER_GONE) - 1
+MAX_MEMTABLE_ROWS = 512  # every event visits each subscription there
+SMALL = 16 * MAX_MEMTABLE_ROWS  # a segment of up to so many rows takes in what is filed next
+LAST_VERSION = int(NOT_DELETED) - 1
 _BULK_LOAD = 16  # after so many segments without an event, subscriptions are being loaded
 _REST_S = 1.0  # without a change
 _MAX_SEGMENTS = 64  # with more, a writer that adds another waits for a merge
@@ -66,7 +66,7 @@ class SegmentManager:
         Held while anything changes.
     event_sampler : EventSampler
         What events were like, for the planner.
-    max_memtable, small : int
+    max_memtable_rows, small : int
         See the constants of these names.
     """
 
@@ -75,7 +75,7 @@ class SegmentManager:
         self.lock = threading.RLock()
         self._clock = clock
         self.event_sampler = EventSampler()
-        self.max_memtable = MAX_MEMTABLE
+        self.max_memtable_rows = MAX_MEMTABLE_ROWS
         self.small = SMALL
         self._segments: list[Segment] = []
         self._memtable = Memtable(columns, 1)
@@ -124,7 +124,7 @@ class SegmentManager:
                 self._memtable.add(given.values(), version)
             for segment, row in places:
                 segment.remove(row, version)
-            flushed = made is not None or len(self._memtable) >= self.max_memtable
+            flushed = made is not None or len(self._memtable) >= self.max_memtable_rows
             if flushed:
                 self._flush()
             if made is not None:
@@ -174,7 +174,7 @@ class SegmentManager:
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
         now, snapshot = self._clock(), self._snapshot
-        return sorted(id for own in snapshot for id in own.living_ids(now, snapshot.version))
+        return sorted(id for own in snapshot for id in own.live_ids(now, snapshot.version))
 
     def compact(self) -> None:
         """Flush the memtable, and wait until nothing is left to be merged."""
@@ -210,7 +210,7 @@ class SegmentManager:
         """The segment and row of a subscription that is not deleted, if there is one."""
         for segment in reversed(self._snapshot):
             row = segment.row_of(id)
-            if row >= 0 and segment.deleted_version[row] == NEVER_GONE:
+            if row >= 0 and segment.deleted_version[row] == NOT_DELETED:
                 return segment, row
         return None
 
@@ -226,7 +226,7 @@ class SegmentManager:
         for segment in self._snapshot:
             found = pc.is_in(segment.column("id").cast(wanted.type), value_set=wanted)
             rows = np.flatnonzero(found.to_numpy())
-            rows = rows[segment.deleted_version[rows] == NEVER_GONE]
+            rows = rows[segment.deleted_version[rows] == NOT_DELETED]
             places += ((segment, row) for row in rows.tolist())
         return places
 
@@ -237,7 +237,7 @@ class SegmentManager:
         """
         if self._snapshot.version == LAST_VERSION:
             for segment in self._snapshot:
-                segment.restart_versions()
+                segment.reset_versions()
             self._publish(0)
         return self._snapshot.version + 1
 
@@ -265,13 +265,13 @@ class SegmentManager:
             return
         given = MemtableView(memtable)
         # A row that is expired stays: its expression can still be asked for.
-        kept = np.flatnonzero(given.deleted_version == NEVER_GONE)
-        if len(kept) and memtable.may_be_posted:
+        kept = np.flatnonzero(given.deleted_version == NOT_DELETED)
+        if len(kept) and memtable.has_posting_filters:
             self._append(self._built([memtable.subscriptions[row] for row in kept.tolist()]))
         elif len(kept):
             self._append(given, kept)
         self._serial += 1
-        room = max(FIRST_ROOM, min(memtable.room, 2 * MAX_MEMTABLE))
+        room = max(INITIAL_CAPACITY, min(memtable.room, 2 * MAX_MEMTABLE_ROWS))
         self._memtable = Memtable(self.columns, self._serial, room)
 
     def _append(self, given: SegmentReader, kept: Rows | None = None) -> None:
@@ -346,11 +346,11 @@ class SegmentManager:
         """The segments to merge now."""
         if self._reindexing and self._segments:
             return range(len(self._segments))
-        return merge_now(self._sizes(), self.small if self._events_go_by() else None)
+        return find_merge(self._sizes(), self.small if self._events_go_by() else None)
 
     def _at_rest(self) -> range | None:
         """The segments to merge once nothing changes."""
-        return merge_at_rest(self._sizes(), self._compacting > 0)
+        return find_merge_at_rest(self._sizes(), self._compacting > 0)
 
     def _awaited(self) -> range | None:
         """What to merge next: at once if enough is added, else after a rest."""
@@ -369,7 +369,7 @@ class SegmentManager:
         """Put a merged segment in place of the old ones, without rows deleted since."""
         first = self._segments.index(old[0])
         since = np.concatenate([o.deleted_version[own] for o, own in zip(old, rows, strict=True)])
-        for row in np.flatnonzero(since != NEVER_GONE).tolist():
+        for row in np.flatnonzero(since != NOT_DELETED).tolist():
             merged.remove(row, int(since[row]))
         left = [self._numbered(merged)] if len(merged) else []
         self._segments[first : first + len(old)] = left

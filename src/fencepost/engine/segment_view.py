@@ -19,7 +19,7 @@ from fencepost.engine.requirements import Requirements, of_segment
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
-from fencepost.engine.subscriptions import compiled_condition
+from fencepost.engine.subscriptions import compile_condition
 from fencepost.events.event_attributes import attributes
 from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import Filter
@@ -88,7 +88,7 @@ class SegmentView:
 
     def filters(self, id: str) -> tuple[Filter, ...]:
         """The filters of a subscription, one of which must hold."""
-        return compiled_condition(self.condition(id), self.columns.space)
+        return compile_condition(self.condition(id), self.columns.space)
 
     def expires(self, id: str) -> int:
         """When a subscription ends, in nanoseconds since 1970."""

@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
     reach: NDArray[np.float64]  # how far away from it the event may be
 
 
-def use_of(column: int, kind: int) -> int:
+def keyword_field(column: int, kind: int) -> int:
     """A number for words of a list column where the event has a list, or a text, in it."""
     return 2 * column + (kind == check_evaluation.TEXT)
 
@@ -48,12 +48,12 @@ def word_key(
     return use * len(segment.arrays.vocabulary.start) + word
 
 
-def use_of_key(segment: SegmentReader, key: NDArray[np.int64]) -> NDArray[np.int64]:
+def field_of_key(segment: SegmentReader, key: NDArray[np.int64]) -> NDArray[np.int64]:
     """The use again."""
     return key // len(segment.arrays.vocabulary.start)
 
 
-def words_named(segment: SegmentReader, rows: NDArray[np.int64]) -> Named:
+def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Named:
     """The words that these subscriptions name."""
     parts = [*_in_checks(segment, rows), *_in_posts(segment, rows)]
     number = np.concatenate([own for own, _ in parts])
@@ -108,7 +108,7 @@ def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
     return found
 
 
-def places_wanted(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
+def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)

@@ -38,11 +38,11 @@ class AccessPath(IntEnum):
 
     WORDS = 0
     REGION = 1  # a relation to an area
-    PLACE = 2  # contact with, or nearness to, some other geometry
+    BOX = 2  # contact with, or nearness to, some other geometry
     EQUALITY = 3
     INTERVAL = 4
     SCAN = 5
-    COMBINED = 6  # several strings, or strings and a place
+    SIGNATURE = 6  # several strings, or strings and a place
 
 
 class Estimates:
@@ -107,11 +107,11 @@ def of_places(known: Estimates) -> None:
     found = known.places
     rows = np.flatnonzero(found.kinds != NOTHING)
     areas = np.isin(found.kinds[rows], WITH_AREA)
-    known.path[rows] = np.where(areas, AccessPath.REGION, AccessPath.PLACE)
+    known.path[rows] = np.where(areas, AccessPath.REGION, AccessPath.BOX)
     for own in known.by_column(rows):
         density = _Density(found.boxes[own])
         known.share[own] = density.share(found.boxes[own])
-        split, beyond = found.beyond_of(own)
+        split, beyond = found.wrapped_boxes_of(own)
         both = known.share[own[split]] + density.share(beyond)
         known.share[own[split]] = np.minimum(both, 1.0)
     if len(known.sample):

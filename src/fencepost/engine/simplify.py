@@ -15,7 +15,7 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.engine.explain.explanation import shortened, written
 from fencepost.engine.matcher import DeadLetters
-from fencepost.engine.subscriptions import checked_id, expiry, refuse_outside, rows_of
+from fencepost.engine.subscriptions import expiry, require_inside_space, rows_of, validate_id
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
@@ -344,7 +344,7 @@ class _Parsed(NamedTuple):
 
 
 def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _Parsed:
-    name = checked_id(row.get("id"))
+    name = validate_id(row.get("id"))
     owner, expression = row.get("subscriber"), row.get("expression")
     if not isinstance(expression, (str, Mapping)):
         raise ModelError(
@@ -352,10 +352,10 @@ def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _P
         )
     condition = parse(expression, space)
     if space is not Space.PLANAR:
-        refuse_outside(condition, space)
+        require_inside_space(condition, space)
     return _Parsed(
         name,
-        name if owner is None else checked_id(owner, "subscriber"),
+        name if owner is None else validate_id(owner, "subscriber"),
         expiry(row.get("expires")),
         expression,
         condition,

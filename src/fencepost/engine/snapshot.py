@@ -69,6 +69,6 @@ class Snapshot(tuple[SegmentReader, ...]):
         return pa.chunked_array(chunks, pa.string())
 
 
-def one_array(column: pa.ChunkedArray) -> pa.Array:
+def as_single_array(column: pa.ChunkedArray) -> pa.Array:
     """A column of strings in one piece."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())

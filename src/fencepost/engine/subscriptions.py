@@ -27,7 +27,7 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 
 
-def refuse_outside(condition: ast.Condition, space: Space) -> None:
+def require_inside_space(condition: ast.Condition, space: Space) -> None:
     """Raise LanguageError where a condition names such a geometry."""
     most_x, most_y = space.limits
     for node in ast.walk(condition, ast.ListLiteral):
@@ -69,7 +69,7 @@ class Subscription(NamedTuple):
         return self.asked
 
 
-def checked_id(value: object, what: str = "id") -> str:
+def validate_id(value: object, what: str = "id") -> str:
     """An id or subscriber: a string that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:
         raise ModelError(
@@ -118,7 +118,7 @@ def compiled(
     return _subscription(space, id, expression, subscriber, expires, asked)
 
 
-def compiled_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
+def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
     """The subscriptions of a table with their rows: see `Matcher.subscribe_many`.
 
     The geometries of texts of known forms are looked at all at once.
@@ -136,10 +136,10 @@ def compiled_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[i
                 bad.append((number, str(error)))
 
 
-def compiled_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
+def compile_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
     """The filters of a condition, one of which must hold; refuses places that the space lacks."""
     if space is not Space.PLANAR:
-        refuse_outside(condition, space)
+        require_inside_space(condition, space)
     return tuple(filters(condition, space))
 
 
@@ -156,8 +156,8 @@ def _subscription(
     expires: object,
     asked: Filled | None,
 ) -> Subscription:
-    name = checked_id(id)
-    owner = name if subscriber is None else checked_id(subscriber, "subscriber")
+    name = validate_id(id)
+    owner = name if subscriber is None else validate_id(subscriber, "subscriber")
     if not isinstance(expression, str | Mapping | Condition):
         raise ModelError(
             f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
@@ -166,7 +166,7 @@ def _subscription(
         return Subscription(name, expression, owner, expiry(expires), asked)
     condition = parse(expression, space)
     text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-    return Subscription(name, text, owner, expiry(expires), compiled_condition(condition, space))
+    return Subscription(name, text, owner, expiry(expires), compile_condition(condition, space))
 
 
 def rows_of(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:

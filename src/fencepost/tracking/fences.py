@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import DeadLetters, Matcher
-from fencepost.engine.subscriptions import Subscription, compiled_condition
+from fencepost.engine.subscriptions import Subscription, compile_condition
 from fencepost.errors import LanguageError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable, Geometries
@@ -237,7 +237,7 @@ class Ways:
                     continue
                 condition = passing(view.condition(id), self._position)
                 try:
-                    filters = compiled_condition(condition, view.columns.space)
+                    filters = compile_condition(condition, view.columns.space)
                 except LanguageError:  # more alternatives than one subscription may have
                     self.left_out.add(id)
                     self._lines.unsubscribe(id)

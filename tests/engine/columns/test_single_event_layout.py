@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
 from fencepost.engine import Columns, FilterTable, lay_out
-from fencepost.engine.columns.single_event_layout import EventLayout
+from fencepost.engine.columns.single_event_layout import SingleEventLayout
 from fencepost.events import EventTable
 from fencepost.filters import filters
 from fencepost.geometry import Shapes
@@ -70,7 +70,9 @@ def columns_of(texts: list[str]) -> Columns:
 
 def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
     row = lay_out(columns, EventTable([event]))
-    one = written(EventLayout(columns), event) or row  # who cannot write it, leaves it to rows
+    one = (
+        written(SingleEventLayout(columns), event) or row
+    )  # who cannot write it, leaves it to rows
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
     assert strings_of(one) == strings_of(row)
@@ -83,7 +85,7 @@ def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
                 np.testing.assert_array_equal(mine, other)
 
 
-def written(layout: EventLayout, event: dict[str, Any]) -> EventArrays | None:
+def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | None:
     """What the kernels for one event make of it."""
     rest = layout.write(event)
     if rest is None:
@@ -136,7 +138,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
     columns = columns_of(
         ["n > 1 AND s = 'a' AND b AND m IS NULL AND S_DWITHIN(g, POINT(0 0), 1) AND i > 1"]
     )
-    layout = EventLayout(columns)
+    layout = SingleEventLayout(columns)
     long = "x" * 5000
     events: list[dict[str, Any]] = [
         {"n": 3, "s": "one", "b": True, "g": "POINT (1 1)", "i": 2**70},
@@ -157,7 +159,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
 
 def test_lists_one_after_another() -> None:
     columns = columns_of(["A_OVERLAPS(l, ('x', 1)) AND s = 'a' AND S_INTERSECTS(g, POINT(0 0))"])
-    layout = EventLayout(columns)
+    layout = SingleEventLayout(columns)
     lists: list[Any] = [
         ["one", "two", "one", "three"],
         ["nothing\0between", "b"],

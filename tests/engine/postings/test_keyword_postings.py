@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine import Columns, FilterTable, build
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows
 from fencepost.geometry import Shapes
 from fencepost.kernels import WIDTH, EventArrays, arrays_of, scratch, struct_ref
 from fencepost.kernels.geometry.box_contact import rectangle
@@ -34,7 +34,7 @@ FORMS = (
 )
 
 
-def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -> PostRows:
+def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -> PostingRows:
     """Rows of every form; many boxes touch or repeat, some words are in nearly all."""
     form = rng.integers(0, len(FORMS), count)
     corner = rng.integers(0, 12, (count, 2)) * side
@@ -125,7 +125,7 @@ def found_by(
 
 
 def expected(
-    rows: PostRows, geometry: Any, kinds: NDArray[np.uint8], lists: list[list[int]]
+    rows: PostingRows, geometry: Any, kinds: NDArray[np.uint8], lists: list[list[int]]
 ) -> tuple[list[int], list[int], list[int]]:
     """The same, row by row, asking Shapely for contact with the boxes; and without asking."""
     direct: list[int] = []
@@ -205,7 +205,7 @@ def test_rows_come_back_from_their_entries() -> None:
     kept = np.flatnonzero([rows.forms[k].direct for k in rows.form])
     back = keyword_postings.rows_of(keyword_postings.build(rows, 50), 50)
 
-    def as_set(some: PostRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
+    def as_set(some: PostingRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
         return {
             (
                 some.forms[some.form[k]],
@@ -223,7 +223,7 @@ def test_rows_come_back_from_their_entries() -> None:
 def test_the_entry_of_a_row_names_its_group_and_word() -> None:
     rows = random_rows(np.random.default_rng(6), 200, 50, 1.0)
     built = keyword_postings.build(rows, 50)
-    for entry in range(keyword_postings.direct_count(built)):
+    for entry in range(keyword_postings.direct_entry_count(built)):
         group, word = keyword_postings.entry_of(built, entry)
         row = int(built.owner[entry])
         tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
@@ -249,7 +249,7 @@ def test_the_map_of_coordinates_never_decreases(
     drawn_from: list[float], values: list[float]
 ) -> None:
     knots = np.zeros(PIECES + 1)
-    keyword_postings.draw_map(np.array(drawn_from), knots)
+    keyword_postings.fit_knots(np.array(drawn_from), knots)
     images = [image(knots[None, None], 0, 0, value) for value in sorted(values)]
     assert images == sorted(images)
     assert all(0 <= one < 2**16 for one in images)

@@ -49,7 +49,7 @@ class Case:
         rows = np.arange(len(self.geometries), dtype=np.uint32)
         given = building.Regions(self.tree, rows, rows, self.areas_mask, self.thin_mask)
         laid = building.build(given, self.shapes.arrays, TREES)
-        return building.pointed_to(laid, rows, self.shapes.arrays)
+        return building.with_reordered_shapes(laid, rows, self.shapes.arrays)
 
     def found(self, event: Shapes, tree: int) -> list[int]:
         """What the walk answers, in the order of the regions."""

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from fencepost import spark as fps
 from fencepost.engine import Matcher, merge_policy
 from fencepost.engine.matcher import matcher_of
-from fencepost.engine.merge_policy import FAN_OF_JOBS
+from fencepost.engine.merge_policy import JOB_MERGE_FACTOR
 from fencepost.engine.storage.manifest import (
     SegmentEntry,
+    build_manifest,
     columns_as_json,
     decoded,
     entry_of,
-    manifest_for,
 )
 from fencepost.engine.storage.segment_files import open_segments
 from fencepost.spark.indexes import build_tasks, compaction
@@ -44,7 +44,7 @@ def entry(count: int, *, part: bool = False, gone: int = 0) -> SegmentEntry:
         last_columns={},
         names=["id"],
         deleted=gone,
-        is_part=part,
+        is_partition=part,
     )
 
 
@@ -53,16 +53,19 @@ def test_which_are_chosen() -> None:
     few = [entry(10)] * 7
     assert choose([*base, *few], PART_SIZE) == []
     (group,) = choose([*base, *few, entry(10)], PART_SIZE)
-    assert (group.numbers, group.is_part) == (tuple(range(20, 28)), False)
+    assert (group.numbers, group.is_partition) == (tuple(range(20, 28)), False)
     larger = [entry(8000)] * 7
     (group,) = choose([*base, *larger, *[entry(1000)] * 7, entry(1000)], PART_SIZE)
-    assert (sorted(group.numbers), group.is_part) == (list(range(20, 35)), False)
+    assert (sorted(group.numbers), group.is_partition) == (list(range(20, 35)), False)
     (group,) = choose([entry(50, part=True), *few, entry(10)], PART_SIZE)
-    assert (group.numbers, group.is_part) == (tuple(range(9)), True)  # more than half: all anew
+    assert (group.numbers, group.is_partition) == (
+        tuple(range(9)),
+        True,
+    )  # more than half: all anew
     assert choose([*base, *[entry(PART_SIZE // 2)] * 20], PART_SIZE) == []
     parts = [entry(10, part=True, gone=6), entry(10, part=True, gone=5)]
     worn = choose([*parts, entry(10, gone=9)], PART_SIZE)
-    assert sorted((g.numbers, g.is_part) for g in worn) == [((0,), True), ((2,), False)]
+    assert sorted((g.numbers, g.is_partition) for g in worn) == [((0,), True), ((2,), False)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -86,12 +89,12 @@ def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
             total = sum(entries[number].living for number in group.numbers)
             parts = max(-(-total // PART_SIZE), 1)
             sizes = [total // parts + (k < total % parts) for k in range(parts)]
-            new += [entry(size, part=group.is_part) for size in sizes if size]
+            new += [entry(size, part=group.is_partition) for size in sizes if size]
             written += total
         entries = [e for k, e in enumerate(entries) if k not in taken] + new
         full = sum(2 * e.living >= PART_SIZE for e in entries)
         tiers = 4  # of up to half a part
-        assert len(entries) <= full + 5 + (FAN_OF_JOBS - 1) * tiers
+        assert len(entries) <= full + 5 + (JOB_MERGE_FACTOR - 1) * tiers
     assert written <= 8 * added
 
 
@@ -164,7 +167,7 @@ class Index:
                 str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
-            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), is_part=False))
+            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), is_partition=False))
 
     def compact(self) -> None:
         groups = choose(self.entries, PART_SIZE)
@@ -182,7 +185,7 @@ class Index:
         self.entries = [own for k, own in enumerate(self.entries) if k not in taken] + new
 
     def matcher(self, entries: list[SegmentEntry] | None = None) -> Matcher:
-        manifest = manifest_for(self.entries, self.columns)
+        manifest = build_manifest(self.entries, self.columns)
         shelves, columns = open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
@@ -230,7 +233,7 @@ def test_all_of_it_in_parts(tmp_path: Path) -> None:
     assert division.parts >= 3
     index.rewrite([Piece(group, division, part) for part in range(division.parts)])
     assert len(index.entries) == division.parts
-    assert all(own.is_part for own in index.entries)
+    assert all(own.is_partition for own in index.entries)
     parts = [index.matcher([own]).ids() for own in index.entries]
     assert sorted(id for ids in parts for id in ids) == before.ids()
     assert max(map(len, parts)) < 200
@@ -262,7 +265,7 @@ def test_updates_on_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two of a tier in place of eight; the third update is more than half of all."""
-    monkeypatch.setattr(merge_policy, "FAN_OF_JOBS", 2)
+    monkeypatch.setattr(merge_policy, "JOB_MERGE_FACTOR", 2)
     monkeypatch.setattr("fencepost.spark.indexes.index_build._SMALL_PART", 10)
     rng = random.Random(4)
     path, right = tmp_path / "index", Matcher()
@@ -276,7 +279,7 @@ def test_updates_on_spark(
         built = fps.build_index(spark, given, path, mode=mode, parts=1)
         assert built.subscriptions == len(right.ids())
         manifest = decoded("index", (path / "manifest.json").read_text())
-        are_parts.append([own.is_part for own in manifest.segments])
+        are_parts.append([own.is_partition for own in manifest.segments])
     assert are_parts[:2] == [[True], [True, False]]
     assert all(are_parts[2]), "all of it anew"
     assert len(are_parts[2]) >= 2, "for two cores"

@@ -205,12 +205,12 @@ def _relate_again(row: np.void, column: Column, stored: From) -> Check:
     return RelateCheck(column, spatial_relations.FUNCTIONS[row["function"]], geometry)
 
 
-def near_code(measure: Measure, space: Space) -> int:
+def near_function_code(measure: Measure, space: Space) -> int:
     """What stands for a distance in a check: which one, and how it is measured."""
     return measure.value | (check_evaluation.ON_WGS84 if space is Space.WGS84 else 0)
 
 
-def near_of_check(row: np.void) -> tuple[NearFunction, Space]:
+def decode_near_function(row: np.void) -> tuple[NearFunction, Space]:
     """The bound of a check again, as a function of the language, and how it is measured."""
     function = near_function_of(_bound_of(row))
     assert function is not None
@@ -225,7 +225,7 @@ def _bound_of(row: np.void) -> DistanceBound:
 def _near(check: NearCheck, into: Into) -> Fields:
     """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
     item, flags = into.add_geometry(check.geometry.value), check.strict * check_evaluation.STRICT
-    function = near_code(check.measure, into.columns.space)
+    function = near_function_code(check.measure, into.columns.space)
     return Fields((check.distance, 0.0), _NO_PAIR, item, flags, function)
 
 
@@ -288,7 +288,7 @@ KINDS = (
         selectivity.of_places,
     ),
 )
-BY_TYPE = {kind.check: kind for kind in KINDS}
-STORAGES = tuple(kind.storage for kind in KINDS)  # by code
+KIND_BY_TYPE = {kind.check: kind for kind in KINDS}
+STORAGE_BY_CODE = tuple(kind.storage for kind in KINDS)  # by code
 assert [kind.code for kind in KINDS] == list(range(len(check_evaluation.ITEM_OF)))
 assert tuple(kind.check for kind in KINDS) == get_args(Check)

@@ -80,7 +80,7 @@ class Columns:
             p.name for s in storages for c in self.by_storage[s] for p in ast.properties(c.source)
         }
 
-    def every_attribute(self) -> set[str]:
+    def all_attributes(self) -> set[str]:
         """The attributes of events that any column is made from."""
         return self.attributes(*Storage)
 

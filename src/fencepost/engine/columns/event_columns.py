@@ -21,8 +21,8 @@ from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.columns.event_items import (
     Lists,
     is_text,
+    lists_from_values,
     lists_of,
-    lists_of_values,
     strings_of,
 )
 from fencepost.events import value_types as values
@@ -159,12 +159,12 @@ def lay_out(columns: Columns, events: EventTable) -> EventArrays:
                         continue
             if storage == Storage.LIST:
                 values = [given(value) for value in events.values(source.name)]
-                block.add_lists(number, lists_of_values(values, columns.tokenizer))
+                block.add_lists(number, lists_from_values(values, columns.tokenizer))
                 continue
             left.append((storage, number, column))
     if left:
         writer = RowWriter(block, left, len(events))
-        asked = columns.every_attribute()
+        asked = columns.all_attributes()
         for row, event in enumerate(events.events(asked, columns.geometric(), columns.tokenizer)):
             writer.write(row, event)
         block.add_row_strings(writer)

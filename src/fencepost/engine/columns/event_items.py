@@ -1,7 +1,7 @@
 """The lists of events, and the words of their texts, as items.
 
 Arrow columns of texts and of lists of strings make no Python object for a row; all other values
-come through `lists_of_values`.
+come through `lists_from_values`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _rules(tokenizer: Tokenizer, is_ascii: bool) -> Any:
     return struct_ref(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
 
 
-def lists_of_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:
+def lists_from_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:
     """The words of texts and the items of lists, given as Python values of any types."""
     texts = [string_key(one) if isinstance(one, str) else None for one in given]
     if None not in texts:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.columns.event_columns import RowWriter
-from fencepost.engine.columns.event_items import lists_of_values
+from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.events.event_values import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import Plain
@@ -28,7 +28,7 @@ _FIRST_ITEMS = 64
 OneEvent: TypeAlias = tuple[Any, ...]
 
 
-class EventLayout:
+class SingleEventLayout:
     """Writes events, one at a time, for the columns that a matcher asks for now.
 
     Not for two threads at once.
@@ -116,7 +116,9 @@ class EventLayout:
             given = event.attributes.get(self._lists[0])
             if type(given) is list and self._write_plain_items(given):
                 return
-        lists = lists_of_values([event.get(name) for name in self._lists], self._columns.tokenizer)
+        lists = lists_from_values(
+            [event.get(name) for name in self._lists], self._columns.tokenizer
+        )
         self._writer.append(lists.text.data)
         self.events.list_kind[:, 0] = lists.kind
         self.events.list_start[:, 0] = lists.start

@@ -124,10 +124,10 @@ def _shown(value: object) -> str:
 _FOUND_BY = {
     AccessPath.WORDS: "words that it needs, in the box that it needs",
     AccessPath.REGION: "the walk over regions, which decides the relation",
-    AccessPath.PLACE: "a box that the event must meet",
+    AccessPath.BOX: "a box that the event must meet",
     AccessPath.EQUALITY: "a value that it needs",
     AccessPath.INTERVAL: "an interval that a number, or the beginning or end of a string, must be in",
-    AccessPath.COMBINED: "several strings that it needs at once, in the box that it needs",
+    AccessPath.SIGNATURE: "several strings that it needs at once, in the box that it needs",
     AccessPath.SCAN: "nothing: every event is compared with it",
 }
 
@@ -184,7 +184,7 @@ def planned(
             path, share = AccessPath(int(arrays.path[number])), float(arrays.selectivity[number])
         text = written(condition_of_filter(terms))
         # How often words occur is not in the sample.
-        learned = segment.events_seen > 0 and path != AccessPath.WORDS
+        learned = segment.sampled_events > 0 and path != AccessPath.WORDS
         source = "events" if learned else "subscriptions"
         found.append(PlannedFilter(text, path.name.lower(), share, source))
     return tuple(found)

@@ -42,7 +42,7 @@ class Form(NamedTuple):
     number_column: int = -1  # which must have a number between the bounds of the row
 
 
-class PostRows(NamedTuple):
+class PostingRows(NamedTuple):
     """Filters to be posted, one a row."""
 
     forms: tuple[Form, ...]
@@ -55,12 +55,12 @@ class PostRows(NamedTuple):
     bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN for any; of none if all are
 
 
-def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostRows:
+def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostingRows:
     """Filters given one by one: form, owner, box, tokens."""
     forms = tuple(dict.fromkeys(form for form, *_ in given))
     number = {form: k for k, form in enumerate(forms)}
     sizes = [0, *(len(tokens) for *_, tokens in given)]
-    return PostRows(
+    return PostingRows(
         forms,
         np.array([number[form] for form, *_ in given], np.int64),
         np.array([owner for _, owner, *_ in given], np.int64),
@@ -70,7 +70,7 @@ def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostRows:
     )
 
 
-def join(parts: list[PostRows]) -> PostRows:
+def join(parts: list[PostingRows]) -> PostingRows:
     """The rows of several, in order."""
     parts = [part for part in parts if len(part.form)] or parts[:1]
     if len(parts) == 1:
@@ -78,7 +78,7 @@ def join(parts: list[PostRows]) -> PostRows:
     forms = tuple(dict.fromkeys(form for part in parts for form in part.forms))
     numbers = [np.array([forms.index(form) for form in part.forms]) for part in parts]
     base = np.cumsum([0, *(len(part.tokens) for part in parts)])
-    return PostRows(
+    return PostingRows(
         forms,
         np.concatenate([n[part.form] for n, part in zip(numbers, parts, strict=True)]),
         np.concatenate([part.owner for part in parts]),
@@ -92,7 +92,7 @@ def join(parts: list[PostRows]) -> PostRows:
     )
 
 
-def _joined(values: list[NDArray[Any]], parts: list[PostRows], none: float) -> NDArray[Any]:
+def _joined(values: list[NDArray[Any]], parts: list[PostingRows], none: float) -> NDArray[Any]:
     """The values of all rows, of which some parts have none; of none where all are such."""
     if not any(map(len, values)):
         return values[0]
@@ -108,7 +108,7 @@ def untold(step: str) -> None:
     """For who need not hear of steps."""
 
 
-def build(rows: PostRows, words: int, tell: Tell = untold) -> PostingArrays:
+def build(rows: PostingRows, words: int, tell: Tell = untold) -> PostingArrays:
     """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
     tell("choosing words")
     forms, group = _groups(rows)
@@ -117,9 +117,9 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostingArrays:
         own = np.flatnonzero(group == number)
         own = own[:: max(len(own) // _SAMPLE, 1)]
         for axis in range(2):
-            draw_map(rows.boxes[own, axis::2], knots[number, axis])
+            fit_knots(rows.boxes[own, axis::2], knots[number, axis])
         if len(rows.bounds):
-            draw_map(rows.bounds[own], knots[number, 2])
+            fit_knots(rows.bounds[own], knots[number, 2])
     images = np.empty((len(group), 4), np.uint16)
     posting_layout.images(rows.boxes, group, knots, images)
     bounds = np.empty((len(rows.bounds), 2), np.uint16)
@@ -181,7 +181,7 @@ def build(rows: PostRows, words: int, tell: Tell = untold) -> PostingArrays:
     )
 
 
-def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
+def _groups(rows: PostingRows) -> tuple[list[Form], NDArray[np.int64]]:
     """The forms that rows have, direct first, then by list and string; the number of each row's."""
 
     def place(k: int) -> tuple[Any, ...]:
@@ -194,7 +194,7 @@ def _groups(rows: PostRows) -> tuple[list[Form], NDArray[np.int64]]:
     return [rows.forms[k] for k in numbers], rank[rows.form]
 
 
-def draw_map(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
+def fit_knots(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
     """Divide some numbers into pieces that hold equally many."""
     values = np.sort(values[np.isfinite(values)])
     if len(values):
@@ -202,7 +202,7 @@ def draw_map(values: NDArray[np.float64], knots: NDArray[np.float64]) -> None:
 
 
 def _choose(
-    rows: PostRows, images: NDArray[np.uint16], words: int
+    rows: PostingRows, images: NDArray[np.uint16], words: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]:
     """The word under which each row is posted; where its others begin; the others."""
     counters = min(1 << max(4 * len(rows.tokens), 1).bit_length(), _MOST_COUNTERS)
@@ -321,9 +321,9 @@ def _spatial(
     return groups, tokens, entries, boxes, nodes, density
 
 
-def rows_of(posts: PostingArrays, words: int) -> PostRows:
+def rows_of(posts: PostingArrays, words: int) -> PostingRows:
     """What the direct entries were laid out from, entry by entry; there are so many words."""
-    count = direct_count(posts)
+    count = direct_entry_count(posts)
     forms = tuple(
         Form(
             int(g["list_column"]),
@@ -351,12 +351,12 @@ def rows_of(posts: PostingArrays, words: int) -> PostRows:
     first[token_start[:-1][has_word]] = True
     tokens[first] = word[has_word]
     tokens[~first] = posts.rest[: rest_start[-1]]
-    return PostRows(
+    return PostingRows(
         forms, form, posts.owner[:count].astype(np.int64), posts.exact[:count], token_start, tokens
     )
 
 
-def direct_count(posts: PostingArrays) -> int:
+def direct_entry_count(posts: PostingArrays) -> int:
     """How many entries match without further ado; they come first."""
     direct = posts.groups["direct"][posts.lists["group"]] > 0
     return int(posts.lists["count"][direct].sum())
@@ -374,7 +374,7 @@ def entry_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
     ) - 2 else word
 
 
-def chosen(rows: PostRows, owner: NDArray[np.int64]) -> PostRows:
+def chosen(rows: PostingRows, owner: NDArray[np.int64]) -> PostingRows:
     """The rows whose owners get another number, by that; -1 is none."""
     own = owner[rows.owner]
     kept = np.flatnonzero(own >= 0)
@@ -382,13 +382,13 @@ def chosen(rows: PostRows, owner: NDArray[np.int64]) -> PostRows:
     return take(rows, kept)._replace(owner=own[kept])
 
 
-def take(rows: PostRows, chosen: NDArray[np.int64]) -> PostRows:
+def take(rows: PostingRows, chosen: NDArray[np.int64]) -> PostingRows:
     """Some rows, in the order given; a row may be given more than once."""
     first = rows.token_start[chosen]
     sizes = rows.token_start[chosen + 1] - first
     start = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(sizes, out=start[1:])
-    return PostRows(
+    return PostingRows(
         rows.forms,
         rows.form[chosen],
         rows.owner[chosen],

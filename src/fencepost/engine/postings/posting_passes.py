@@ -1,6 +1,6 @@
 """The passes of building a segment that post filters under what they need.
 
-`post_words` posts them under words. With the words of a filter go the box that it needs its place
+`post_by_keywords` posts them under words. With the words of a filter go the box that it needs its place
 to meet, a string that it needs in another column, and the bounds of a number.
 
 `combine` posts them under several of their strings at once, and under the place beside them. A
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fencepost.engine.access_paths import TO_COMPARE, Plan
 from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostRows, ranges
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, ranges
 from fencepost.engine.selectivity import AccessPath
 from fencepost.kernels.geometry.planar_distance import squares
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
@@ -39,15 +39,15 @@ _MAX_STRING_COLUMNS = 4
 _FILTERS_A_STRING = 8  # at least one of so many filters must need a string of a column
 
 
-class Worded(NamedTuple):
+class KeywordPostings(NamedTuple):
     """What is posted under words."""
 
-    rows: PostRows
+    rows: PostingRows
     plan: Plan  # in which these filters are found by words
     decided: Ints  # the checks that finding a filter decides
 
 
-def post_words(given: NumberedFilters, plan: Plan) -> Worded:
+def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
     """Post the filters that need words, under those of the check that needs most."""
     checks, set_start = given.checks, given.set_start
     best = _most_words(given)
@@ -73,7 +73,7 @@ def post_words(given: NumberedFilters, plan: Plan) -> Worded:
         kinds = np.ravel_multi_index((chosen["column"][kept], geometry[kept] + 1, accepts), shape)
         distinct, form = np.unique(kinds, return_inverse=True)
         parts.append(
-            PostRows(
+            PostingRows(
                 forms=tuple(
                     Form(int(a), int(b) - 1, int(c), False)
                     for a, b, c in zip(*np.unravel_index(distinct, shape), strict=True)
@@ -88,15 +88,15 @@ def post_words(given: NumberedFilters, plan: Plan) -> Worded:
     rows = _on_both_sides(posts.join(parts), plan)
     shares = _word_shares(rows)[filters]
     strings = _strings(given, filters, plan.shares)
-    shares *= np.append(plan.shares, 1.0)[strings[filters]].astype(np.float32)
-    return Worded(
+    shares *= np.append(plan.check_selectivity, 1.0)[strings[filters]].astype(np.float32)
+    return KeywordPostings(
         _with_each_string(rows, given, strings),
         plan.put_under(AccessPath.WORDS, filters, shares),
         np.concatenate((decided, strings[strings >= 0])),
     )
 
 
-def with_bounds(rows: PostRows, given: NumberedFilters, plan: Plan) -> PostRows:
+def with_bounds(rows: PostingRows, given: NumberedFilters, plan: Plan) -> PostingRows:
     """The rows with bounds of a number that an event must have, which is the same for a form.
 
     It is the number that tells most events apart.
@@ -113,7 +113,7 @@ def with_bounds(rows: PostRows, given: NumberedFilters, plan: Plan) -> PostRows:
         own = ranged[asks[owner[ranged]]]
         if len(own):
             columns, place = np.unique(checks["column"][own], return_inverse=True)
-            best = np.argmax(np.bincount(place, 1.0 - plan.shares[own]))
+            best = np.argmax(np.bincount(place, 1.0 - plan.check_selectivity[own]))
             own = own[place == best]
             of_filter[owner[own]] = plan.intervals[own]
             bounds[of_form] = of_filter[rows.owner[of_form]]
@@ -170,7 +170,7 @@ def _strings(given: NumberedFilters, filters: Ints, shares: NDArray[np.float64])
     return chosen
 
 
-def _with_each_string(rows: PostRows, given: NumberedFilters, strings: Ints) -> PostRows:
+def _with_each_string(rows: PostingRows, given: NumberedFilters, strings: Ints) -> PostingRows:
     """The rows, those of a filter with a check for strings once for each of them."""
     own = strings[rows.owner]
     if not (own >= 0).any():
@@ -192,13 +192,13 @@ def _with_each_string(rows: PostRows, given: NumberedFilters, strings: Ints) -> 
     return taken._replace(forms=forms, form=form[repeated], strings=found)
 
 
-def _on_both_sides(rows: PostRows, plan: Plan) -> PostRows:
+def _on_both_sides(rows: PostingRows, plan: Plan) -> PostingRows:
     """The rows, and those that have another box beyond the antimeridian once more, with that."""
-    split, beyond = plan.places.beyond_of(plan.place[rows.owner])
+    split, beyond = plan.places.wrapped_boxes_of(plan.place[rows.owner])
     return posts.join([rows, posts.take(rows, split)._replace(boxes=beyond)])
 
 
-def _word_shares(rows: PostRows) -> NDArray[np.float32]:
+def _word_shares(rows: PostingRows) -> NDArray[np.float32]:
     """Of each filter: how often its rarest word is asked for, of all rows."""
     share = np.zeros(int(rows.owner.max(initial=-1)) + 1, np.float32)
     sizes = np.diff(rows.token_start)
@@ -236,7 +236,7 @@ class Combined(NamedTuple):
     """What is posted under several strings at once."""
 
     arrays: SignatureArrays
-    rows: PostRows
+    rows: PostingRows
     plan: Plan  # in which these filters are found so
     decided: Ints  # the checks that finding a filter decides
     filters: Ints  # those that a distance decides, ascending
@@ -272,8 +272,8 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
     members = _members(checks, owner, set_start, plan)
     taken = np.bincount(owner[members], minlength=len(plan.path))
     placed = plan.place >= 0
-    share = np.where(placed, np.append(plan.shares, 1.0)[plan.place], 1.0)
-    np.multiply.at(share, owner[members], plan.shares[members])
+    share = np.where(placed, np.append(plan.check_selectivity, 1.0)[plan.place], 1.0)
+    np.multiply.at(share, owner[members], plan.check_selectivity[members])
     kind = np.append(plan.places.kinds, BOX)[plan.place]  # where there is none, -1, everywhere
     alone = np.bincount(owner, minlength=len(plan.path)) == taken + placed
     decides = np.where(alone & ((kind == BOX) | (kind == DISC)), kind, NOTHING).astype(np.int64)
@@ -299,7 +299,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
     shares = share[chosen.filters].astype(np.float32)
     return Combined(
         arrays=arrays._replace(words=built),
-        rows=PostRows(
+        rows=PostingRows(
             forms=forms,
             form=form[rows],
             owner=chosen.filters[rows],
@@ -307,7 +307,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
             token_start=np.arange(len(rows) + 1),
             tokens=words + ids.astype(np.int64),
         ),
-        plan=plan.put_under(AccessPath.COMBINED, chosen.filters, shares),
+        plan=plan.put_under(AccessPath.SIGNATURE, chosen.filters, shares),
         decided=members,
         filters=chosen.filters[by_distance],
         discs=_discs(checks[place[by_distance]], given.shapes),
@@ -322,7 +322,7 @@ def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan)
     members = np.flatnonzero(asked & (plan.path[owner] != AccessPath.WORDS))
     sizes = np.diff(set_start)[checks["item"][members]]
     members = members[(sizes > 0) & (sizes <= _MOST_POSTINGS)]
-    members = members[np.lexsort((plan.shares[members], owner[members]))]
+    members = members[np.lexsort((plan.check_selectivity[members], owner[members]))]
     columns = owner[members] << _COLUMN_BITS | checks["column"][members].astype(np.int64)
     members = members[np.sort(np.unique(columns, return_index=True)[1])]  # one a column
     sizes = np.diff(set_start)[checks["item"][members]]

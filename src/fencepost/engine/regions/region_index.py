@@ -67,7 +67,9 @@ def build(regions: Regions, shapes: ShapeArrays, trees: int) -> RegionArrays:
     )
 
 
-def pointed_to(laid: RegionArrays, place: NDArray[np.uint32], shapes: ShapeArrays) -> RegionArrays:
+def with_reordered_shapes(
+    laid: RegionArrays, place: NDArray[np.uint32], shapes: ShapeArrays
+) -> RegionArrays:
     """The regions with shapes in another order; `place` is where each has gone."""
     return laid._replace(
         entries=_pointed_to(laid.entries, place, shapes),

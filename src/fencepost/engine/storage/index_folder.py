@@ -20,13 +20,18 @@ from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.storage.manifest import (
     MANIFEST,
     SegmentEntry,
+    build_manifest,
     damaged,
     decoded,
     encoded,
-    manifest_for,
-    no_index,
+    missing_index_error,
 )
-from fencepost.engine.storage.segment_files import DAMAGES, PREFIX, open_segments, write_segment
+from fencepost.engine.storage.segment_files import (
+    DAMAGE_ERRORS,
+    PREFIX,
+    open_segments,
+    write_segment,
+)
 
 Opened = tuple[tuple[Segment, ...], Columns]
 
@@ -48,7 +53,7 @@ def _save(path: Path, segments: Snapshot, columns: Columns) -> None:
     entries: list[SegmentEntry] = []
     try:
         entries.extend(write_segment(path, segment, segments.version) for segment in segments)
-        text = encoded(manifest_for(entries, columns))
+        text = encoded(build_manifest(entries, columns))
         replace_file(path / MANIFEST, text.encode(), durable=True)
     except BaseException:
         for entry in entries:
@@ -67,7 +72,7 @@ def open(path: Path) -> Opened:
         try:
             found = decoded(str(path), text)
             return open_segments(path, found, found.segments)
-        except DAMAGES as error:
+        except DAMAGE_ERRORS as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
                 raise damaged(str(path), error) from error
@@ -77,6 +82,6 @@ def _read_manifest(path: Path) -> str:
     try:
         return (path / MANIFEST).read_text()
     except (FileNotFoundError, NotADirectoryError):
-        raise no_index(str(path)) from None
+        raise missing_index_error(str(path)) from None
     except (OSError, ValueError) as error:
         raise errors.IndexingError(f"the index in {path} cannot be read: {error}") from error

@@ -24,8 +24,8 @@ Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]  # of a file or folder right t
 DType: TypeAlias = str | list[tuple[str, str]]  # as NumPy names it, or the fields of a record
 
 _KINDS = Literal[
-    "NUMBER", "TIME", "NATIVE_TIME", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH", "MISSING",
-    "GEOMETRY", "LIST",
+    "NUMBER", "TIME", "NATIVE_TIME", "SPAN_START", "SPAN_END", "STRING", "BOOLEAN", "TRUTH",
+    "MISSING", "GEOMETRY", "LIST",
 ]  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     deleted_file: Name | None = None  # in place of deleted_version.npy
     deleted: Count = 0
     memory_bytes: Count | None = None
-    is_part: bool = True  # one of those into which all was divided; no update wrote it
+    is_partition: bool = True  # one of those into which all was divided; no update wrote it
 
     @property
     def living(self) -> int:
@@ -98,7 +98,7 @@ def manifest_name(version: int | None = None) -> str:
     return MANIFEST if version is None else f"manifest-{version}.json"
 
 
-def manifest_for(
+def build_manifest(
     entries: Sequence[SegmentEntry],
     columns: Columns,
     version: int | None = None,
@@ -146,7 +146,7 @@ def entry_of(text: str) -> SegmentEntry:
     return json.decode(text, type=SegmentEntry)
 
 
-def no_index(name: str) -> IndexingError:
+def missing_index_error(name: str) -> IndexingError:
     """What is said of a folder without an index."""
     return IndexingError(
         f"there is no index in {name}; write one with Matcher.save or `fencepost index`"

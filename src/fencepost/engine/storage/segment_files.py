@@ -26,10 +26,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.atomic_replace import sync_folder
-from fencepost.engine.columns.check_kinds import STORAGES
+from fencepost.engine.columns.check_kinds import STORAGE_BY_CODE
 from fencepost.engine.columns.column_registry import Columns, Storage
 from fencepost.engine.segment import Segment, SegmentReader
-from fencepost.engine.segment_builder import NEVER_GONE, flat_arrays, nothing
+from fencepost.engine.segment_builder import NOT_DELETED, flat_arrays, nothing
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
 from fencepost.kernels.index.posting_arrays import SIGNATURES
@@ -41,7 +41,7 @@ _ARRAYS = "arrays"
 _DELETED = "deleted_version"
 _NAMES = "names.arrow"
 _ALIGNMENT = 64
-DAMAGES = (  # what may be raised where files are not what was written
+DAMAGE_ERRORS = (  # what may be raised where files are not what was written
     OSError,
     EOFError,
     ValueError,
@@ -64,7 +64,7 @@ def write_segment(
     arrays = segment.arrays
     forms, size = _write_arrays(folder / _ARRAYS, arrays)
     # Whoever opens it begins with version 0.
-    gone = np.where(arrays.deleted_version <= version, np.uint32(0), np.uint32(NEVER_GONE))
+    gone = np.where(arrays.deleted_version <= version, np.uint32(0), np.uint32(NOT_DELETED))
     _write_array(folder / f"{_DELETED}.npy", gone)
     names = segment.names
     with (folder / _NAMES).open("wb") as file:
@@ -131,7 +131,7 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
         (arrays.postings.groups["geometry_column"], Storage.GEOMETRY),
         (arrays.signatures.columns, Storage.STRING),
     ]
-    for kind, storage in enumerate(STORAGES):
+    for kind, storage in enumerate(STORAGE_BY_CODE):
         asked.append((arrays.checks["column"][arrays.checks["kind"] == kind], storage))
     for columns, storage in asked:
         found[storage.name] = max(
@@ -214,14 +214,14 @@ def _gone_file(entry: SegmentEntry) -> str:
     return f"{entry.folder}/{entry.deleted_file or f'{_DELETED}.npy'}"
 
 
-def living_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
+def live_ids(path: Path, entry: SegmentEntry) -> tuple[pa.Array, NDArray[np.int64]]:
     """The ids of the rows of a segment that are not deleted, and those rows."""
-    rows = np.flatnonzero(_gone_of(path, entry) == NEVER_GONE)
+    rows = np.flatnonzero(_gone_of(path, entry) == NOT_DELETED)
     ids = _names_of(path, entry).column("id").combine_chunks()
     return ids.take(pa.array(rows)), rows
 
 
-def without_rows(
+def mark_rows_deleted(
     path: Path, entry: SegmentEntry, rows: NDArray[np.int64], version: int, out: Path
 ) -> SegmentEntry:
     """The entry of a segment of which these rows are deleted, too.
@@ -233,7 +233,7 @@ def without_rows(
     name = f"{_DELETED}-{version}-{uuid.uuid4().hex[:8]}.npy"
     (out / entry.folder).mkdir(exist_ok=True)
     _write_array(out / entry.folder / name, gone)
-    return replace(entry, deleted_file=name, deleted=int(np.count_nonzero(gone != NEVER_GONE)))
+    return replace(entry, deleted_file=name, deleted=int(np.count_nonzero(gone != NOT_DELETED)))
 
 
 def files_of(entry: SegmentEntry) -> list[str]:
@@ -242,5 +242,5 @@ def files_of(entry: SegmentEntry) -> list[str]:
 
 
 def name_files_of(entry: SegmentEntry) -> list[str]:
-    """The files that `living_ids` and `without_rows` open."""
+    """The files that `live_ids` and `mark_rows_deleted` open."""
     return [f"{entry.folder}/{_NAMES}", _gone_file(entry)]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from fencepost.engine.subscriptions import checked_id, expiry
+from fencepost.engine.subscriptions import expiry, validate_id
 from fencepost.errors import ModelError
 from fencepost.server.http import request_bodies, schemas
 from fencepost.server.settings import Limits
@@ -70,7 +70,7 @@ def parse_definition(given: dict[str, Any], limits: Limits, id: str | None = Non
     asked: schemas.Definition = request_bodies.convert(
         given, schemas.NewSubscription if id is None else schemas.Definition
     )
-    name = checked_id((id or "") if asked.id is UNSET else asked.id)
+    name = validate_id((id or "") if asked.id is UNSET else asked.id)
     if id is not None and name != id:
         raise ModelError(f"the address says {id!r:.60} and the body {name!r:.60}; say one of them")
     if (asked.expression is UNSET) == (asked.composite is UNSET):

@@ -19,7 +19,7 @@ from fencepost.engine.storage.manifest import (
     columns_of,
     encoded,
 )
-from fencepost.engine.storage.segment_files import living_ids, name_files_of, without_rows
+from fencepost.engine.storage.segment_files import live_ids, mark_rows_deleted, name_files_of
 from fencepost.geometry.space import Space
 from fencepost.spark.indexes import partition_cuts
 from fencepost.spark.indexes.index_folders import folder_of
@@ -155,7 +155,7 @@ class Ids:
         for number in numbers_of(batches):
             entry = self.entries[number]
             with folder.held(name_files_of(entry)) as path:
-                ids, rows = living_ids(path, entry)
+                ids, rows = live_ids(path, entry)
             yield pa.RecordBatch.from_pydict(
                 {
                     "id": ids,
@@ -180,7 +180,7 @@ class Remove:
         number, rows = table.column("segment")[0].as_py(), table.column("row").to_numpy()
         folder, entry = folder_of(self.path), self.entries[number]
         with folder.held(name_files_of(entry)) as path, folder.writing() as out:
-            entry = without_rows(path, entry, rows, self.version, out)
+            entry = mark_rows_deleted(path, entry, rows, self.version, out)
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),

@@ -34,7 +34,7 @@ class Group:
     """Segments, by number, to be rewritten together, and whether what becomes of them is a part."""
 
     numbers: tuple[int, ...]
-    is_part: bool
+    is_partition: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Piece:
 def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     """Which segments to rewrite."""
     sizes = [Size(entry.subscriptions, entry.deleted) for entry in entries]
-    parts = {number for number, entry in enumerate(entries) if entry.is_part}
+    parts = {number for number, entry in enumerate(entries) if entry.is_partition}
     # Of half a part or more there are few anyhow.
     groups = merge_all(sizes, parts, -(-part_size // 2))
     merged = sum(sizes[number].living for own in groups if len(own) > 1 for number in own)
@@ -98,7 +98,7 @@ class Rewrite:
             return None
         shelf = merge_segments(shelves, rows)
         entry = part_routing.write_part(self.path, shelf, self.prefix)
-        return replace(entry, is_part=piece.group.is_part)
+        return replace(entry, is_partition=piece.group.is_partition)
 
 
 def _opened(path: str, entry: SegmentEntry) -> Segment:

@@ -23,13 +23,13 @@ from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
     SegmentEntry,
+    build_manifest,
     columns_as_json,
     columns_from_json,
     columns_of,
     decoded,
     encoded,
     entry_of,
-    manifest_for,
     manifest_name,
 )
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
@@ -225,7 +225,7 @@ class _Job:
             old, removed = self._without(
                 good.select(F.col(_ID).cast("string").alias("id")), self.before.segments
             )
-            fresh = [replace(entry, is_part=False) for entry in entries]
+            fresh = [replace(entry, is_partition=False) for entry in entries]
             entries = self._compacted([*old, *fresh])
         return self._published(entries, columns, added, removed, dead)
 
@@ -334,7 +334,7 @@ class _Job:
         """What is to be written of a group: a piece for each part."""
         count = sum(entries[number].living for number in group.numbers)
         # What updates wrote stays few; the parts of all of it are for as many cores.
-        parts = self._parts(count) if group.is_part else -(-count // _PART_SIZE)
+        parts = self._parts(count) if group.is_partition else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
             return [compaction.Piece(group, None, 0)]
         own = [entries[number] for number in group.numbers]
@@ -354,7 +354,7 @@ class _Job:
     ) -> BuiltIndex:
         folder, version = self.folder, self.version
         router = part_routing.write(folder, entries, columns, version)
-        text = encoded(manifest_for(entries, columns, version, router))
+        text = encoded(build_manifest(entries, columns, version, router))
         if folder.text(MANIFEST) != self.seen:
             raise IndexingError(
                 f"another index was written to {folder.name} while this one was built; build again"

@@ -27,7 +27,7 @@ from fencepost.engine.storage.manifest import (
     damaged,
     decoded,
     manifest_name,
-    no_index,
+    missing_index_error,
 )
 from fencepost.errors import IndexingError
 from fencepost.spark.indexes.file_cache import Cache, side_by_side
@@ -58,7 +58,7 @@ class Folder(ABC):
             return decoded(self.name, text, file)
         if version is not None and self.has_index():
             raise removed(self.name, version)
-        raise no_index(self.name)
+        raise missing_index_error(self.name)
 
     def has_index(self) -> bool:
         """Whether there is an index."""

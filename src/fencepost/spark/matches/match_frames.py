@@ -153,7 +153,7 @@ def match(
     manifest = folder.manifest()
     chosen = _plan(folder.name, manifest, how)
     slots = max(chosen.parts, 1)
-    asked = manifest.event_columns().every_attribute()
+    asked = manifest.event_columns().all_attributes()
     # A stream may outlive this index: the next one may ask for any column. And there must be
     # at least one, or there would be no rows.
     needed = [n for n in events.columns if events.isStreaming or n in asked or n in kept]

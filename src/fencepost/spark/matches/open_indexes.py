@@ -14,7 +14,7 @@ from fencepost.engine.storage.manifest import (
     decoded,
     manifest_name,
 )
-from fencepost.engine.storage.segment_files import DAMAGES, files_of, open_segments
+from fencepost.engine.storage.segment_files import DAMAGE_ERRORS, files_of, open_segments
 from fencepost.errors import IndexingError
 from fencepost.spark.indexes.index_folders import Folder, folder_of, removed
 
@@ -80,7 +80,7 @@ def _opened(folder: Folder, manifest: Manifest, entries: Sequence[SegmentEntry])
     try:
         with folder.held(name for entry in entries for name in files_of(entry)) as path:
             shelves, columns = open_segments(path, manifest, entries)
-    except DAMAGES as error:
+    except DAMAGE_ERRORS as error:
         raise removed(folder.name, manifest.version, error) from error
     return matcher_of(columns, shelves)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fencepost.delivery.cloud_events import unwrap
-from fencepost.engine.subscriptions import checked_id
+from fencepost.engine.subscriptions import validate_id
 from fencepost.server.broker.mqtt_events import parse_payload
 from fencepost.server.broker.transaction import Transaction
 from fencepost.server.delivery.outbox import EndpointDelivery
@@ -25,7 +25,7 @@ async def put(context: RequestContext, body: Settings) -> EndpointView:
     From the last acknowledged one on.
     """
     caller = context.caller
-    name = checked_id(context.id, "subscriber")
+    name = validate_id(context.id, "subscriber")
     transport = _delivery(context).transport_for(body)
     target = await transport.target(body, caller.tenant_name, name)
 

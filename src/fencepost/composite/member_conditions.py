@@ -211,7 +211,7 @@ class _Reader(Cursor):
             return self._circle()
         kind, dimensions = split_name(self._names[first])
         if kind not in GEOJSON_TYPE:
-            raise self.error_at(first, f"there is no geometry {quoted(written)}")
+            raise self.error_at(first, f"there is no geometry {excerpt(written)}")
         coordinates = read_coordinates(self, kind, dimensions)
         mapping = {"type": GEOJSON_TYPE[kind], "coordinates": coordinates}
         try:

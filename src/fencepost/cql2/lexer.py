@@ -162,7 +162,7 @@ def _is_open(written: str) -> bool:
 def _unexpected(text: str, position: int) -> LanguageError:
     character = text[position]
     if character in "'\"":
-        return error_at(text, position, f"{_ADVICE[character]}; saw {quoted(text[position:])}")
+        return error_at(text, position, f"{_ADVICE[character]}; saw {excerpt(text[position:])}")
     advice = _ADVICE.get(character, "put names with such characters in double quotes")
     return meaningless(text, position, advice)
 
@@ -219,7 +219,7 @@ class Cursor:
         seen = self.texts[self.index]
         if not seen:
             return self.error_at(self.index, f"the expression ends where {wanted} is expected")
-        return self.error_at(self.index, f"{wanted} is expected here; saw {quoted(seen)}")
+        return self.error_at(self.index, f"{wanted} is expected here; saw {excerpt(seen)}")
 
     def leaf(self, kind: NodeKind, value: object, first: int) -> ParseNode:
         """A part without args, from the token `first` to the place here."""
@@ -262,7 +262,7 @@ class Cursor:
         if value == inf:
             raise self.error_at(
                 token,
-                f"the number is too large for a double; saw {quoted(written)}; "
+                f"the number is too large for a double; saw {excerpt(written)}; "
                 "the largest is about 1.8e308, but whole numbers without exponent have no bound",
             )
         return value

@@ -75,7 +75,7 @@ class SemanticError(Exception):
 
     def error_in_text(self, text: str, start: int, end: int) -> LanguageError:
         """The error for the user, who wrote the part from `start` to `end`."""
-        return error_at(text, start, f"{self.what}; saw {quoted(text[start:end])}; {self.advice}")
+        return error_at(text, start, f"{self.what}; saw {excerpt(text[start:end])}; {self.advice}")
 
 
 def check_argument_count(part: ParseNode, *counts: int) -> None:

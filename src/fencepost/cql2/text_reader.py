@@ -81,7 +81,7 @@ class _Reader(Cursor):
                 raise self.error_at(
                     self.index,
                     "a comparison cannot follow another one; "
-                    f"saw {quoted(self.texts[self.index])}; join two with AND",
+                    f"saw {excerpt(self.texts[self.index])}; join two with AND",
                 )
             if operator_level <= _AND:
                 left = self._chain(name, left, operator_level + 1)
@@ -259,7 +259,7 @@ class _Reader(Cursor):
         if name not in FUNCTIONS:
             written = self.texts[token]
             raise self.error_at(
-                token, f"there is no function {quoted(written)}; {advice_for(written)}"
+                token, f"there is no function {excerpt(written)}; {advice_for(written)}"
             )
         self.enter_nesting(self.advance())
         argument = self._set if name in ARRAY else self.expression

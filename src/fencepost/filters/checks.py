@@ -198,9 +198,9 @@ class Term:
 
 Filter: TypeAlias = tuple[Term, ...]
 
-_COST: dict[type, int] = {kind: cost_rank for cost_rank, kind in enumerate(get_args(Check))}
+_COST_RANKS: dict[type, int] = {kind: rank for rank, kind in enumerate(get_args(Check))}
 
 
 def cost_rank(term: Term) -> int:
     """By which the terms of a filter are sorted: cheap checks are evaluated first."""
-    return _COST[type(term.check)]
+    return _COST_RANKS[type(term.check)]

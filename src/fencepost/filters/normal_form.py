@@ -211,7 +211,7 @@ def _distinct(terms: list[Term]) -> Filter:
 def _refuse(count: int) -> None:
     raise LanguageError(
         f"the expression multiplies out to {count:,} or more alternatives; at most "
-        f"{MOST_FILTERS:,} are allowed: split it into several subscriptions of one subscriber"
+        f"{MAX_FILTERS:,} are allowed: split it into several subscriptions of one subscriber"
     )
 
 

@@ -81,7 +81,7 @@ class _Reader(SubscriptionReader):
         first = self.index
         name = self.attribute().value
         if name in event or name in taken:
-            raise self.error_at(first, f"an event has {quoted(name)} once; leave this one out")
+            raise self.error_at(first, f"an event has {excerpt(name)} once; leave this one out")
         self.expect("=", "after the name of an attribute")
         event[name] = self.value(kind).value
         if not self.skip(";"):
@@ -109,7 +109,7 @@ class _Reader(SubscriptionReader):
             pass
         raise self.error_at(
             first,
-            f"a time is expected here; saw {quoted(written)}; write it in ISO 8601, or in whole "
+            f"a time is expected here; saw {excerpt(written)}; write it in ISO 8601, or in whole "
             "milliseconds since 1970",
         )
 

@@ -48,7 +48,7 @@ def tokens_of(text: str, with_times: bool = False) -> Tokens:
         raise error_at(
             text,
             start,
-            f"this string is not closed; saw {quoted(text[start:])}; "
+            f"this string is not closed; saw {excerpt(text[start:])}; "
             'end it with ", and write "" for a quote within it',
         )
     return tokens

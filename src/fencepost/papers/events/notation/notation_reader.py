@@ -257,7 +257,7 @@ class SubscriptionReader(Cursor):
         except OverflowError:
             raise self.error_at(first, f"{what} is too large") from None
         if length < 0:
-            raise self.error_at(first, f"{what} is 0 or more; saw {quoted(str(value))}")
+            raise self.error_at(first, f"{what} is 0 or more; saw {excerpt(str(value))}")
         return length + 0.0
 
     # ---------------------------------------------------------------------------- predicates
@@ -378,7 +378,7 @@ class SubscriptionReader(Cursor):
         if written not in self._settings.values:
             raise self.error_at(
                 token,
-                f"{what} is expected here; {quoted(written)} is a name without a value: "
+                f"{what} is expected here; {excerpt(written)} is a name without a value: "
                 f"give one in values={{{shown(written)}: ...}}",
             )
         return self._settings.values[written]

@@ -255,7 +255,7 @@ def test_a_plan_for_the_events_there_are() -> None:
     other, own = matcher.plan("s004")[0], matcher.plan("s003")[0]
     assert (other.path, other.expected_from) == ("equality", "events")
     assert (own.path, own.expected_from) == ("interval", "events")
-    assert other.share < 0.02
+    assert other.selectivity < 0.02
     assert "expected from events" in str(other)
     assert other.as_dict()["expected_from"] == "events"
 

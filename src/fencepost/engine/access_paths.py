@@ -46,18 +46,18 @@ class Plan:
         Between which places a number, or a string, must be.
     source : array
         Of each check: the intervals' source, or -1.
-    shares : array
+    check_selectivity : array
         Of each check: of the events, how many are expected to pass it; 1 where nothing is known.
     """
 
     path: NDArray[np.uint8]
     check: Ints
-    share: NDArray[np.float32]
+    selectivity: NDArray[np.float32]
     places: Places
     place: Ints
     intervals: Floats
     source: Ints
-    shares: Floats
+    check_selectivity: Floats
 
     def found_by(self, path: AccessPath) -> Ints:
         """The filters under a path."""
@@ -66,14 +66,14 @@ class Plan:
     def costs(self) -> Floats:
         """What each filter costs: its share, and more where a geometry is still to be compared."""
         to_compare = (self.place >= 0) & (self.path > AccessPath.BOX)
-        costs: Floats = self.share.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
+        costs: Floats = self.selectivity.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
     def put_under(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
         """The plan with some filters found by another path."""
-        paths, checks, all_shares = self.path.copy(), self.check.copy(), self.share.copy()
+        paths, checks, all_shares = self.path.copy(), self.check.copy(), self.selectivity.copy()
         paths[filters], checks[filters], all_shares[filters] = path, -1, shares
-        return replace(self, path=paths, check=checks, share=all_shares)
+        return replace(self, path=paths, check=checks, selectivity=all_shares)
 
 
 def plan(
@@ -91,13 +91,13 @@ def plan(
     known = Estimates(checks, owner, found, set_items, set_start, words, sample)
     for estimate in dict.fromkeys(kind.estimate for kind in KINDS if kind.estimate is not None):
         estimate(known)
-    share, path = known.share, known.path
+    selectivity, path = known.selectivity, known.path
     spatial = np.flatnonzero(found.kinds != NOTHING)
     place = np.full(filters, -1, np.int64)
-    order = spatial[np.argsort(-share[spatial], kind="stable")]
+    order = spatial[np.argsort(-selectivity[spatial], kind="stable")]
     place[owner[order]] = order  # the smallest is written last, and stays
     usable = np.flatnonzero(path < AccessPath.SCAN)
-    cost = share[usable] * np.where(
+    cost = selectivity[usable] * np.where(
         (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), TO_COMPARE, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
@@ -107,10 +107,10 @@ def plan(
     return Plan(
         np.append(path, AccessPath.SCAN)[check].astype(np.uint8),
         check,
-        np.append(share, 1.0)[check].astype(np.float32),
+        np.append(selectivity, 1.0)[check].astype(np.float32),
         found,
         place,
         known.intervals,
         known.source,
-        share,
+        selectivity,
     )

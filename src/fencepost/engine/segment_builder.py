@@ -123,7 +123,7 @@ def build(
         scan_box=np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
         scan_free=free_of(scan_column),
         path=left.path,
-        selectivity=left.share,
+        selectivity=left.selectivity,
         state=np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64),
         region_column=walk.column,
         region_direct=walk.direct,

@@ -77,7 +77,7 @@ class Estimates:
         self.words = words
         self.sample = sample
         self.path = np.full(len(checks), AccessPath.SCAN, np.int64)
-        self.share = np.ones(len(checks))
+        self.selectivity = np.ones(len(checks))
         self.intervals = np.zeros((len(checks), 2))
         self.source = np.full(len(checks), -1, np.int64)
         self._asked = (checks["flags"] & check_evaluation.NEGATED) == 0
@@ -96,7 +96,7 @@ class Estimates:
         if len(self.sample):
             for own in self.by_column(rows):
                 column = int(self.checks["column"][own[0]])
-                self.share[own] = shares(column, needed[own], self.share[own])
+                self.selectivity[own] = shares(column, needed[own], self.selectivity[own])
 
 
 # ------------------------------------------------------------------------------------------ places
@@ -110,10 +110,10 @@ def of_places(known: Estimates) -> None:
     known.path[rows] = np.where(areas, AccessPath.REGION, AccessPath.BOX)
     for own in known.by_column(rows):
         density = _Density(found.boxes[own])
-        known.share[own] = density.share(found.boxes[own])
+        known.selectivity[own] = density.selectivity(found.boxes[own])
         split, beyond = found.wrapped_boxes_of(own)
-        both = known.share[own[split]] + density.share(beyond)
-        known.share[own[split]] = np.minimum(both, 1.0)
+        both = known.selectivity[own[split]] + density.selectivity(beyond)
+        known.selectivity[own[split]] = np.minimum(both, 1.0)
     if len(known.sample):
         known.learn(rows, known.sample.places, found.joined())
 
@@ -137,7 +137,7 @@ class _Density:
         np.add.at(counts, (cells[0] + 1, cells[1] + 1), 1.0)
         self._sums = counts.cumsum(axis=0).cumsum(axis=1)
 
-    def share(self, boxes: Floats) -> Floats:
+    def selectivity(self, boxes: Floats) -> Floats:
         """The share of the middles that lie in cells that a box meets."""
         if not self._total:
             return np.ones(len(boxes))
@@ -159,7 +159,7 @@ def of_strings(known: Estimates) -> None:
     rows = rows[np.diff(start)[known.checks["item"][rows]] <= _MOST_POSTINGS]
     known.path[rows] = AccessPath.EQUALITY
     for own in known.by_column(rows):
-        known.share[own] = _string_shares(known.checks["item"][own], items, start)
+        known.selectivity[own] = _string_shares(known.checks["item"][own], items, start)
     shares = partial(known.sample.strings, set_items=items, set_start=start, words=known.words)
     known.learn(rows, shares, known.checks["item"].astype(np.int64))
 
@@ -188,7 +188,7 @@ def of_truths(known: Estimates) -> None:
     booleans, nulls = known.asked(check_evaluation.BOOLEAN), known.asked(check_evaluation.NULL)
     booleans = booleans[(true != false)[booleans]]
     for rows, shares in ((booleans, known.sample.truths), (nulls, known.sample.absences)):
-        known.path[rows], known.share[rows] = AccessPath.EQUALITY, 0.5
+        known.path[rows], known.selectivity[rows] = AccessPath.EQUALITY, 0.5
         known.learn(rows, shares, true | (known.checks["kind"] == check_evaluation.NULL))
 
 
@@ -209,7 +209,7 @@ def of_intervals(known: Estimates) -> None:
     for source in np.unique(known.source[rows]).tolist():
         chosen = rows[known.source[rows] == source]
         for own in known.by_column(chosen):
-            known.share[own] = _interval_shares(known.intervals[own])
+            known.selectivity[own] = _interval_shares(known.intervals[own])
         known.learn(chosen, learned[source], known.intervals)
 
 

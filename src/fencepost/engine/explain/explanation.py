@@ -151,7 +151,7 @@ class PlannedFilter:
 
     condition: str
     path: str
-    share: float
+    selectivity: float
     expected_from: str
 
     def as_dict(self) -> dict[str, object]:
@@ -162,7 +162,7 @@ class PlannedFilter:
         found_by = _FOUND_BY[AccessPath[self.path.upper()]]
         condition = shortened(self.condition)
         return (
-            f"{self.path:<9}{self.share:8.2%}  {condition}  (by {found_by}; expected from "
+            f"{self.path:<9}{self.selectivity:8.2%}  {condition}  (by {found_by}; expected from "
             f"{self.expected_from})"
         )
 
@@ -178,15 +178,18 @@ def planned(
         table = FilterTable(columns.frozen())
         table.add(0, [terms])
         if table.posts and not table.checks:
-            path, share = AccessPath.WORDS, _share_of_posts(segment, row)
+            path, selectivity = AccessPath.WORDS, _share_of_posts(segment, row)
         else:
             number = next(rows)
-            path, share = AccessPath(int(arrays.path[number])), float(arrays.selectivity[number])
+            path, selectivity = (
+                AccessPath(int(arrays.path[number])),
+                float(arrays.selectivity[number]),
+            )
         text = written(condition_of_filter(terms))
         # How often words occur is not in the sample.
         learned = segment.sampled_events > 0 and path != AccessPath.WORDS
         source = "events" if learned else "subscriptions"
-        found.append(PlannedFilter(text, path.name.lower(), share, source))
+        found.append(PlannedFilter(text, path.name.lower(), selectivity, source))
     return tuple(found)
 
 

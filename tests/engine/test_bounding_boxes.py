@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import ast, parse
-from fencepost.engine import Columns, FilterTable
+from fencepost.engine import ColumnRegistry, FilterTable
 from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
 from fencepost.filters import filters
 from fencepost.geometry import Space
@@ -22,7 +22,7 @@ SPATIAL = [function.name for function in ast.SpatialFunction]
 
 def places(text: str, space: Space = Space.PLANAR) -> Places:
     """Of the only check of an expression."""
-    table = FilterTable(Columns(space=space), compact=False)
+    table = FilterTable(ColumnRegistry(space=space), compact=False)
     table.add(0, filters(parse(text, space), space))
     arrays = table.arrays()
     assert len(arrays.checks) == 1

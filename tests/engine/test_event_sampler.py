@@ -15,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, Matcher, Segment, build, event_sampler, lay_out
+from fencepost.engine import (
+    ColumnRegistry,
+    FilterTable,
+    Matcher,
+    Segment,
+    build,
+    event_sampler,
+    lay_out,
+)
 from fencepost.engine.event_sampler import ROOM, EventSampler, Sample
 from fencepost.events import EventTable, EventValues
 from fencepost.filters import filters
@@ -41,7 +49,7 @@ def look(taken: EventSampler, events: EventArrays, count: int) -> None:
         taken.take(events, count)
 
 
-def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
+def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> Sample:
     with every_event():
         taken = EventSampler()
         for event in events:
@@ -50,7 +58,7 @@ def sample_of(columns: Columns, events: list[dict[str, Any]]) -> Sample:
     return taken.sample()
 
 
-def segment_of(columns: Columns, texts: list[str], sample: Sample) -> Segment:
+def segment_of(columns: ColumnRegistry, texts: list[str], sample: Sample) -> Segment:
     table = FilterTable(columns)
     for number, text in enumerate(texts):
         table.add(number, filters(parse(text)))
@@ -82,7 +90,7 @@ SOME_EVENTS = st.fixed_dictionaries(
 @given(st.lists(SOME_EVENTS, min_size=1, max_size=40))
 @examples(25)
 def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     before = segment_of(columns, CONDITIONS, Sample()).arrays.selectivity
     sample = sample_of(columns, events)
     after = segment_of(columns, CONDITIONS, sample)
@@ -99,7 +107,7 @@ def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
 
 
 def test_numbers_are_expected_between_those_that_were_seen() -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     texts = ["n BETWEEN 4 AND 6", "n = 5", "n BETWEEN 10 AND 15", "n BETWEEN 30 AND 31"]
     expected = segment_of(columns, texts, Sample()).arrays.selectivity
     sample = sample_of(columns, [{"n": n} for n in (0, 10, 20, 20, 20)])
@@ -130,7 +138,7 @@ def test_how_many_boxes_meet(data: st.DataObject) -> None:
 
 
 def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     segment_of(columns, ["a = 'x'"], Sample())
     with every_event():
         taken = EventSampler()
@@ -145,7 +153,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
 
 
 def test_long_strings_are_known_by_their_ends() -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     texts = ["s LIKE 'begin%'", "s LIKE '%end'", "s = 'begin'"]
     expected = segment_of(columns, texts, Sample()).arrays.selectivity
     sample = sample_of(columns, [{"s": "begin" + "x" * 10_000 + "end"}] * 8)
@@ -158,7 +166,7 @@ def test_long_strings_are_known_by_their_ends() -> None:
 # ---------------------------------------------------------------------------------------- sampling
 
 
-def numbered(columns: Columns, first: int, count: int) -> EventArrays:
+def numbered(columns: ColumnRegistry, first: int, count: int) -> EventArrays:
     rows = [EventValues({"n": first + k}) for k in range(count)]
     return lay_out(columns, EventTable([row.attributes for row in rows]))
 
@@ -169,7 +177,7 @@ def kept(taken: EventSampler) -> list[float]:
 
 @pytest.mark.parametrize("count", [1, 7, 1000])
 def test_it_stays_small_and_forgets(count: int) -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     segment_of(columns, ["n = 1"], Sample())
     taken = EventSampler()
     block = numbered(columns, 0, count)
@@ -185,7 +193,7 @@ def test_it_stays_small_and_forgets(count: int) -> None:
 
 
 def test_a_block_is_sampled_from_end_to_end() -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     segment_of(columns, ["n = 1"], Sample())
     taken = EventSampler()
     look(taken, numbered(columns, 0, 10_000), 10_000)
@@ -197,7 +205,7 @@ def test_a_block_is_sampled_from_end_to_end() -> None:
 
 
 def test_threads_that_look_together() -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     segment_of(columns, ["n = 1"], Sample())
     taken = EventSampler()
     block = numbered(columns, 0, 50)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, Matcher, build
+from fencepost.engine import ColumnRegistry, FilterTable, Matcher, build
 from fencepost.engine.segment_builder import NEVER, flat_arrays
 from fencepost.filters import filters
 
@@ -23,10 +23,10 @@ LINE = "LINESTRING (0 0, 1 1)"
         *((f"S_DISJOINT(g, {BOX})", "region"), (f"NOT S_INTERSECTS(g, {BOX})", "region")),
         *((f"EH_MEET(g, {BOX})", "region"), (f"NOT EH_MEET(g, {BOX})", "region")),
         *((f"EH_DISJOINT(g, {BOX})", "region"), (f"NOT EH_DISJOINT(g, {BOX})", "region")),
-        *((f"S_DISJOINT(g, {LINE})", "scan"), (f"NOT S_DISJOINT(g, {LINE})", "place")),
-        *((f"S_DWITHIN(g, {BOX}, 1)", "place"), (f"NOT S_DWITHIN(g, {BOX}, 1)", "scan")),
-        *((f"S_BEYOND(g, {BOX}, 1)", "scan"), (f"NOT S_BEYOND(g, {BOX}, 1)", "place")),
-        *((f"S_SAMEPLACE(g, {BOX}, 1)", "place"), (f"NOT S_SAMEPLACE(g, {BOX}, 1)", "scan")),
+        *((f"S_DISJOINT(g, {LINE})", "scan"), (f"NOT S_DISJOINT(g, {LINE})", "box")),
+        *((f"S_DWITHIN(g, {BOX}, 1)", "box"), (f"NOT S_DWITHIN(g, {BOX}, 1)", "scan")),
+        *((f"S_BEYOND(g, {BOX}, 1)", "scan"), (f"NOT S_BEYOND(g, {BOX}, 1)", "box")),
+        *((f"S_SAMEPLACE(g, {BOX}, 1)", "box"), (f"NOT S_SAMEPLACE(g, {BOX}, 1)", "scan")),
         *(("s = 'a'", "equality"), ("s <> 'a'", "scan"), ("s IN ('a', 'b')", "equality")),
         *(("A_CONTAINS(w, ('a', 'b'))", "words"), ("NOT A_CONTAINS(w, ('a'))", "scan")),
         (f"A_CONTAINS(w, ('a')) AND S_INTERSECTS(g, {BOX})", "words"),
@@ -65,7 +65,7 @@ def test_the_rarer_of_two_ways_is_taken() -> None:
         matcher.subscribe(f"small{k}", f"S_INTERSECTS(g, {small}) AND s = 'all' AND n > -99")
         matcher.subscribe(f"few{k}", f"n BETWEEN {k} AND {k + 0.5} AND s = 'all' AND b")
     matcher.compact()
-    assert counted(matcher) == {"region": 40, "combined": 80, "interval": 40}
+    assert counted(matcher) == {"region": 40, "signature": 80, "interval": 40}
     event = {"g": "POINT (3.5 0.5)", "s": "all", "n": 3.2, "b": True}
     assert matcher.match(event) == ["few3", "small3"]
     assert matcher.match({**event, "s": "s2"}) == ["apart2", "wide2"]
@@ -87,7 +87,7 @@ def test_few_segments_whatever_the_order() -> None:
 
 def test_building_changes_nothing_that_it_is_given() -> None:
     """Every pass returns arrays of its own: built twice from one table, a segment is the same."""
-    table = FilterTable(Columns())
+    table = FilterTable(ColumnRegistry())
     texts = [
         f"A_CONTAINS(w, ('a', 'b')) AND S_INTERSECTS(g, {BOX}) AND s IN ('x', 'y') AND n > 1",
         f"s = 'x' AND t = 'y' AND S_DWITHIN(g, {LINE}, 1)",

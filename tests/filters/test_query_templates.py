@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable
+from fencepost.engine import ColumnRegistry, FilterTable
 from fencepost.engine.filter_table import TableArrays
 from fencepost.errors import LanguageError
 from fencepost.events import Tokenizer
@@ -33,7 +33,7 @@ def filled(text: str, space: Space) -> Filled | None:
     return query_templates.filled(text, space)
 
 
-def _table(asked: object, columns: Columns, compact: bool) -> list[object]:
+def _table(asked: object, columns: ColumnRegistry, compact: bool) -> list[object]:
     table = FilterTable(columns, compact)
     table.add(0, asked)  # type: ignore[arg-type]
     return list(_flat(table.arrays()))
@@ -53,7 +53,7 @@ def _flat(value: object) -> list[object]:
 
 def _agrees(text: str, space: Space = Space.PLANAR) -> bool:
     """Whether a text is of a form; then it asks what its tree asks, and a bad one is none."""
-    columns = Columns(_STOP_WORDS, space)
+    columns = ColumnRegistry(_STOP_WORDS, space)
     try:
         expected = filters(parse(text, space), space)
     except LanguageError:

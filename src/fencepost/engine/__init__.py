@@ -52,7 +52,7 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.engine.batch import Pairs, match_pairs
-    from fencepost.engine.columns.column_registry import Columns
+    from fencepost.engine.columns.column_registry import ColumnRegistry
     from fencepost.engine.columns.event_columns import lay_out
     from fencepost.engine.filter_table import FilterTable
     from fencepost.engine.index_registry import INDEXES

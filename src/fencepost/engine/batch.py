@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.kernel_runner import Found
 from fencepost.engine.snapshot import Snapshot, as_single_array
 from fencepost.errors import ModelError
@@ -149,7 +149,7 @@ def _reused(count: int, kind: type[np.generic]) -> NDArray[Any]:
     return np.frombuffer(pa.allocate_buffer(max(count, 1) * np.dtype(kind).itemsize), kind)[:count]
 
 
-def _read_as_text(columns: Columns) -> set[str]:
+def _read_as_text(columns: ColumnRegistry) -> set[str]:
     """The attributes whose text matters; as a geometry it is read, and judged, elsewhere."""
     return columns.attributes(*(s for s in Storage if s != Storage.GEOMETRY))
 

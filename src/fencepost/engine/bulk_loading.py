@@ -22,7 +22,7 @@ from fencepost.engine.bulk_columns import (
     refuse_surrogate,
 )
 from fencepost.engine.columns.check_kinds import near_function_code, string_key, word_key
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
@@ -46,7 +46,7 @@ class ColumnSubscriptions:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: ColumnRegistry,
         ids: Sequence[str],
         subscribers: Sequence[str] | None,
         regions: Mapping[str, tuple[object, object]] | None,

@@ -16,7 +16,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast
 from fencepost.engine.columns.check_kinds import KINDS
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.postings.keyword_postings import entry_of
 from fencepost.engine.segment import SegmentReader
 from fencepost.errors import ModelError
@@ -29,7 +29,7 @@ from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.segment_search import SegmentArrays
 
 
-def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Condition:
+def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """A conjunction of what `subscribe_columns` can say."""
     entries, _ = segment.entries_of(np.array([row]))
     if len(entries):
@@ -43,7 +43,7 @@ def condition_of(segment: SegmentReader, row: int, columns: Columns) -> ast.Cond
     )
 
 
-def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns) -> Filter:
+def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRegistry) -> Filter:
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
         group, word = entry_of(arrays.postings, entry)
@@ -67,7 +67,7 @@ def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: Columns)
     return tuple(terms)
 
 
-def _term(check: Any, columns: Columns, stored: _Stored) -> Term:
+def _term(check: Any, columns: ColumnRegistry, stored: _Stored) -> Term:
     kind = KINDS[check["kind"]]
     assert kind.decode is not None
     column = columns.of(kind.storage)[check["column"]]

@@ -17,7 +17,7 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.event_columns import lay_out
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.kernel_runner import Found, Runner
@@ -183,7 +183,7 @@ class ReferenceEngine(_OfShelves):
             yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
 
 
-def condition_on(shelf: SegmentReader, row: int, columns: Columns) -> ast.Condition:
+def condition_on(shelf: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """The condition of a subscription on a shelf."""
     given = shelf.given(row)
     if given is None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import ArrayFunction, SpatialFunction, String
 from fencepost.engine.columns.check_kinds import KIND_BY_TYPE, string_key, word_key
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostingRows, rows
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer
@@ -142,7 +142,7 @@ class FilterTable:
     row of checks but a post.
     """
 
-    columns: Columns
+    columns: ColumnRegistry
     compact: bool = True
     checks: bytearray = field(default_factory=bytearray)
     filter_check: list[int] = field(default_factory=lambda: [0])
@@ -284,7 +284,7 @@ def keys_of(rows: TemplateRows, asked: Filled, tokenizer: Tokenizer) -> list[lis
     return sets
 
 
-def template_rows(form: TextForm, columns: Columns) -> TemplateRows:
+def template_rows(form: TextForm, columns: ColumnRegistry) -> TemplateRows:
     """The rows of a form, with the numbers of columns."""
     found: TemplateRows | None = form.kept.get(columns)
     if found is None:

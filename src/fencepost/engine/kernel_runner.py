@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.columns.check_kinds import decode_near_function
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.single_event_layout import OneEvent, SingleEventLayout
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
@@ -168,7 +168,7 @@ class Runner:
         return found
 
     def match_one(
-        self, snapshot: Snapshot, columns: Columns, event: Mapping[str, object], now: int
+        self, snapshot: Snapshot, columns: ColumnRegistry, event: Mapping[str, object], now: int
     ) -> list[int] | None:
         """Where the rows of each segment end that an event matches, and these.
 

@@ -13,7 +13,7 @@ from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.engine.batch import match_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import moved
 from fencepost.engine.executors import Changes, Clock, condition_on
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, planned
@@ -88,9 +88,9 @@ class Matcher:
         meaning = space_of(space)
         self._index = index_of(index, meaning)
         self._clock = clock
-        self._load(Columns(Tokenizer.without(stop_words), meaning), ())
+        self._load(ColumnRegistry(Tokenizer.without(stop_words), meaning), ())
 
-    def _load(self, columns: Columns, shelves: Iterable[Segment]) -> None:
+    def _load(self, columns: ColumnRegistry, shelves: Iterable[Segment]) -> None:
         """Begin with these shelves, and an engine that knows them."""
         self._columns = columns
         self._segments = SegmentManager(columns, self._clock)
@@ -484,7 +484,7 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def matcher_of(columns: Columns, segments: Iterable[Segment]) -> Matcher:
+def matcher_of(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:
     """A matcher of segments that were built before, which ask for these columns."""
     matcher = Matcher(columns.space)
     matcher._load(columns, segments)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import bounding_boxes_of
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.filter_table import ROW, Asked, FilterTable, keys_of, template_rows
 from fencepost.engine.segment import SegmentReader, names_table
 from fencepost.engine.segment_builder import NEVER, NOT_DELETED, free_of, nothing
@@ -174,7 +174,7 @@ class Memtable:
     skip rows that were created after it.
     """
 
-    def __init__(self, columns: Columns, serial: int, room: int = INITIAL_CAPACITY) -> None:
+    def __init__(self, columns: ColumnRegistry, serial: int, room: int = INITIAL_CAPACITY) -> None:
         self.serial = serial
         self.subscriptions: list[Subscription] = []
         self.has_posting_filters = False

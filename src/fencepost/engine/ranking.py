@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.batch import Pairs
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.engine.executors import Clock, condition_on
 from fencepost.engine.postings.keyword_postings import Box, ranges
@@ -98,7 +98,7 @@ def ranked(ids: list[str], scores: list[float], top_k: Any, min_score: Any) -> R
 class SegmentScores:
     """Scores by what stands in the segments' arrays."""
 
-    def __init__(self, columns: Columns, clock: Clock) -> None:
+    def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
         self._columns = columns
         self._clock = clock
         self._lock = threading.Lock()
@@ -192,7 +192,7 @@ class _Counts:
 class _EventWords:
     """The words of an event's texts and the items of its lists, attribute by attribute."""
 
-    def __init__(self, columns: Columns, event: EventValues) -> None:
+    def __init__(self, columns: ColumnRegistry, event: EventValues) -> None:
         asked = [column.source for column in columns.of(Storage.LIST)]
         own = lists_from_values([event.get(p.name) for p in asked], event.tokenizer)  # type: ignore[union-attr]
         sizes = own.stop - own.start
@@ -240,7 +240,7 @@ def _text(
 
 
 def _place(
-    segment: SegmentReader, rows: NDArray[np.int64], columns: Columns, event: EventValues
+    segment: SegmentReader, rows: NDArray[np.int64], columns: ColumnRegistry, event: EventValues
 ) -> NDArray[np.float64]:
     """Of each row: how near the event is to the nearest of the places that it wants."""
     nearest = np.zeros(len(rows))
@@ -297,7 +297,7 @@ def _lengths(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float
 class ReferenceScores:
     """Scores by the expressions, slowly and plainly."""
 
-    def __init__(self, columns: Columns, clock: Clock) -> None:
+    def __init__(self, columns: ColumnRegistry, clock: Clock) -> None:
         self._columns = columns
         self._clock = clock
 

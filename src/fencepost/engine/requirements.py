@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.bulk_loading import ColumnSubscriptions
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.filter_table import FilterTable, TableArrays
 from fencepost.engine.postings.keyword_postings import PostingRows, ranges, rows_of, untold
 from fencepost.engine.segment import SegmentReader
@@ -117,7 +117,7 @@ class Requirements:
             return None
 
 
-def column_of(columns: Columns, kind: int, number: int) -> Column:
+def column_of(columns: ColumnRegistry, kind: int, number: int) -> Column:
     """The column of events that a requirement of a kind is about."""
     return columns.of(_STORAGES[kind])[number]
 
@@ -151,7 +151,7 @@ def of_table(table: TableArrays, subscriptions: int) -> Requirements:
     return _requirements(asked, subscriptions, table.filter_subscription, table.shapes.arrays)
 
 
-def of_rows(columns: Columns, table: object, bad: BadRows) -> tuple[Ints, Requirements]:
+def of_rows(columns: ColumnRegistry, table: object, bad: BadRows) -> tuple[Ints, Requirements]:
     """What subscriptions require that are given as to `Matcher.subscribe_many`, and their rows.
 
     The columns grow by those that they ask for. An id may come twice.
@@ -164,7 +164,7 @@ def of_rows(columns: Columns, table: object, bad: BadRows) -> tuple[Ints, Requir
     return np.array(rows, np.int64), of_table(asked.arrays(), len(rows))
 
 
-def of_columns(columns: Columns, **given: Any) -> Requirements:
+def of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
     """What subscriptions require that are given as to `Matcher.subscribe_columns`.
 
     The columns grow by those that they ask for, unless there is an error.

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.access_paths import Plan, plan
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
 from fencepost.engine.postings import keyword_postings
@@ -140,7 +140,7 @@ def build(
 @cache
 def nothing() -> SegmentArrays:
     """A segment of no subscriptions."""
-    return build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))
+    return build(FilterTable(ColumnRegistry()).arrays(), np.empty(0, np.int64))
 
 
 def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:

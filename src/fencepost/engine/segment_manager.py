@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
@@ -70,7 +70,7 @@ class SegmentManager:
         See the constants of these names.
     """
 
-    def __init__(self, columns: Columns, clock: Callable[[], int]) -> None:
+    def __init__(self, columns: ColumnRegistry, clock: Callable[[], int]) -> None:
         self.columns = columns
         self.lock = threading.RLock()
         self._clock = clock

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Condition
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.executors import Clock, condition_on
 from fencepost.engine.explain.explanation import written
@@ -43,7 +43,7 @@ class SegmentView:
         Which columns of events the subscriptions ask for.
     """
 
-    def __init__(self, segments: SegmentManager, columns: Columns, clock: Clock) -> None:
+    def __init__(self, segments: SegmentManager, columns: ColumnRegistry, clock: Clock) -> None:
         self._segments = segments
         self._followers: list[weakref.WeakMethod[Follower]] = []
         self.columns = columns

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Property
-from fencepost.engine import Columns
+from fencepost.engine import ColumnRegistry
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.requirements import PLACE, STRING, Requirements, column_of
 from fencepost.engine.subscriptions import expiry
@@ -63,7 +63,7 @@ def usual_of(
 
 
 def _usual(
-    required: Requirements, columns: Columns, position: str, changing: frozenset[str]
+    required: Requirements, columns: ColumnRegistry, position: str, changing: frozenset[str]
 ) -> tuple[Ints, dict[str, pa.Array]]:
     """The requirements of the position of subscriptions of the usual forms; the strings of each."""
     column = columns.number_of(Column(ColumnKind.GEOMETRY, Property(position)))
@@ -92,7 +92,9 @@ def _usual(
     return own, equals
 
 
-def _plain_strings(required: Requirements, columns: Columns, position: str) -> dict[int, str]:
+def _plain_strings(
+    required: Requirements, columns: ColumnRegistry, position: str
+) -> dict[int, str]:
     """By column of strings the attribute that it is, if it is no more and another than this."""
     found = {}
     for number in np.unique(required.column[required.kind == STRING]).tolist():

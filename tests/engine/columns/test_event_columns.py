@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, lay_out
+from fencepost.engine import ColumnRegistry, FilterTable, lay_out
 from fencepost.engine.columns.event_columns import scaled, split
 from fencepost.events import EventTable, pair_of
 from fencepost.filters import filters
@@ -46,7 +46,7 @@ def test_times_of_any_unit_are_exact(numbers: list[int], factor: int) -> None:
 @given(st.lists(TEXT_EXPRESSIONS, min_size=1, max_size=5), tables())
 @examples(100)
 def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: pa.Table) -> None:
-    columns = Columns()
+    columns = ColumnRegistry()
     asked = FilterTable(columns)
     for number, text in enumerate(texts):
         asked.add(number, filters(parse(text)))
@@ -69,5 +69,5 @@ def _string(block: object, row: int, event: int) -> bytes | None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_no_columns_and_no_rows(rows: int) -> None:
-    block = lay_out(Columns(), EventTable([{}] * rows))
+    block = lay_out(ColumnRegistry(), EventTable([{}] * rows))
     assert block.geometry.shape == (0, rows)

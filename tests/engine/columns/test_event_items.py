@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2.ast import Property
-from fencepost.engine import Columns, lay_out
+from fencepost.engine import ColumnRegistry, lay_out
 from fencepost.events import EventTable, tokenize
 from fencepost.filters import Column, ColumnKind
 from fencepost.kernels import EventArrays
@@ -69,8 +69,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table({f"c{k}": column(rows) for k, column in enumerate(columns)})
 
 
-def columns_of(table: pa.Table) -> Columns:
-    columns = Columns()
+def columns_of(table: pa.Table) -> ColumnRegistry:
+    columns = ColumnRegistry()
     for name in table.column_names:
         columns.number(Column(ColumnKind.LIST, Property(name)))
         columns.number(Column(ColumnKind.STRING, Property(name)))  # so that items are not alone

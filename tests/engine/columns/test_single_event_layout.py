@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import Columns, FilterTable, lay_out
+from fencepost.engine import ColumnRegistry, FilterTable, lay_out
 from fencepost.engine.columns.single_event_layout import SingleEventLayout
 from fencepost.events import EventTable
 from fencepost.filters import filters
@@ -60,15 +60,15 @@ FORMS = [
 ]
 
 
-def columns_of(texts: list[str]) -> Columns:
-    columns = Columns()
+def columns_of(texts: list[str]) -> ColumnRegistry:
+    columns = ColumnRegistry()
     table = FilterTable(columns)
     for number, text in enumerate(texts):
         table.add(number, filters(parse(text)))
     return columns
 
 
-def assert_alike(columns: Columns, event: dict[str, Any]) -> None:
+def assert_alike(columns: ColumnRegistry, event: dict[str, Any]) -> None:
     row = lay_out(columns, EventTable([event]))
     one = (
         written(SingleEventLayout(columns), event) or row

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fencepost.engine import Columns, FilterTable, build
+from fencepost.engine import ColumnRegistry, FilterTable, build
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows
 from fencepost.geometry import Shapes
@@ -92,7 +92,9 @@ def found_by(
     """
     segment, given = (
         struct_ref(
-            build(FilterTable(Columns()).arrays(), np.empty(0, np.int64))._replace(postings=built)
+            build(FilterTable(ColumnRegistry()).arrays(), np.empty(0, np.int64))._replace(
+                postings=built
+            )
         ),
         struct_ref(events),
     )

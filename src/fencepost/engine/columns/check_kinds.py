@@ -26,7 +26,7 @@ from fencepost.cql2.ast import (
     String,
 )
 from fencepost.engine import selectivity
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.selectivity import Estimates
 from fencepost.events.value_types import Pair
 from fencepost.filters import spatial_relations
@@ -74,7 +74,7 @@ class Fields(NamedTuple):
 class Into(Protocol):
     """Where checks are written to: sets, strings and geometries get numbers there."""
 
-    columns: Columns
+    columns: ColumnRegistry
 
     def add_set(self, keys: Sequence[bytes]) -> int: ...
     def add_string(self, key: bytes) -> int: ...

@@ -36,7 +36,7 @@ STORAGE = {
 }
 
 
-class Columns:
+class ColumnRegistry:
     """The columns asked for so far; a column keeps its number for ever.
 
     Attributes
@@ -94,15 +94,15 @@ class Columns:
         }
         return self.attributes(Storage.GEOMETRY) | among_events
 
-    def frozen(self) -> Columns:
+    def frozen(self) -> ColumnRegistry:
         """The columns as they are now, whatever is asked for later."""
-        copy = Columns(self.tokenizer, self.space)
+        copy = ColumnRegistry(self.tokenizer, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
         copy._numbers = dict(self._numbers)
         copy.size = self.size
         return copy
 
-    def adopt(self, grown: Columns) -> None:
+    def adopt(self, grown: ColumnRegistry) -> None:
         """Ask for what a copy of these columns was asked for since."""
         for rows in grown.by_storage:
             for column in rows:

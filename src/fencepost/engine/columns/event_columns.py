@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2 import ast
 from fencepost.engine.columns.check_kinds import string_key
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_items import (
     Lists,
     is_text,
@@ -43,7 +43,7 @@ _NO_NUMBER = np.nan, 0.0
 class Block:
     """Columns being filled."""
 
-    def __init__(self, columns: Columns, events: int) -> None:
+    def __init__(self, columns: ColumnRegistry, events: int) -> None:
         def rows(storage: Storage, fill: float, kind: type[np.generic]) -> NDArray[Any]:
             """One row a column; made quickly where there is none, as is often so."""
             array = np.empty((len(columns.by_storage[storage]), events), kind)
@@ -136,7 +136,7 @@ def _no_shapes() -> Shapes:
     return Shapes.gather([])
 
 
-def lay_out(columns: Columns, events: EventTable) -> EventArrays:
+def lay_out(columns: ColumnRegistry, events: EventTable) -> EventArrays:
     """Events as the columns that are asked for."""
     columns = columns.frozen()
     block = Block(columns, len(events))

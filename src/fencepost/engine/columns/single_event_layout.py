@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_columns import RowWriter
 from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.events.event_values import EventValues
@@ -43,7 +43,7 @@ class SingleEventLayout:
         How far from 0 coordinates may be.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ColumnRegistry) -> None:
         self._columns = columns = columns.frozen()
         every = [
             (storage, number, column)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fencepost.cql2 import ast
 from fencepost.cql2.writer import render_json, render_text
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.explain.findings import NOTHING, Finding, finding
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.segment import SegmentReader
@@ -168,7 +168,7 @@ class PlannedFilter:
 
 
 def planned(
-    segment: SegmentReader, row: int, condition: ast.Condition, columns: Columns
+    segment: SegmentReader, row: int, condition: ast.Condition, columns: ColumnRegistry
 ) -> tuple[PlannedFilter, ...]:
     """The plan of a subscription that is a row of a segment."""
     arrays = segment.arrays

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fencepost import errors
 from fencepost.atomic_replace import replace_file
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.segment import Segment
 from fencepost.engine.snapshot import Snapshot
 from fencepost.engine.storage.manifest import (
@@ -33,10 +33,10 @@ from fencepost.engine.storage.segment_files import (
     write_segment,
 )
 
-Opened = tuple[tuple[Segment, ...], Columns]
+Opened = tuple[tuple[Segment, ...], ColumnRegistry]
 
 
-def save(path: Path, segments: Snapshot, columns: Columns) -> None:
+def save(path: Path, segments: Snapshot, columns: ColumnRegistry) -> None:
     """Write an index, in place of one that may be there."""
     try:
         _save(path, segments, columns)
@@ -44,7 +44,7 @@ def save(path: Path, segments: Snapshot, columns: Columns) -> None:
         raise errors.IndexingError(f"no index can be written to {path!s:.200}: {error}") from error
 
 
-def _save(path: Path, segments: Snapshot, columns: Columns) -> None:
+def _save(path: Path, segments: Snapshot, columns: ColumnRegistry) -> None:
     if path.exists() and not (path / MANIFEST).exists() and any(path.iterdir()):
         raise errors.IndexingError(
             f"{path} is not empty and holds no index; give another folder, or remove it"

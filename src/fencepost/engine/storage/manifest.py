@@ -10,7 +10,7 @@ from msgspec import DecodeError, Meta, Struct, ValidationError, json
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
-from fencepost.engine.columns.column_registry import Columns
+from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.errors import IndexingError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Column, ColumnKind
@@ -80,7 +80,7 @@ class Manifest(_Strict, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1)] | None = None
     router: Name | None = None
 
-    def event_columns(self) -> Columns:
+    def event_columns(self) -> ColumnRegistry:
         """The columns of events that the subscriptions ask for."""
         return columns_of(
             (one for rows in self.columns for one in rows), self.stop_words, self.space
@@ -100,7 +100,7 @@ def manifest_name(version: int | None = None) -> str:
 
 def build_manifest(
     entries: Sequence[SegmentEntry],
-    columns: Columns,
+    columns: ColumnRegistry,
     version: int | None = None,
     router: str | None = None,
 ) -> Manifest:
@@ -161,20 +161,22 @@ def damaged(name: str, why: object) -> IndexingError:
 # ------------------------------------------------------------------------------- columns of events
 
 
-def columns_of(entries: Iterable[ColumnEntry], stop_words: Iterable[str], space: Space) -> Columns:
+def columns_of(
+    entries: Iterable[ColumnEntry], stop_words: Iterable[str], space: Space
+) -> ColumnRegistry:
     """Columns of events, numbered in the order of their entries."""
-    columns = Columns(Tokenizer.without(stop_words), space)
+    columns = ColumnRegistry(Tokenizer.without(stop_words), space)
     for entry in entries:
         columns.number(_column_of(entry))
     return columns
 
 
-def column_entries(columns: Columns) -> list[list[ColumnEntry]]:
+def column_entries(columns: ColumnRegistry) -> list[list[ColumnEntry]]:
     """The entries of columns, by storage."""
     return [[_column_entry(column) for column in rows] for rows in columns.by_storage]
 
 
-def columns_as_json(columns: Columns) -> str:
+def columns_as_json(columns: ColumnRegistry) -> str:
     """The entries of columns in one list, as JSON."""
     return encoded([own for rows in column_entries(columns) for own in rows])
 

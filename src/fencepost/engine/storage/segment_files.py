@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from fencepost.atomic_replace import sync_folder
 from fencepost.engine.columns.check_kinds import STORAGE_BY_CODE
-from fencepost.engine.columns.column_registry import Columns, Storage
+from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.segment import Segment, SegmentReader
 from fencepost.engine.segment_builder import NOT_DELETED, flat_arrays, nothing
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
@@ -142,7 +142,7 @@ def _last_columns(arrays: SegmentArrays) -> dict[str, int]:
 
 def open_segments(
     path: Path, manifest: Manifest, entries: Sequence[SegmentEntry]
-) -> tuple[tuple[Segment, ...], Columns]:
+) -> tuple[tuple[Segment, ...], ColumnRegistry]:
     """Some of the segments that a manifest names, and the columns; `DAMAGES` if they cannot be."""
     columns = manifest.event_columns()
     for entry in entries:

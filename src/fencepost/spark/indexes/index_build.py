@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fencepost.engine import Columns
+from fencepost.engine import ColumnRegistry
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.storage.manifest import (
     MANIFEST,
@@ -262,7 +262,7 @@ class _Job:
         count = sum(row["rows"] for row in bad.mapInArrow(write, "rows long").collect())
         return count, self.folder.within(name)
 
-    def _columns(self, asked: Iterable[str]) -> Columns:
+    def _columns(self, asked: Iterable[str]) -> ColumnRegistry:
         """What the subscriptions ask of events, numbered for all parts alike.
 
         asked : texts of `ASKS`; also for rows that are not kept, because their ids come twice.
@@ -284,7 +284,7 @@ class _Job:
         return max(min(cores, count // _SMALL_PART), -(-count // _PART_SIZE), 1)
 
     def _built(
-        self, kept: DataFrame, used: list[str], division: Division, columns: Columns
+        self, kept: DataFrame, used: list[str], division: Division, columns: ColumnRegistry
     ) -> list[SegmentEntry]:
         """Build the parts on the workers; what the manifest says of each."""
         placed = kept.select(*plain_names(len(used)), division.column().alias(PART))
@@ -347,7 +347,7 @@ class _Job:
     def _published(
         self,
         entries: list[SegmentEntry],
-        columns: Columns,
+        columns: ColumnRegistry,
         added: int,
         removed: int,
         dead: tuple[int, str | None],

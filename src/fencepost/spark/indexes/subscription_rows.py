@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.cql2.ast import SpatialFunction
-from fencepost.engine import Columns
+from fencepost.engine import ColumnRegistry
 from fencepost.engine.matcher import Matcher, matcher_of
 from fencepost.engine.requirements import Requirements, of_columns, of_rows
 from fencepost.engine.storage.manifest import columns_of
@@ -90,7 +90,9 @@ class Reader:
     space: str
     stop_words: tuple[str, ...]
 
-    def __call__(self, table: pa.Table, columns: Columns | None = None) -> tuple[Matcher, BadRows]:
+    def __call__(
+        self, table: pa.Table, columns: ColumnRegistry | None = None
+    ) -> tuple[Matcher, BadRows]:
         """A matcher of the rows that can be read, and why the others cannot.
 
         columns : what it asks for from the beginning, so that others number them alike.
@@ -110,7 +112,7 @@ class Reader:
         matcher.compact()
         return matcher, bad
 
-    def required(self, table: pa.Table) -> tuple[list[Required], Columns, BadRows]:
+    def required(self, table: pa.Table) -> tuple[list[Required], ColumnRegistry, BadRows]:
         """What the same rows require, of which no matcher is made, and which columns they ask for.
 
         An id that comes twice is no reason to refuse a row here.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fencepost.atomic_replace import atomic_write
 from fencepost.cql2.ast import ArrayFunction, Geometry, ListLiteral, SpatialFunction, String
-from fencepost.engine import Columns, SegmentReader
+from fencepost.engine import ColumnRegistry, SegmentReader
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.requirements import (
     NOTHING,
@@ -122,7 +122,7 @@ def _halves(boxes: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return [boxes[order[: len(boxes) // 2]], boxes[order[len(boxes) // 2 :]]]
 
 
-def filters_of(needed: pa.Table, columns: Columns) -> tuple[Filter, ...]:
+def filters_of(needed: pa.Table, columns: ColumnRegistry) -> tuple[Filter, ...]:
     """Conditions that an event satisfies if it has one of the needs, and perhaps if not."""
     found: list[Filter] = []
     for row in needed.to_pylist():
@@ -162,7 +162,9 @@ def write_needs(folder: Path, segment: SegmentReader) -> None:
         writer.write_table(table)
 
 
-def write(folder: Folder, entries: Sequence[SegmentEntry], columns: Columns, version: int) -> str:
+def write(
+    folder: Folder, entries: Sequence[SegmentEntry], columns: ColumnRegistry, version: int
+) -> str:
     """Write a router for segments; the name of its folder."""
     router = Matcher(columns.space, stop_words=columns.tokenizer.stop_words)
     files = [f"{entry.folder}/{_NEEDS}" for entry in entries]

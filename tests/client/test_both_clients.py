@@ -20,7 +20,7 @@ import pytest
 import shapely
 
 import fencepost as fp
-from fencepost.client import Operations, Patience
+from fencepost.client import Operations, RetryPolicy
 from fencepost.client.network_effects import Request
 from fencepost.server import Limits, RateLimiter
 from tests.client.cutting import Cutting
@@ -166,7 +166,7 @@ def test_many_subscriptions(client: Any) -> None:
 
 
 def test_composites_and_tracks_are_sent_as_given() -> None:
-    operations = Operations("http://x", Patience(0, lambda: 0.0))
+    operations = Operations("http://x", RetryPolicy(0, lambda: 0.0))
     composite = fp.Composite("ignored", {"a": "n = 1", "b": "n = 2"}, within_s=60)
     request = next(operations.subscribe("c", composite=composite, subscriber="me"))
     assert isinstance(request, Request)

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fencepost as fp
-from fencepost.client import Backoff, Patience
-from fencepost.client.client_operations import Following
+from fencepost.client import Backoff, RetryPolicy
+from fencepost.client.client_operations import MessageFollower
 from fencepost.client.network_effects import (
-    Answer,
-    Hand,
-    Lost,
-    Open,
-    Receive,
+    ConnectionLost,
+    IterationStopped,
+    OpenSocket,
+    ReceiveFrame,
     Request,
-    Stopped,
-    Transmit,
-    Wait,
+    Response,
+    SendFrame,
+    Sleep,
+    YieldValue,
 )
 
 
@@ -44,27 +44,27 @@ class Pretended:
         self.now = 0.0
 
     def answer(self, effect: Any) -> Any:
-        if isinstance(effect, Wait):
+        if isinstance(effect, Sleep):
             self.now += effect.seconds
             return None
         if isinstance(effect, Request):
             self.acknowledged = max(
                 self.acknowledged, json.loads(effect.content or b"")["position"]
             )
-            return Answer(200, {}, b"{}")
+            return Response(200, {}, b"{}")
         lucky = next(self.luck)
-        if isinstance(effect, Open):
+        if isinstance(effect, OpenSocket):
             assert effect.path == "/v1/subscribers/me/socket"
             self.at = int(effect.query.get("since", self.acknowledged)) if lucky else None
         elif not lucky:
-            if isinstance(effect, Transmit) and next(self.luck) > 1:
+            if isinstance(effect, SendFrame) and next(self.luck) > 1:
                 self._take(effect.text)  # it arrived, and then the connection broke
             self.at = None
         if self.at is None:
-            return Lost("the network is gone")
-        if isinstance(effect, Transmit):
+            return ConnectionLost("the network is gone")
+        if isinstance(effect, SendFrame):
             self._take(effect.text)
-        if not isinstance(effect, Receive):
+        if not isinstance(effect, ReceiveFrame):
             return None
         rest = [one for one in self.positions if one > self.at][:lucky]
         if not rest:
@@ -79,8 +79,8 @@ class Pretended:
 def handed(
     server: Pretended, since: int | None, tell: bool, stop_after: int | None = None
 ) -> list[int]:
-    patience = Patience(1e9, lambda: server.now, lambda: 0.5)
-    steps = Following("http://x", patience, "me", since, tell).steps()
+    patience = RetryPolicy(1e9, lambda: server.now, lambda: 0.5)
+    steps = MessageFollower("http://x", patience, "me", since, tell).steps()
     found: list[int] = []
     before = server.acknowledged
     came: Any = None
@@ -88,14 +88,14 @@ def handed(
         while True:
             effect = steps.send(came)
             came = None
-            if not isinstance(effect, Hand):
+            if not isinstance(effect, YieldValue):
                 came = server.answer(effect)
                 continue
             # What is acknowledged was handed out, and the next one asked for.
             assert server.acknowledged <= max([before, *found])
             found.append(effect.value.position)
             if len(found) == stop_after:
-                effect = steps.throw(Stopped())
+                effect = steps.throw(IterationStopped())
                 while True:
                     effect = steps.send(server.answer(effect))
     except (TimeoutError, StopIteration):
@@ -126,33 +126,33 @@ def test_who_stops_has_read_all_but_the_last(luck: list[int], stop: int) -> None
 
 
 def test_refusals_are_told_and_others_waited_out() -> None:
-    steps = Following("http://x", Patience(60, lambda: 0.0), "me", None, True).steps()
-    assert isinstance(next(steps), Open)
-    assert isinstance(steps.send(Lost("too many connections", 4503)), Wait)
-    assert isinstance(steps.send(None), Open)
+    steps = MessageFollower("http://x", RetryPolicy(60, lambda: 0.0), "me", None, True).steps()
+    assert isinstance(next(steps), OpenSocket)
+    assert isinstance(steps.send(ConnectionLost("too many connections", 4503)), Sleep)
+    assert isinstance(steps.send(None), OpenSocket)
     with pytest.raises(fp.RequestRefused, match="no subscriber") as caught:
-        steps.send(Lost("there is no subscriber 'me'", 4404))
+        steps.send(ConnectionLost("there is no subscriber 'me'", 4404))
     assert caught.value.status == 404
 
 
 def test_who_was_there_once_is_waited_for_without_end() -> None:
     now = 0.0
-    patience = Patience(10, lambda: now, lambda: 0.75)
-    steps = Following("http://x", patience, "me", None, True).steps()
+    patience = RetryPolicy(10, lambda: now, lambda: 0.75)
+    steps = MessageFollower("http://x", patience, "me", None, True).steps()
     next(steps)
-    assert isinstance(steps.send(None), Receive)
-    effect = steps.send(Lost("closed", 1001))
+    assert isinstance(steps.send(None), ReceiveFrame)
+    effect = steps.send(ConnectionLost("closed", 1001))
     for _ in range(100):
-        assert isinstance(effect, Wait)
+        assert isinstance(effect, Sleep)
         now += effect.seconds
-        assert isinstance(steps.send(None), Open)
-        effect = steps.send(Lost("refused"))
+        assert isinstance(steps.send(None), OpenSocket)
+        effect = steps.send(ConnectionLost("refused"))
     assert now > 500
 
 
 def test_waits_double_up_to_a_bound_and_patience_ends() -> None:
     now = 0.0
-    backoff = Backoff(Patience(30.0, lambda: now, lambda: 1.0))
+    backoff = Backoff(RetryPolicy(30.0, lambda: now, lambda: 1.0))
     waits = []
     while (wait := backoff.failed()) is not None:
         waits.append(wait)

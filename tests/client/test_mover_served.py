@@ -1,4 +1,4 @@
-"""Movers against the server itself: who subscribed gets what they would get of everything."""
+"""MoverPublisher against the server itself: who subscribed gets what they would get of everything."""
 
 from __future__ import annotations
 

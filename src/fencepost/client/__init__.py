@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from fencepost.client import network_effects
     from fencepost.client.client_operations import Operations
     from fencepost.client.results import Message
-    from fencepost.client.retry_policy import Backoff, Patience
+    from fencepost.client.retry_policy import Backoff, RetryPolicy
 
 __all__ = [
     "Backoff",
     "Message",
     "Operations",
-    "Patience",
+    "RetryPolicy",
     "network_effects",
 ]
 
@@ -42,7 +42,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "client_operations": ["Operations"],
-            "retry_policy": ["Backoff", "Patience"],
+            "retry_policy": ["Backoff", "RetryPolicy"],
             "results": ["Message"],
             "network_effects": None,
         },

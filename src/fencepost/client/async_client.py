@@ -15,26 +15,31 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
 from fencepost.client.client_operations import Operations
-from fencepost.client.connection_errors import BROKEN, NO_ANSWER, NOT_OPEN, lost_by
-from fencepost.client.moving_objects import Movers
+from fencepost.client.connection_errors import (
+    NOT_OPEN,
+    REQUEST_ERRORS,
+    SOCKET_ERRORS,
+    connection_lost,
+)
+from fencepost.client.moving_objects import MoverPublisher
 from fencepost.client.network_effects import (
-    Answer,
+    ConnectionLost,
     Effect,
-    Hand,
-    Handing,
-    Lost,
-    Open,
-    Receive,
+    IterationStopped,
+    OpenSocket,
+    ReceiveFrame,
     Request,
+    Response,
+    SendFrame,
+    Sleep,
     Steps,
-    Stopped,
-    Transmit,
-    Wait,
+    StreamSteps,
+    YieldValue,
+    auth_headers,
     checked_url,
-    headers_of,
     socket_url,
 )
-from fencepost.client.retry_policy import Patience
+from fencepost.client.retry_policy import RetryPolicy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +58,7 @@ def _awaited(
 
 
 def _iterating(
-    operation: Callable[Concatenate[Operations, P], Handing[T]],
+    operation: Callable[Concatenate[Operations, P], StreamSteps[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncGenerator[T, None]]:
     """An operation as a method that gives an asynchronous iterator."""
 
@@ -95,13 +100,13 @@ class AsyncClient:
         self.url = checked_url(url)
         self._key = key
         self._timeout_s = timeout_s
-        self._operations = Operations(self.url, Patience(patience_s, time.monotonic))
+        self._operations = Operations(self.url, RetryPolicy(patience_s, time.monotonic))
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers=headers_of(key), timeout=timeout_s
+            base_url=self.url, headers=auth_headers(key), timeout=timeout_s
         )
         self._closing = asyncio.Event()
         self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = Movers(self.url, self._operations.patience)
+        self._movers = MoverPublisher(self.url, self._operations.patience)
         self._movers_line = self._line()
         self._movers_turn = asyncio.Lock()
 
@@ -170,7 +175,7 @@ class AsyncClient:
                     effect = steps.send(came)
                 except StopIteration:
                     return
-                if isinstance(effect, Hand):
+                if isinstance(effect, YieldValue):
                     came = None
                     yield effect.value
                 else:
@@ -184,30 +189,30 @@ class AsyncClient:
 
     async def _stop(self, steps: Steps[None], line: _Line) -> None:
         try:
-            effect = steps.throw(Stopped())
+            effect = steps.throw(IterationStopped())
             while True:
                 effect = steps.send(await self._do(effect, line))
-        except (StopIteration, Stopped):
+        except (StopIteration, IterationStopped):
             return
 
     async def _do(self, effect: Effect, line: _Line) -> Any:
         match effect:
             case Request():
                 return await self._exchange(effect)
-            case Wait(seconds):
+            case Sleep(seconds):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), seconds)
                 return None
-            case Open(path, query):
+            case OpenSocket(path, query):
                 return await line.open(path, query)
-            case Receive(wait):
+            case ReceiveFrame(wait):
                 return await line.receive(wait)
-            case Transmit(text):
+            case SendFrame(text):
                 return await line.transmit(text)
-            case Hand():
+            case YieldValue():
                 raise AssertionError("only iterators hand anything out")
 
-    async def _exchange(self, request: Request) -> Answer | Lost:
+    async def _exchange(self, request: Request) -> Response | ConnectionLost:
         try:
             answer = await self._http.request(
                 request.method,
@@ -216,9 +221,9 @@ class AsyncClient:
                 headers=request.headers,
                 content=request.content,
             )
-        except NO_ANSWER as error:
-            return lost_by(error)
-        return Answer(answer.status_code, answer.headers, answer.content)
+        except REQUEST_ERRORS as error:
+            return connection_lost(error)
+        return Response(answer.status_code, answer.headers, answer.content)
 
 
 class AsyncMover:
@@ -250,23 +255,23 @@ class _Line:
         self._socket: ClientConnection | None = None
         self._next: asyncio.Task[str] | None = None
 
-    async def open(self, path: str, query: Mapping[str, str]) -> Lost | None:
+    async def open(self, path: str, query: Mapping[str, str]) -> ConnectionLost | None:
         await self.close()
         try:
             self._socket = await self._stack.enter_async_context(
                 connect(
                     socket_url(self._url, path, query),
-                    additional_headers=headers_of(self._key),
+                    additional_headers=auth_headers(self._key),
                     open_timeout=self._timeout_s,
                     close_timeout=1,
                     max_size=None,
                 )
             )
-        except BROKEN as error:
-            return lost_by(error)
+        except SOCKET_ERRORS as error:
+            return connection_lost(error)
         return None
 
-    async def receive(self, wait: bool) -> str | Lost | None:
+    async def receive(self, wait: bool) -> str | ConnectionLost | None:
         if self._socket is None:
             return NOT_OPEN
         if self._next is None:
@@ -280,18 +285,18 @@ class _Line:
         received, self._next = self._next, None
         try:
             return received.result()
-        except BROKEN as error:
+        except SOCKET_ERRORS as error:
             await self.close()
-            return lost_by(error)
+            return connection_lost(error)
 
-    async def transmit(self, text: str) -> Lost | None:
+    async def transmit(self, text: str) -> ConnectionLost | None:
         if self._socket is None:
             return NOT_OPEN
         try:
             await self._socket.send(text)
-        except BROKEN as error:
+        except SOCKET_ERRORS as error:
             await self.close()
-            return lost_by(error)
+            return connection_lost(error)
         return None
 
     async def end(self) -> None:

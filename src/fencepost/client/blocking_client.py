@@ -15,26 +15,31 @@ import httpx
 from websockets.sync.client import ClientConnection, connect
 
 from fencepost.client.client_operations import Operations
-from fencepost.client.connection_errors import BROKEN, NO_ANSWER, NOT_OPEN, lost_by
-from fencepost.client.moving_objects import Movers
+from fencepost.client.connection_errors import (
+    NOT_OPEN,
+    REQUEST_ERRORS,
+    SOCKET_ERRORS,
+    connection_lost,
+)
+from fencepost.client.moving_objects import MoverPublisher
 from fencepost.client.network_effects import (
-    Answer,
+    ConnectionLost,
     Effect,
-    Hand,
-    Handing,
-    Lost,
-    Open,
-    Receive,
+    IterationStopped,
+    OpenSocket,
+    ReceiveFrame,
     Request,
+    Response,
+    SendFrame,
+    Sleep,
     Steps,
-    Stopped,
-    Transmit,
-    Wait,
+    StreamSteps,
+    YieldValue,
+    auth_headers,
     checked_url,
-    headers_of,
     socket_url,
 )
-from fencepost.client.retry_policy import Patience
+from fencepost.client.retry_policy import RetryPolicy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +58,7 @@ def _blocking(
 
 
 def _iterating(
-    operation: Callable[Concatenate[Operations, P], Handing[T]],
+    operation: Callable[Concatenate[Operations, P], StreamSteps[T]],
 ) -> Callable[Concatenate[Client, P], Generator[T, None, None]]:
     """An operation as a method that gives an iterator."""
 
@@ -101,11 +106,11 @@ class Client:
         self.url = checked_url(url)
         self._key = key
         self._timeout_s = timeout_s
-        self._operations = Operations(self.url, Patience(patience_s, time.monotonic))
-        self._http = httpx.Client(base_url=self.url, headers=headers_of(key), timeout=timeout_s)
+        self._operations = Operations(self.url, RetryPolicy(patience_s, time.monotonic))
+        self._http = httpx.Client(base_url=self.url, headers=auth_headers(key), timeout=timeout_s)
         self._closing = threading.Event()
         self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = Movers(self.url, self._operations.patience)
+        self._movers = MoverPublisher(self.url, self._operations.patience)
         self._movers_line = self._line()
         self._movers_turn = threading.Lock()
 
@@ -174,7 +179,7 @@ class Client:
                     effect = steps.send(came)
                 except StopIteration:
                     return
-                if isinstance(effect, Hand):
+                if isinstance(effect, YieldValue):
                     came = None
                     yield effect.value
                 else:
@@ -188,29 +193,29 @@ class Client:
 
     def _stop(self, steps: Steps[None], line: _Line) -> None:
         try:
-            effect = steps.throw(Stopped())
+            effect = steps.throw(IterationStopped())
             while True:
                 effect = steps.send(self._do(effect, line))
-        except (StopIteration, Stopped):
+        except (StopIteration, IterationStopped):
             return
 
     def _do(self, effect: Effect, line: _Line) -> Any:
         match effect:
             case Request():
                 return self._exchange(effect)
-            case Wait(seconds):
+            case Sleep(seconds):
                 self._closing.wait(seconds)
                 return None
-            case Open(path, query):
+            case OpenSocket(path, query):
                 return line.open(path, query)
-            case Receive(wait):
+            case ReceiveFrame(wait):
                 return line.receive(wait)
-            case Transmit(text):
+            case SendFrame(text):
                 return line.transmit(text)
-            case Hand():
+            case YieldValue():
                 raise AssertionError("only iterators hand anything out")
 
-    def _exchange(self, request: Request) -> Answer | Lost:
+    def _exchange(self, request: Request) -> Response | ConnectionLost:
         try:
             answer = self._http.request(
                 request.method,
@@ -219,9 +224,9 @@ class Client:
                 headers=request.headers,
                 content=request.content,
             )
-        except NO_ANSWER as error:
-            return lost_by(error)
-        return Answer(answer.status_code, answer.headers, answer.content)
+        except REQUEST_ERRORS as error:
+            return connection_lost(error)
+        return Response(answer.status_code, answer.headers, answer.content)
 
 
 class Mover:
@@ -263,41 +268,41 @@ class _Line:
         self._stack = ExitStack()
         self._socket: ClientConnection | None = None
 
-    def open(self, path: str, query: Mapping[str, str]) -> Lost | None:
+    def open(self, path: str, query: Mapping[str, str]) -> ConnectionLost | None:
         self.close()
         try:
             self._socket = self._stack.enter_context(
                 connect(
                     socket_url(self._url, path, query),
-                    additional_headers=headers_of(self._key),
+                    additional_headers=auth_headers(self._key),
                     open_timeout=self._timeout_s,
                     close_timeout=1,
                     max_size=None,
                 )
             )
-        except BROKEN as error:
-            return lost_by(error)
+        except SOCKET_ERRORS as error:
+            return connection_lost(error)
         return None
 
-    def receive(self, wait: bool) -> str | Lost | None:
+    def receive(self, wait: bool) -> str | ConnectionLost | None:
         if self._socket is None:
             return NOT_OPEN
         try:
             return self._socket.recv(timeout=None if wait else 0, decode=True)
         except TimeoutError:
             return None
-        except BROKEN as error:
+        except SOCKET_ERRORS as error:
             self.close()
-            return lost_by(error)
+            return connection_lost(error)
 
-    def transmit(self, text: str) -> Lost | None:
+    def transmit(self, text: str) -> ConnectionLost | None:
         if self._socket is None:
             return NOT_OPEN
         try:
             self._socket.send(text)
-        except BROKEN as error:
+        except SOCKET_ERRORS as error:
             self.close()
-            return lost_by(error)
+            return connection_lost(error)
         return None
 
     def close(self) -> None:

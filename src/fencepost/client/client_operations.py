@@ -1,6 +1,6 @@
 """What can be asked of a server: each operation as the steps that carry it out.
 
-`Following` has the messages of a subscriber, from wherever the last connection broke off.
+`MessageFollower` has the messages of a subscriber, from wherever the last connection broke off.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fencepost.client.network_effects import (
-    Answer,
-    Hand,
-    Handing,
-    Lost,
-    Open,
-    Receive,
+    ConnectionLost,
+    IterationStopped,
+    OpenSocket,
+    ReceiveFrame,
     Request,
+    Response,
+    SendFrame,
+    Sleep,
     Steps,
-    Stopped,
-    Transmit,
-    Wait,
+    StreamSteps,
+    YieldValue,
     quoted,
 )
-from fencepost.client.publish_batches import a_part, json_line, parts_of, together
+from fencepost.client.publish_batches import json_line, new_batch, split_batches, together
 from fencepost.client.results import (
+    AcknowledgeResult,
+    MatchExplanation,
     Message,
-    Publication,
-    Read,
-    Reason,
-    Rejected,
-    Subscribed,
+    PublishResult,
+    RejectedRow,
+    SubscribeResult,
     error_of,
     messages_of,
     reason_of,
@@ -40,11 +40,11 @@ from fencepost.client.results import (
 )
 from fencepost.client.retry_policy import (
     Backoff,
-    Patience,
-    asked_wait,
+    RetryPolicy,
+    is_retryable,
     logger,
-    may_be_tried_again,
-    wait_to_connect,
+    requested_wait_s,
+    wait_before_reconnect,
 )
 from fencepost.errors import ModelError
 
@@ -61,10 +61,10 @@ class Operations:
     ----------
     server : str
         The address, for messages.
-    patience : Patience
+    patience : RetryPolicy
     """
 
-    def __init__(self, server: str, patience: Patience) -> None:
+    def __init__(self, server: str, patience: RetryPolicy) -> None:
         self.server = server
         self.patience = patience
 
@@ -114,7 +114,7 @@ class Operations:
         answer = yield from self._json("PUT", path, definition)
         return dict(answer)
 
-    def subscribe_many(self, definitions: Iterable[Mapping[str, Any]]) -> Steps[Subscribed]:
+    def subscribe_many(self, definitions: Iterable[Mapping[str, Any]]) -> Steps[SubscribeResult]:
         """Ask many standing questions at once.
 
         Parameters
@@ -122,13 +122,13 @@ class Operations:
         definitions : iterable of mapping
             Each with `id`, `expression` or `composite`, and what else `subscribe` takes.
         """
-        done = Subscribed()
-        for part in parts_of(definitions):
+        done = SubscribeResult()
+        for part in split_batches(definitions):
             request = Request(
                 "POST", "/v1/subscriptions", headers=_LINES, content=b"\n".join(part.lines)
             )
             answer = yield from self._asked(request)
-            done = Subscribed(
+            done = SubscribeResult(
                 done.created + answer["created"],
                 done.replaced + answer["replaced"],
                 done.rejected + rejected_of(answer, part.first),
@@ -139,14 +139,14 @@ class Operations:
         """Remove a subscription; whether there was one."""
         request = Request("DELETE", f"/v1/subscriptions/{quoted(id)}")
         answer, tries = yield from self._outcome(request)
-        if isinstance(answer, Answer) and answer.status == 404:
+        if isinstance(answer, Response) and answer.status == 404:
             return tries > 1  # the answer to an earlier try may have been lost
         self._checked(answer)
         return True
 
     def subscriptions(
         self, subscriber: str | None = None, contains: str = ""
-    ) -> Handing[dict[str, Any]]:
+    ) -> StreamSteps[dict[str, Any]]:
         """All subscriptions by id, as the server keeps them, read page by page.
 
         Parameters
@@ -159,7 +159,7 @@ class Operations:
         query = {"limit": _PAGE, "contains": contains}
         if subscriber is not None:
             query["subscriber"] = subscriber
-        return Handing(self._pages(query))
+        return StreamSteps(self._pages(query))
 
     def _pages(self, query: Mapping[str, str]) -> Steps[None]:
         after: str | None = ""
@@ -167,12 +167,12 @@ class Operations:
             request = Request("GET", "/v1/subscriptions", {**query, "after": after})
             page = yield from self._asked(request)
             for one in page["subscriptions"]:
-                yield Hand(one)
+                yield YieldValue(one)
             after = page["next"]
 
     def publish(
         self, events: Mapping[str, Any] | Iterable[Mapping[str, Any] | bytes]
-    ) -> Steps[Publication]:
+    ) -> Steps[PublishResult]:
         """Publish an event or many; done when they and all that they answer are on the disk.
 
         Many are sent in parts, in order. A part whose answer is lost is sent again under the same
@@ -190,20 +190,20 @@ class Operations:
             Where the server does not take any; a bad event among many is in `rejected` instead.
         """
         single = isinstance(events, Mapping)
-        source = (a_part(0, [json_line(events, 0)]),) if single else parts_of(events)
-        done = Publication()
+        source = (new_batch(0, [json_line(events, 0)]),) if single else split_batches(events)
+        done = PublishResult()
         for whole in source:
             parts = deque([whole])
             while parts:
                 part = parts.popleft()
                 answer, _ = yield from self._outcome(part.request())
-                status = answer.status if isinstance(answer, Answer) else 0
+                status = answer.status if isinstance(answer, Response) else 0
                 if status == _TOO_LARGE and len(part.lines) > 1:
                     parts.extendleft(reversed(part.halves()))
                 elif status in (_TOO_LARGE, 422) and not single and len(part.lines) == 1:
-                    why = Rejected(part.first, str(error_of(answer, self.server)))
+                    why = RejectedRow(part.first, str(error_of(answer, self.server)))
                     rejected = (*done.rejected, why)
-                    done = Publication(
+                    done = PublishResult(
                         done.accepted, done.messages, rejected, done.first, done.last
                     )
                 else:
@@ -212,7 +212,7 @@ class Operations:
 
     def messages(
         self, subscriber: str, since: int | None = None, acknowledge: bool = True
-    ) -> Handing[Message]:
+    ) -> StreamSteps[Message]:
         """The messages of a subscriber, as they come, without end; each at least once, in order.
 
         A connection that breaks is opened again after the last message that was handed out; that
@@ -233,22 +233,22 @@ class Operations:
         Unreachable
             Where the server was not there from the beginning.
         """
-        following = Following(self.server, self.patience, subscriber, since, acknowledge)
-        return Handing(following.steps())
+        following = MessageFollower(self.server, self.patience, subscriber, since, acknowledge)
+        return StreamSteps(following.steps())
 
-    def acknowledge(self, subscriber: str, position: int) -> Steps[Read]:
+    def acknowledge(self, subscriber: str, position: int) -> Steps[AcknowledgeResult]:
         """Note that a subscriber has read all messages up to a position."""
-        answer = yield from self._asked(acknowledging(subscriber, position))
-        return Read(answer["acknowledged"], answer["depth"])
+        answer = yield from self._asked(acknowledge_request(subscriber, position))
+        return AcknowledgeResult(answer["acknowledged"], answer["depth"])
 
-    def explain(self, id: str, event: Mapping[str, Any]) -> Steps[Reason]:
+    def explain(self, id: str, event: Mapping[str, Any]) -> Steps[MatchExplanation]:
         """Why an event matches a subscription or not."""
         path = f"/v1/subscriptions/{quoted(id)}/explanation"
         return reason_of((yield from self._json("POST", path, {"event": event})))
 
     def try_expression(
         self, expression: str | Mapping[str, Any], events: Sequence[Mapping[str, Any]]
-    ) -> Steps[list[Reason]]:
+    ) -> Steps[list[MatchExplanation]]:
         """Of each sample event whether an expression matches it, and why; nothing is kept."""
         given = {"expression": expression, "events": [*events]}
         answer = yield from self._json("POST", "/v1/try", given)
@@ -267,20 +267,20 @@ class Operations:
     def _asked(self, request: Request) -> Steps[Any]:
         return self._parsed((yield from self._outcome(request))[0])
 
-    def _outcome(self, request: Request) -> Steps[tuple[Answer | Lost, int]]:
+    def _outcome(self, request: Request) -> Steps[tuple[Response | ConnectionLost, int]]:
         """What a request came to after as many tries as it took, and that number."""
         backoff = Backoff(self.patience)
         tries = 0
         while True:
-            outcome: Answer | Lost = yield request
+            outcome: Response | ConnectionLost = yield request
             tries += 1
-            wait = backoff.failed(asked_wait(outcome)) if may_be_tried_again(outcome) else None
+            wait = backoff.failed(requested_wait_s(outcome)) if is_retryable(outcome) else None
             if wait is None:
                 return outcome, tries
             logger.warning("%s; trying again in %.1f s", error_of(outcome, self.server), wait)
-            yield Wait(wait)
+            yield Sleep(wait)
 
-    def _parsed(self, outcome: Answer | Lost) -> Any:
+    def _parsed(self, outcome: Response | ConnectionLost) -> Any:
         """What an answer holds."""
         answer = self._checked(outcome)
         try:
@@ -290,8 +290,8 @@ class Operations:
                 answer.status, f"{self.server} answers, but is no Fencepost server"
             ) from None
 
-    def _checked(self, outcome: Answer | Lost) -> Answer:
-        if isinstance(outcome, Lost) or outcome.status >= 300:
+    def _checked(self, outcome: Response | ConnectionLost) -> Response:
+        if isinstance(outcome, ConnectionLost) or outcome.status >= 300:
             raise error_of(outcome, self.server)
         return outcome
 
@@ -323,7 +323,7 @@ def _plain_composite(composite: Any) -> Any:
 _DONE_AT_MOST = 100
 
 
-class Following:
+class MessageFollower:
     """What is known of a subscriber's messages: which was handed out last, which are done with.
 
     A message is done with when the next one is asked for. That is told to the server once all
@@ -331,7 +331,7 @@ class Following:
     """
 
     def __init__(
-        self, server: str, patience: Patience, subscriber: str, since: int | None, tell: bool
+        self, server: str, patience: RetryPolicy, subscriber: str, since: int | None, tell: bool
     ) -> None:
         self._server, self._patience = server, patience
         self._subscriber = subscriber
@@ -346,31 +346,33 @@ class Following:
         backoff = Backoff(self._patience)
         while True:
             query = {} if self._last is None else {"since": str(self._last)}
-            lost: Lost | None = yield Open(self._path, query)
+            lost: ConnectionLost | None = yield OpenSocket(self._path, query)
             if lost is None:
                 if backoff.forever:
                     logger.warning("%s is reached again", self._server)
                 backoff.forever = True  # who was there once comes back
                 try:
                     lost = yield from self._read(backoff)
-                except Stopped:
+                except IterationStopped:
                     # As a request: a socket that is closed may take frames along that were sent.
                     if self._tell and self._done is not None:
-                        yield acknowledging(self._subscriber, self._done)
+                        yield acknowledge_request(self._subscriber, self._done)
                     return
-            yield from wait_to_connect(backoff, lost, self._server)
+            yield from wait_before_reconnect(backoff, lost, self._server)
 
-    def _read(self, backoff: Backoff) -> Steps[Lost]:
-        lost: Lost | None = yield from self._acknowledged()  # as the last one may not have arrived
+    def _read(self, backoff: Backoff) -> Steps[ConnectionLost]:
+        lost: (
+            ConnectionLost | None
+        ) = yield from self._acknowledged()  # as the last one may not have arrived
         while lost is None:
-            frame: str | Lost = yield Receive()
-            if isinstance(frame, Lost):
+            frame: str | ConnectionLost = yield ReceiveFrame()
+            if isinstance(frame, ConnectionLost):
                 return frame
             backoff.succeeded()
             for message in messages_of(frame):
                 if self._last is not None and message.position <= self._last:
                     continue
-                yield Hand(message)
+                yield YieldValue(message)
                 self._last = self._done = message.position
                 self._untold += 1
                 if self._untold == _DONE_AT_MOST:
@@ -378,15 +380,15 @@ class Following:
             lost = yield from self._acknowledged()
         return lost
 
-    def _acknowledged(self) -> Steps[Lost | None]:
+    def _acknowledged(self) -> Steps[ConnectionLost | None]:
         self._untold = 0
         if not self._tell or self._done is None:
             return None
-        lost: Lost | None = yield Transmit(json.dumps({"position": self._done}))
+        lost: ConnectionLost | None = yield SendFrame(json.dumps({"position": self._done}))
         return lost
 
 
-def acknowledging(subscriber: str, position: int) -> Request:
+def acknowledge_request(subscriber: str, position: int) -> Request:
     """What tells the server that all messages up to a position are read."""
     path = f"/v1/subscribers/{quoted(subscriber)}/acknowledgement"
     content = json.dumps({"position": position}).encode()

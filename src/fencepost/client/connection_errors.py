@@ -5,18 +5,18 @@ from __future__ import annotations
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from fencepost.client.network_effects import Lost
+from fencepost.client.network_effects import ConnectionLost
 
-NO_ANSWER = (httpx.TransportError,)
-BROKEN = (OSError, WebSocketException)
-NOT_OPEN = Lost("the connection is not open")
+REQUEST_ERRORS = (httpx.TransportError,)
+SOCKET_ERRORS = (OSError, WebSocketException)
+NOT_OPEN = ConnectionLost("the connection is not open")
 
 
-def lost_by(error: Exception) -> Lost:
+def connection_lost(error: Exception) -> ConnectionLost:
     """What an error says of a connection."""
     if isinstance(error, ConnectionClosed) and error.rcvd is not None:
-        return Lost(error.rcvd.reason or "the connection was closed", error.rcvd.code)
+        return ConnectionLost(error.rcvd.reason or "the connection was closed", error.rcvd.code)
     if isinstance(error, InvalidStatus):
         status = error.response.status_code
-        return Lost(f"a WebSocket was answered with status {status}", 4000 + status)
-    return Lost(str(error) or type(error).__name__)
+        return ConnectionLost(f"a WebSocket was answered with status {status}", 4000 + status)
+    return ConnectionLost(str(error) or type(error).__name__)

@@ -11,23 +11,29 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fencepost.client.network_effects import Lost, Open, Receive, Steps, Transmit
+from fencepost.client.network_effects import (
+    ConnectionLost,
+    OpenSocket,
+    ReceiveFrame,
+    SendFrame,
+    Steps,
+)
 from fencepost.client.publish_batches import json_line
-from fencepost.client.retry_policy import Backoff, Patience, wait_to_connect
+from fencepost.client.retry_policy import Backoff, RetryPolicy, wait_before_reconnect
 from fencepost.errors import RequestRefused
 from fencepost.saferegion.client_rule import SafeClient
 
 PATH = "/v1/publish/socket"
 
 
-class Movers:
+class MoverPublisher:
     """The things that a client publishes about, over one WebSocket.
 
     A frame out is `{"id", "key", "event"}`, and answered by one with the same id. What is taken
     back comes unasked, as `{"withdrawn": key, "version"}`.
     """
 
-    def __init__(self, server: str, patience: Patience) -> None:
+    def __init__(self, server: str, patience: RetryPolicy) -> None:
         self._server, self._patience = server, patience
         self._safe: dict[str, SafeClient] = {}
         self._frames = 0
@@ -37,10 +43,10 @@ class Movers:
         body = json_line(event, 0).decode()
         backoff = Backoff(self._patience)
         while True:
-            lost: Lost | None = yield from self._caught_up()
+            lost: ConnectionLost | None = yield from self._caught_up()
             if lost is not None:
                 self._safe.clear()
-                lost = yield Open(PATH)
+                lost = yield OpenSocket(PATH)
             if lost is None:
                 if not self._safe.setdefault(key, SafeClient()).should_send(event):
                     return False
@@ -48,31 +54,31 @@ class Movers:
             if lost is None:
                 return True
             self._safe.clear()
-            yield from wait_to_connect(backoff, lost, self._server)
+            yield from wait_before_reconnect(backoff, lost, self._server)
 
     def forget(self, key: str) -> Steps[None]:
         """Know nothing of a thing any more, here and on the server."""
         if self._safe.pop(key, None) is not None:
-            yield Transmit(json.dumps({"forget": key}))
+            yield SendFrame(json.dumps({"forget": key}))
 
-    def _caught_up(self) -> Steps[Lost | None]:
+    def _caught_up(self) -> Steps[ConnectionLost | None]:
         """Take what the server has said in the meantime."""
         while True:
-            frame: str | Lost | None = yield Receive(wait=False)
-            if frame is None or isinstance(frame, Lost):
+            frame: str | ConnectionLost | None = yield ReceiveFrame(wait=False)
+            if frame is None or isinstance(frame, ConnectionLost):
                 return frame
             self._heard(json.loads(frame))
 
-    def _published(self, key: str, body: str) -> Steps[Lost | None]:
+    def _published(self, key: str, body: str) -> Steps[ConnectionLost | None]:
         """Send an event and take the answer to it."""
         self._frames += 1
         about = json.dumps({"id": self._frames, "key": key})
-        lost: Lost | None = yield Transmit(f'{about[:-1]}, "event": {body}}}')
+        lost: ConnectionLost | None = yield SendFrame(f'{about[:-1]}, "event": {body}}}')
         if lost is not None:
             return lost
         while True:
-            frame: str | Lost = yield Receive()
-            if isinstance(frame, Lost):
+            frame: str | ConnectionLost = yield ReceiveFrame()
+            if isinstance(frame, ConnectionLost):
                 return frame
             given = json.loads(frame)
             if given.get("id") == self._frames:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, answered by an `Answer` or `Lost`."""
+    """A request, answered by an `Response` or `ConnectionLost`."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a server answered; names of headers are in lower case."""
 
     status: int
@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ConnectionLost:
     """No answer, or a socket that is not open any more.
 
     Attributes
@@ -57,51 +57,51 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Sleep:
     """Do nothing for some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """Open the WebSocket, in the place of one that is open: None or `Lost` comes back."""
+class OpenSocket:
+    """OpenSocket the WebSocket, in the place of one that is open: None or `ConnectionLost` comes back."""
 
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
-    """The next frame of the WebSocket, or `Lost`; None if there is none and none is waited for."""
+class ReceiveFrame:
+    """The next frame of the WebSocket, or `ConnectionLost`; None if there is none and none is waited for."""
 
     wait: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Transmit:
-    """Send a frame: None or `Lost` comes back."""
+class SendFrame:
+    """Send a frame: None or `ConnectionLost` comes back."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
-    """Hand something to whoever iterates; `Stopped` is thrown in if they want no more."""
+class YieldValue:
+    """YieldValue something to whoever iterates; `IterationStopped` is thrown in if they want no more."""
 
     value: Any
 
 
-class Stopped(Exception):
+class IterationStopped(Exception):
     """Whoever iterates wants no more."""
 
 
-Effect: TypeAlias = Request | Wait | Open | Receive | Transmit | Hand
+Effect: TypeAlias = Request | Sleep | OpenSocket | ReceiveFrame | SendFrame | YieldValue
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Handing(Generic[T]):
+class StreamSteps(Generic[T]):
     """Steps that hand out values of one type."""
 
     steps: Steps[None]
@@ -123,7 +123,7 @@ def socket_url(url: str, path: str, query: Mapping[str, str]) -> str:
     return f"ws{url.removeprefix('http')}{path}{asked}"
 
 
-def headers_of(key: str | None) -> dict[str, str]:
+def auth_headers(key: str | None) -> dict[str, str]:
     """What each request says."""
     given = (key or "").strip()
     if not given.isascii() or not given.isprintable():

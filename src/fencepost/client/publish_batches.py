@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fencepost.client.network_effects import Request
-from fencepost.client.results import Publication, rejected_of
+from fencepost.client.results import PublishResult, rejected_of
 from fencepost.errors import ModelError
 
 _MOST_EVENTS = 5_000
 _MOST_BYTES = 4 << 20
 
 
-class Part(NamedTuple):
+class PublishBatch(NamedTuple):
     """Events of one request: the row of the first, and each as JSON.
 
     A part has a name of its own: the server takes it once, however often it is sent.
@@ -30,21 +30,21 @@ class Part(NamedTuple):
         headers = {"content-type": "application/x-ndjson", "idempotency-key": self.name}
         return Request("POST", "/v1/events", headers=headers, content=b"\n".join(self.lines))
 
-    def halves(self) -> tuple[Part, Part]:
+    def halves(self) -> tuple[PublishBatch, PublishBatch]:
         """The same in two parts, where it was too large for the server."""
         middle = len(self.lines) // 2
         return (
-            a_part(self.first, self.lines[:middle]),
-            a_part(self.first + middle, self.lines[middle:]),
+            new_batch(self.first, self.lines[:middle]),
+            new_batch(self.first + middle, self.lines[middle:]),
         )
 
 
-def a_part(first: int, lines: Sequence[bytes]) -> Part:
+def new_batch(first: int, lines: Sequence[bytes]) -> PublishBatch:
     """Events that begin at a row."""
-    return Part(first, lines, uuid.uuid4().hex)
+    return PublishBatch(first, lines, uuid.uuid4().hex)
 
 
-def parts_of(rows: Iterable[object]) -> Iterator[Part]:
+def split_batches(rows: Iterable[object]) -> Iterator[PublishBatch]:
     """Rows in parts, in order, each made when it is asked for.
 
     Raises
@@ -57,12 +57,12 @@ def parts_of(rows: Iterable[object]) -> Iterator[Part]:
     for number, row in enumerate(rows):
         line = json_line(row, number)
         if lines and (len(lines) == _MOST_EVENTS or size + len(line) > _MOST_BYTES):
-            yield a_part(first, lines)
+            yield new_batch(first, lines)
             first, lines, size = number, [], 0
         lines.append(line)
         size += len(line) + 1
     if lines:
-        yield a_part(first, lines)
+        yield new_batch(first, lines)
 
 
 def json_line(row: object, number: int) -> bytes:
@@ -89,10 +89,10 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} has no place in JSON")
 
 
-def together(before: Publication, answer: Mapping[str, Any], part: Part) -> Publication:
+def together(before: PublishResult, answer: Mapping[str, Any], part: PublishBatch) -> PublishResult:
     """What became of events so far, and of a further part."""
     first, last = answer.get("first"), answer.get("last")
-    return Publication(
+    return PublishResult(
         before.accepted + answer["accepted"],
         before.messages + answer["messages"],
         before.rejected + rejected_of(answer, part.first),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from fencepost.client.network_effects import Answer, Lost
+from fencepost.client.network_effects import ConnectionLost, Response
 from fencepost.errors import RequestRefused, Unreachable
 
 
@@ -62,7 +62,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRow:
     """A row that was not taken, and why."""
 
     row: int
@@ -70,7 +70,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class PublishResult:
     """What became of events.
 
     Attributes
@@ -79,7 +79,7 @@ class Publication:
         How many are in the log, and on the disk.
     messages : int
         How many messages they gave.
-    rejected : tuple of Rejected
+    rejected : tuple of RejectedRow
         Those that are not, by row.
     first, last : int or None
         The positions of the first and the last that was accepted.
@@ -87,22 +87,22 @@ class Publication:
 
     accepted: int = 0
     messages: int = 0
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedRow, ...] = ()
     first: int | None = None
     last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
+class SubscribeResult:
     """What became of subscriptions: how many are new, how many replaced others, which are bad."""
 
     created: int = 0
     replaced: int = 0
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class MatchExplanation:
     """Why an event matches or not.
 
     Attributes
@@ -124,7 +124,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class AcknowledgeResult:
     """How far a subscriber has read: up to which position, and how many messages are left."""
 
     acknowledged: int
@@ -142,19 +142,19 @@ def messages_of(frame: str) -> list[Message]:
     return [message_of(one) for one in json.loads(frame)]
 
 
-def rejected_of(answer: Mapping[str, Any], first: int = 0) -> tuple[Rejected, ...]:
+def rejected_of(answer: Mapping[str, Any], first: int = 0) -> tuple[RejectedRow, ...]:
     """The rows that an answer says were not taken; the first of the request is of this number."""
-    return tuple(Rejected(one["row"] + first, one["reason"]) for one in answer["rejected"])
+    return tuple(RejectedRow(one["row"] + first, one["reason"]) for one in answer["rejected"])
 
 
-def reason_of(answer: Mapping[str, Any]) -> Reason:
+def reason_of(answer: Mapping[str, Any]) -> MatchExplanation:
     """An explanation."""
-    return Reason(answer["matches"], answer["text"], answer["explanation"])
+    return MatchExplanation(answer["matches"], answer["text"], answer["explanation"])
 
 
-def error_of(outcome: Answer | Lost, what: str) -> RequestRefused | Unreachable:
+def error_of(outcome: Response | ConnectionLost, what: str) -> RequestRefused | Unreachable:
     """What went wrong, as an error."""
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, ConnectionLost):
         if outcome.status:
             return refused(outcome.status, outcome.reason)
         return Unreachable(f"{what} cannot be reached: {outcome.reason}")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.client.network_effects import Answer, Lost, Steps, Wait
+from fencepost.client.network_effects import ConnectionLost, Response, Sleep, Steps
 from fencepost.client.results import error_of
 from fencepost.delivery.retry_schedule import RetrySchedule, parse_retry_after
 
@@ -19,7 +19,7 @@ _LATER = (429, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long failures are put up with.
 
     Attributes
@@ -40,7 +40,7 @@ class Patience:
 class Backoff:
     """When to try again, and when patience ends; a minute without failure begins anew."""
 
-    def __init__(self, patience: Patience, *, forever: bool = False) -> None:
+    def __init__(self, patience: RetryPolicy, *, forever: bool = False) -> None:
         self._patience = patience
         self.forever = forever
         self._began = self._last = -float("inf")
@@ -64,24 +64,24 @@ class Backoff:
         self._last = -float("inf")
 
 
-def may_be_tried_again(outcome: Answer | Lost) -> bool:
+def is_retryable(outcome: Response | ConnectionLost) -> bool:
     """Whether a request that failed so may succeed later."""
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, ConnectionLost):
         return outcome.status == 0 or outcome.status in _LATER
     return outcome.status in _LATER
 
 
-def asked_wait(outcome: Answer | Lost) -> float:
+def requested_wait_s(outcome: Response | ConnectionLost) -> float:
     """For how many seconds the server asks to be left alone."""
-    given = outcome.headers.get("retry-after", "") if isinstance(outcome, Answer) else ""
+    given = outcome.headers.get("retry-after", "") if isinstance(outcome, Response) else ""
     return parse_retry_after(given, time.time())
 
 
-def wait_to_connect(backoff: Backoff, lost: Lost, server: str) -> Steps[None]:
-    """Wait until a connection that was lost is opened again; raises where that is no use."""
-    wait = backoff.failed() if may_be_tried_again(lost) else None
+def wait_before_reconnect(backoff: Backoff, lost: ConnectionLost, server: str) -> Steps[None]:
+    """Sleep until a connection that was lost is opened again; raises where that is no use."""
+    wait = backoff.failed() if is_retryable(lost) else None
     error = error_of(lost, server)
     if wait is None:
         raise error
     logger.warning("%s; trying again in %.1f s", error, wait)
-    yield Wait(wait)
+    yield Sleep(wait)

@@ -551,7 +551,7 @@ class TestSpace:
         [planned] = json.loads(
             run("explain", "--plan", *expression, "--space", "wgs84", "--json").stdout
         )["filters"]
-        assert planned["path"] == "place"
+        assert planned["path"] == "box"
         constant = ["explain", "--simplify", "-e", "S_DWITHIN(POINT(0 0), POINT(1 0), 5)", "--json"]
         assert json.loads(run(*constant).stdout)["never_matches"] is False
         assert json.loads(run(*constant, "--space", "wgs84").stdout)["never_matches"] is True

@@ -139,7 +139,7 @@ def test_answers_through_changes(seed: int, tmp_path: Path) -> None:
         matcher.subscribe_many([{"id": id, "expression": text} for id, (text, _) in given.items()])
         asked.update({id: holds for id, (_, holds) in given.items()})
         matcher.compact()
-        assert matcher.stats()["filters_by_path"]["combined"] > 80
+        assert matcher.stats()["filters_by_path"]["signature"] > 80
         check(matcher, asked, rng)
         for id in rng.sample(sorted(asked), 40):
             assert matcher.unsubscribe(id)
@@ -163,10 +163,10 @@ def paths(matcher: Matcher) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("a = 'x' AND b = 'y'", "combined"),
-        ("a = 'x' AND b = 'y' AND c = 'z' AND d = 'w'", "combined"),
-        ("a IN ('x', 'y') AND b IN ('x', 'y')", "combined"),
-        ("a = 'x' AND S_DWITHIN(g, POINT (0 0), 1)", "combined"),
+        ("a = 'x' AND b = 'y'", "signature"),
+        ("a = 'x' AND b = 'y' AND c = 'z' AND d = 'w'", "signature"),
+        ("a IN ('x', 'y') AND b IN ('x', 'y')", "signature"),
+        ("a = 'x' AND S_DWITHIN(g, POINT (0 0), 1)", "signature"),
         ("a = 'x' AND S_INTERSECTS(g, BBOX(0, 0, 1, 1))", "region"),
         ("a = 'x'", "equality"),
         ("a = 'x' AND b <> 'y'", "equality"),
@@ -188,7 +188,7 @@ def test_more_postings_than_are_made() -> None:
     matcher = Matcher()
     matcher.subscribe("two", f"a IN ({many}) AND b = 'y' AND S_DWITHIN(g, POINT (0 0), 1)")
     matcher.subscribe("none", f"a IN ({many}) AND b IN ({many})")
-    assert paths(matcher) == {"combined": 1, "equality": 1}
+    assert paths(matcher) == {"signature": 1, "equality": 1}
     assert matcher.match({"a": "3", "b": "y", "g": "POINT (1 0)"}) == ["two"]
     assert matcher.match({"a": "17", "b": "y", "g": "POINT (1 0)"}) == []
     assert matcher.match({"a": "16", "b": "0"}) == ["none"]
@@ -205,7 +205,7 @@ def test_no_event_looks_at_subscriptions_for_other_strings() -> None:
         x, y = xy[k].tolist()
         near = f"S_DWITHIN(g, POINT ({x} {y}), 50)"
         matcher.subscribe(id, f"{near} AND a = 'a{k % 30}' AND b = 'b{k % 7}' AND n > 0")
-    assert paths(matcher) == {"combined": count}
+    assert paths(matcher) == {"signature": count}
     for k in range(0, count, 50):
         event = {"g": f"POINT ({xy[k, 0]} {xy[k, 1]})", "a": f"a{k % 30}", "b": f"b{k % 7}", "n": 1}
         assert str(k) in matcher.match(event)
@@ -221,7 +221,7 @@ def test_what_is_decided_by_finding_it_is_not_compared() -> None:
         box = f"S_INTERSECTS(g, BBOX({k}, 0, {k + 1}, 1))"
         matcher.subscribe(f"box {k}", f"b = 'y{k % 10}' AND {box}")
         matcher.subscribe(f"both {k}", f"a = 'x' AND b = 'y{k}'")
-    assert paths(matcher) == {"combined": 150}
+    assert paths(matcher) == {"signature": 150}
     event = {"a": "x", "b": "y0", "g": "POINT (20.5 0.5)"}
     near = [f"near {k}" for k in range(16, 26)]
     assert matcher.match(event) == sorted(["both 0", "box 20", *near])
@@ -236,7 +236,7 @@ def test_more_signatures_than_a_segment_asks_for(monkeypatch: pytest.MonkeyPatch
     matcher = Matcher()
     for k, asked in enumerate(["ab", "ab", "ab", "cd", "cd", "ac", "bd"]):
         matcher.subscribe(str(k), f"{asked[0]} = 'x' AND {asked[1]} = 'y'")
-    assert paths(matcher) == {"combined": 5, "equality": 2}
+    assert paths(matcher) == {"signature": 5, "equality": 2}
     assert matcher.match({"a": "x", "b": "y", "c": "y"}) == ["0", "1", "2", "5"]
     assert matcher.match({"c": "x", "d": "y", "b": "x"}) == ["3", "4", "6"]
 
@@ -252,7 +252,7 @@ def test_many_distinct_strings() -> None:
         regions={"g": (np.hstack((xy, xy + 1)), "S_INTERSECTS")},
         equals={"a": names, "b": pa.array([f"b{k % 2}" for k in range(count)])},
     )
-    assert paths(matcher) == {"combined": count}
+    assert paths(matcher) == {"signature": count}
     for k in (0, 1, 65_535, 65_536, count - 1):
         x, y = (xy[k] + 1).tolist()
         event = {"a": f"name {k}", "b": f"b{k % 2}", "g": f"POINT ({x} {y})"}
@@ -270,6 +270,6 @@ def test_regions_keep_their_walk_where_strings_say_little() -> None:
     for k in range(60):
         triangle = f"POLYGON (({k} 0, {k + 1} 0, {k} 1, {k} 0))"
         matcher.subscribe(f"many {k}", f"a = 'y{k}' AND S_WITHIN(g, {triangle})")
-    assert paths(matcher)["combined"] == 60
+    assert paths(matcher)["signature"] == 60
     assert matcher.match({"a": "y3", "g": "POINT (3.1 0.1)"}) == ["many 3"]
     assert matcher.match({"a": "x", "g": "POINT (3.1 0.1)"}) == ["one 3"]

@@ -132,7 +132,7 @@ def test_among_many_few_are_looked_at(words: bool) -> None:
     found = matcher.match_batch(table, sort=True)
     assert pairs(found) == [(e, f"s{k:04}") for e, k in np.argwhere(far <= reach).tolist()]
     stats = matcher.stats()
-    assert stats["filters_by_path"]["words" if words else "place"] == count
+    assert stats["filters_by_path"]["words" if words else "box"] == count
     assert stats["matches_per_event"] < stats["candidates_per_event"] < count / 8
 
 
@@ -315,7 +315,7 @@ def test_expressions_and_plans_are_those_given() -> None:
     matcher.subscribe_columns(["a", "b"], within={"g": (["POINT(1 2)", "POINT(3 4)"], [5.5, 6.0])})
     assert matcher.expression("a") == "S_DWITHIN(g, POINT(1 2), 5.5)"
     [planned] = matcher.plan("b")
-    assert (planned.condition, planned.path) == ("S_DWITHIN(g, POINT(3 4), 6.0)", "place")
+    assert (planned.condition, planned.path) == ("S_DWITHIN(g, POINT(3 4), 6.0)", "box")
 
 
 def test_an_explanation_is_in_metres() -> None:

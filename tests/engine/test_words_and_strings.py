@@ -151,7 +151,7 @@ def test_what_was_found_by_a_distance_is_gone_when_the_rest_is_built_anew() -> N
     for k in range(100):
         matcher.unsubscribe(f"d{k}")
     matcher.reindex()
-    assert matcher.stats()["filters_by_path"]["combined"] == 0
+    assert matcher.stats()["filters_by_path"]["signature"] == 0
     assert matcher.match(event) == ["w8"]
 
 

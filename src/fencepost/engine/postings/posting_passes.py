@@ -87,7 +87,7 @@ def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
         )
     rows = _on_both_sides(posts.join(parts), plan)
     shares = _word_shares(rows)[filters]
-    strings = _strings(given, filters, plan.shares)
+    strings = _strings(given, filters, plan.check_selectivity)
     shares *= np.append(plan.check_selectivity, 1.0)[strings[filters]].astype(np.float32)
     return KeywordPostings(
         _with_each_string(rows, given, strings),

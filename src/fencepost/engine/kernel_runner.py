@@ -17,7 +17,7 @@ from fencepost.engine.snapshot import Snapshot
 from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.match import check_evaluation
-from fencepost.kernels.match.match_scratch import no_room
+from fencepost.kernels.match.match_scratch import empty_match_scratch
 from fencepost.kernels.match.segment_search import EventArrays, match_events
 from fencepost.kernels.match.single_event import Desk, match_one, match_point
 from fencepost.kernels.runtime.compilation import entry
@@ -201,7 +201,7 @@ class Runner:
         self.spent[1] += match
 
     def _new_room(self) -> _Room:
-        given = no_room()
+        given = empty_match_scratch()
         room = _Room(struct_ref(given), given.counts)
         self._rooms.append(room)
         return room

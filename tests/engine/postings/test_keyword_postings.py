@@ -19,9 +19,13 @@ from fencepost.kernels import WIDTH, EventArrays, arrays_of, scratch, struct_ref
 from fencepost.kernels.geometry.box_contact import rectangle
 from fencepost.kernels.index.posting_arrays import PIECES, image
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
-from fencepost.kernels.match.match_scratch import grow, needs, no_room
-from fencepost.kernels.match.posting_matches import find_posted
-from fencepost.kernels.match.posting_search import FEW, NEAR_BY, search
+from fencepost.kernels.match.match_scratch import empty_match_scratch, grow, required_sizes
+from fencepost.kernels.match.posting_matches import find_posting_matches
+from fencepost.kernels.match.posting_search import (
+    MAX_SEQUENTIAL_ENTRIES,
+    SEQUENTIAL_LIMIT,
+    search_boxes,
+)
 
 BOTH = ITEMS | TEXT
 FORMS = (
@@ -98,30 +102,38 @@ def found_by(
         ),
         struct_ref(events),
     )
-    held = struct_ref(no_room())
-    grow(held, needs(segment, given))
-    room = arrays_of(held)
-    own = room.postings
-    own.limits[NEAR_BY] = FEW if alone else -1
+    held = struct_ref(empty_match_scratch())
+    grow(held, required_sizes(segment, given))
+    scratch = arrays_of(held)
+    own = scratch.postings
+    own.limits[SEQUENTIAL_LIMIT] = MAX_SEQUENTIAL_ENTRIES if alone else -1
     if tight:
         least = len(built.owner) + WIDTH
-        own = own._replace(near=own.near[:least], queue=own.queue[: 8 * least])
+        own = own._replace(hits=own.hits[:least], queue=own.queue[: 8 * least])
     count = events.geometry.shape[1]
     with_string = np.empty((0, len(items) + count), np.int64)
     combined = np.empty((0, count), np.int64)
     found: list[tuple[list[int], list[int]]] = []
     while len(found) < count:
         begin = len(found)
-        stop = find_posted(
-            segment, given, items, with_string, combined, begin, room.pairs, own, room.ahead
+        stop = find_posting_matches(
+            segment,
+            given,
+            items,
+            with_string,
+            combined,
+            begin,
+            scratch.trees,
+            own,
+            scratch.posting_matches,
         )
         assert begin < stop <= count
-        assert not own.bits.any()
-        assert not own.filter.any()
-        ends = room.ahead.stops
+        assert not own.word_bits.any()
+        assert not own.word_filter.any()
+        ends = scratch.posting_matches.stops
         for k in range(stop - begin):
-            direct = room.ahead.matches[ends[k, 0] : ends[k + 1, 0]]
-            others = room.ahead.candidates[ends[k, 1] : ends[k + 1, 1]]
+            direct = scratch.posting_matches.matches[ends[k, 0] : ends[k + 1, 0]]
+            others = scratch.posting_matches.candidates[ends[k, 1] : ends[k + 1, 1]]
             found.append((sorted(direct.tolist()), sorted(others.tolist())))
     return found
 
@@ -277,14 +289,14 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     for _ in range(30):
         a, b = rng.integers(0, 65_536, 2).tolist()
         c, d = (min(low + int(rng.integers(0, 30_000)), 65_535) for low in (a, b))
-        found = search(
+        found = search_boxes(
             built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(count)
         )
         meet = (own[:, 0] <= c) & (own[:, 1] <= d) & (own[:, 2] >= a) & (own[:, 3] >= b)
         assert sorted(out[:found].tolist()) == np.flatnonzero(meet).tolist()
         patience = int(meet.sum()) - 1
         if patience >= 0 and count > 32:
-            seen = search(
+            seen = search_boxes(
                 built.boxes, 0, count, built.nodes, node, a, b, c, d, stack, out, np.int64(patience)
             )
             assert seen > patience

@@ -16,7 +16,7 @@ from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out_plain
 from fencepost.kernels.index.check_boxes import places
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match.check_evaluation import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
-from fencepost.kernels.match.match_scratch import FIRST_EXPIRY, MOST_CHAINS
+from fencepost.kernels.match.match_scratch import FIRST_EXPIRY, MAX_CHAINS
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import struct_ref
@@ -107,7 +107,7 @@ def _append(own, one, given, expires, version):
     copy_shapes(given, rows, own.shapes, sizes[SHAPES:])
     for s in rows:
         chains = np.int64(given.shapes[s + 1]["chain"]) - np.int64(given.shapes[s]["chain"])
-        own.state[MOST_CHAINS] = max(own.state[MOST_CHAINS], chains)
+        own.state[MAX_CHAINS] = max(own.state[MAX_CHAINS], chains)
     ids = np.empty(keys, np.int64)
     sizes[WORDS] = add(own.vocabulary, sizes[WORDS], text, key_start, ids)
     first = sizes[CHECKS]

@@ -114,7 +114,7 @@ class PostingArrays(NamedTuple):
 
 
 @inlined
-def is_beside(postings, g, events, e):
+def is_outside_group(postings, g, events, e):
     """Whether event e is nowhere near the boxes of group g, which asks for a place."""
     place = events.geometry[postings.groups[g]["geometry_column"], e]
     if place < 0:

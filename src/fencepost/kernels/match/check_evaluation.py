@@ -77,7 +77,7 @@ NO_LIST, ITEMS, TEXT = 0, 1, 2  # kinds of list attributes; bits where some are 
 
 @outlined
 @no_refcount
-def check_all(segment, events, string_id, item_id, e, f, room):
+def check_all(segment, events, string_id, item_id, e, f, scratch):
     """YES, NO, or CLOSE where only distances too close to call are left."""
     checks = segment.arrays.checks
     close = False
@@ -96,9 +96,9 @@ def check_all(segment, events, string_id, item_id, e, f, room):
         elif kind == LIST:
             answer = _list(segment, checks[k], events, item_id, e)
         elif kind == RELATE:
-            answer = _relate(segment, checks[k], events, e, room)
+            answer = _relate(segment, checks[k], events, e, scratch)
         elif kind == NEAR:
-            answer = _near(segment, checks[k], events, e, room)
+            answer = _near(segment, checks[k], events, e, scratch)
         else:
             answer = _text(segment, checks[k], events, e)
         if answer == CLOSE:
@@ -211,7 +211,7 @@ def _list(segment, check, events, item_id, e):
 
 
 @no_refcount
-def _relate(segment, check, events, e, room):
+def _relate(segment, check, events, e, scratch):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
         return UNKNOWN
@@ -224,25 +224,25 @@ def _relate(segment, check, events, e, room):
         if boxes_apart(g.shapes, a, h.shapes, b):
             code = DISJOINT
         elif a_dimension == AREAS:
-            code = area_relation(g, a, h, b, room)
+            code = area_relation(g, a, h, b, scratch)
         elif a_dimension == POINTS and is_place(g.shapes, a):
-            code = point_in_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], room.stack)
+            code = point_in_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], scratch.stack)
         else:
-            code = relation_of_matrix(matrix_of(g, a, h, b, 0, room))
+            code = relation_of_matrix(matrix_of(g, a, h, b, 0, scratch))
         mask = check["areas_mask"]
         if a_dimension == POINTS:
             mask = check["points_mask"]
         elif a_dimension != AREAS:
             mask = check["lines_mask"]
         return YES if (mask >> code) & 1 else NO
-    m = matrix_of(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, room)
+    m = matrix_of(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, scratch)
     if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
         return YES
     return NO
 
 
 @no_refcount
-def _near(segment, check, events, e, room):
+def _near(segment, check, events, e, scratch):
     a = events.arrays.geometry[check["column"], e]
     if a < 0:
         return UNKNOWN
@@ -253,15 +253,15 @@ def _near(segment, check, events, e, room):
     if distance == 0.0 and check["flags"] & STRICT:
         return NO
     if function == NEAREST:
-        answer = within(g, a, h, b, distance, room)
+        answer = within(g, a, h, b, distance, scratch)
     elif function == CENTROIDS:
         answer = same_place(g, a, h, b, distance)
     elif function == FARTHEST:
         answer = all_within(g, a, h, b, distance)
     elif function == ON_WGS84 | NEAREST:
-        answer = within_wgs84(g, a, h, b, distance, room)
+        answer = within_wgs84(g, a, h, b, distance, scratch)
     elif function == ON_WGS84 | CENTROIDS:
         answer = same_place_wgs84(g, a, h, b, distance)
     else:
-        answer = all_within_wgs84(g, a, h, b, distance, room)
+        answer = all_within_wgs84(g, a, h, b, distance, scratch)
     return CLOSE if answer == UNSURE else YES if answer == 1 else NO

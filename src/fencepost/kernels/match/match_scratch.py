@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.edge_trees import Scratch
 from fencepost.kernels.geometry.shape_arrays import STACK
-from fencepost.kernels.match.posting_matches import AHEAD, Ahead
+from fencepost.kernels.match.posting_matches import BATCH_EVENTS, PostingMatches
 from fencepost.kernels.match.posting_search import (
-    ASKED,
-    FEW,
     FILTER_WORDS,
-    NEAR,
-    QUEUED,
+    HIT,
+    MAX_SEQUENTIAL_ENTRIES,
+    QUERY,
+    QUEUE_ITEM,
     PostingScratch,
 )
-from fencepost.kernels.match.region_points import PointRoom, point_room
+from fencepost.kernels.match.region_points import PointScratch, new_point_scratch
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.runtime.struct_references import replace_arrays
@@ -28,16 +28,16 @@ _LEAST = 2**8  # what there is room for, of several sorts, for each event that l
 
 EVENTS, CANDIDATES, MATCHES, UNSURE = range(4)  # what is counted
 # The state of a segment; of the last, 1: no event finds a subscription of it twice.
-REMOVED, FIRST_EXPIRY, MOST_CHAINS, ONCE = range(4)
+REMOVED, FIRST_EXPIRY, MAX_CHAINS, ONCE = range(4)
 
 
-class Room(NamedTuple):
-    """Room for matching; a thread holds it behind a handle, and kernels replace what is small."""
+class MatchScratch(NamedTuple):
+    """MatchScratch for matching; a thread holds it behind a handle, and kernels replace what is small."""
 
-    pairs: Scratch
+    trees: Scratch
     postings: PostingScratch  # whose bits are all 0
-    ahead: Ahead
-    points: PointRoom
+    posting_matches: PostingMatches
+    points: PointScratch
     numbers: NDArray[np.int64]  # of the words of a few events
     candidates: NDArray[np.uint32]  # one a filter, or entry of the posts
     seen: NDArray[np.uint64]  # a bit a subscription, all 0
@@ -46,28 +46,30 @@ class Room(NamedTuple):
     counts: NDArray[np.int64]  # of everything so far
 
 
-def no_room() -> Room:
+def empty_match_scratch() -> MatchScratch:
     """Nothing yet, but the counts."""
     none = np.empty(0, np.uint32)
     bits = np.zeros(0, np.uint64)
-    return Room(
-        pairs=Scratch(
+    return MatchScratch(
+        trees=Scratch(
             stack=np.empty(STACK, np.uint32),
             pairs=np.empty(2 * STACK, np.uint32),
             touched=np.zeros(2, np.uint8),
         ),
         postings=PostingScratch(
-            bits=bits,
-            filter=np.zeros(FILTER_WORDS, np.uint64),
-            asked=np.empty(0, ASKED),
-            queue=np.empty(0, QUEUED),
-            found=none,
-            near=np.empty(0, NEAR),
-            by_event=np.empty(0, NEAR),
-            limits=np.array([AHEAD, FEW]),
+            word_bits=bits,
+            word_filter=np.zeros(FILTER_WORDS, np.uint64),
+            queries=np.empty(0, QUERY),
+            queue=np.empty(0, QUEUE_ITEM),
+            blocks=none,
+            hits=np.empty(0, HIT),
+            hits_by_event=np.empty(0, HIT),
+            limits=np.array([BATCH_EVENTS, MAX_SEQUENTIAL_ENTRIES]),
         ),
-        ahead=Ahead(matches=none, candidates=none, stops=np.zeros((AHEAD + 1, 2), np.int64)),
-        points=point_room(),
+        posting_matches=PostingMatches(
+            matches=none, candidates=none, stops=np.zeros((BATCH_EVENTS + 1, 2), np.int64)
+        ),
+        points=new_point_scratch(),
         numbers=np.empty(_NUMBERS, np.int64),
         candidates=none,
         seen=bits,
@@ -77,21 +79,21 @@ def no_room() -> Room:
     )
 
 
-class Needs(NamedTuple):
+class ScratchSizes(NamedTuple):
     """How much room there must be."""
 
     chains: int
     candidates: int
-    bits: int
-    words: int
-    asked: int
-    queued: int
-    near: int
+    subscription_bits: int
+    word_bits: int
+    queries: int
+    queue: int
+    hits: int
 
 
 @outlined
 @no_refcount
-def needs(segment, events):
+def required_sizes(segment, events):
     """What events need to be matched with a segment; handles both."""
     postings = segment.arrays.postings
     items = np.int64(0)
@@ -102,68 +104,70 @@ def needs(segment, events):
     groups, entries = postings.groups.shape[0], postings.owner.shape[0]
     words = (items + 2) * events.arrays.list_start.shape[0] * (1 + postings.string_columns.shape[0])
     words += segment.arrays.signatures.start.shape[0]
-    return Needs(
-        chains=max(segment.arrays.state[MOST_CHAINS], _most_chains(events.arrays.shapes)),
-        candidates=most_candidates(segment),
-        bits=(segment.arrays.deleted_version.shape[0] + 63) >> 6,
-        words=postings.token_lists.shape[0] // 64 + 1,
-        asked=AHEAD * groups,
-        queued=words * (4 * groups + 1) + entries // 8 + WIDTH,
-        near=entries + WIDTH,
+    return ScratchSizes(
+        chains=max(segment.arrays.state[MAX_CHAINS], _max_chains(events.arrays.shapes)),
+        candidates=max_candidates(segment),
+        subscription_bits=(segment.arrays.deleted_version.shape[0] + 63) >> 6,
+        word_bits=postings.token_lists.shape[0] // 64 + 1,
+        queries=BATCH_EVENTS * groups,
+        queue=words * (4 * groups + 1) + entries // 8 + WIDTH,
+        hits=entries + WIDTH,
     )
 
 
 @outlined
 @no_refcount
-def has_room(scratch_ref, needed):
+def is_large_enough(scratch_ref, sizes):
     """Whether there is room enough behind a handle."""
-    room = scratch_ref.arrays
+    scratch = scratch_ref.arrays
     return (
-        room.pairs.touched.shape[0] >= 2 * needed.chains
-        and room.candidates.shape[0] >= needed.candidates
-        and room.seen.shape[0] >= needed.bits
-        and room.postings.bits.shape[0] >= needed.words
-        and room.postings.asked.shape[0] >= needed.asked
-        and room.postings.queue.shape[0] >= needed.queued
-        and room.postings.near.shape[0] >= needed.near
+        scratch.trees.touched.shape[0] >= 2 * sizes.chains
+        and scratch.candidates.shape[0] >= sizes.candidates
+        and scratch.seen.shape[0] >= sizes.subscription_bits
+        and scratch.postings.word_bits.shape[0] >= sizes.word_bits
+        and scratch.postings.queries.shape[0] >= sizes.queries
+        and scratch.postings.queue.shape[0] >= sizes.queue
+        and scratch.postings.hits.shape[0] >= sizes.hits
     )
 
 
 @outlined
 @kernel
-def grow(scratch_ref, needed):
+def grow(scratch_ref, sizes):
     """Let there be room enough behind a handle."""
     own = scratch_ref.owned
-    near = max(needed.near, own.postings.near.shape[0], _LEAST * AHEAD)
+    near = max(sizes.hits, own.postings.hits.shape[0], _LEAST * BATCH_EVENTS)
     replace_arrays(
         scratch_ref,
-        Room(
-            pairs=Scratch(
-                stack=own.pairs.stack,
-                pairs=own.pairs.pairs,
-                touched=np.zeros(max(2 * needed.chains, own.pairs.touched.shape[0]), np.uint8),
+        MatchScratch(
+            trees=Scratch(
+                stack=own.trees.stack,
+                pairs=own.trees.pairs,
+                touched=np.zeros(max(2 * sizes.chains, own.trees.touched.shape[0]), np.uint8),
             ),
             postings=PostingScratch(
-                bits=np.zeros(max(needed.words, own.postings.bits.shape[0]), np.uint64),
-                filter=own.postings.filter,
-                asked=np.empty(max(needed.asked, own.postings.asked.shape[0]), ASKED),
-                queue=np.empty(
-                    max(needed.queued, own.postings.queue.shape[0], _LEAST * AHEAD), QUEUED
+                word_bits=np.zeros(
+                    max(sizes.word_bits, own.postings.word_bits.shape[0]), np.uint64
                 ),
-                found=np.empty(near, np.uint32),
-                near=np.empty(near, NEAR),
-                by_event=np.empty(near, NEAR),
+                word_filter=own.postings.word_filter,
+                queries=np.empty(max(sizes.queries, own.postings.queries.shape[0]), QUERY),
+                queue=np.empty(
+                    max(sizes.queue, own.postings.queue.shape[0], _LEAST * BATCH_EVENTS), QUEUE_ITEM
+                ),
+                blocks=np.empty(near, np.uint32),
+                hits=np.empty(near, HIT),
+                hits_by_event=np.empty(near, HIT),
                 limits=own.postings.limits,
             ),
-            ahead=Ahead(
+            posting_matches=PostingMatches(
                 matches=np.empty(near, np.uint32),
                 candidates=np.empty(near, np.uint32),
-                stops=own.ahead.stops,
+                stops=own.posting_matches.stops,
             ),
             points=own.points,
             numbers=own.numbers,
-            candidates=np.empty(max(needed.candidates, own.candidates.shape[0]), np.uint32),
-            seen=np.zeros(max(needed.bits, own.seen.shape[0]), np.uint64),
+            candidates=np.empty(max(sizes.candidates, own.candidates.shape[0]), np.uint32),
+            seen=np.zeros(max(sizes.subscription_bits, own.seen.shape[0]), np.uint64),
             results=own.results,
             uncertain=own.uncertain,
             counts=own.counts,
@@ -172,7 +176,7 @@ def grow(scratch_ref, needed):
 
 
 @inlined
-def most_candidates(segment):
+def max_candidates(segment):
     """How many filters, or entries of the postings, an event can find at most."""
     return (
         segment.arrays.filter_subscription.shape[0]
@@ -182,7 +186,7 @@ def most_candidates(segment):
 
 
 @no_refcount
-def _most_chains(g):
+def _max_chains(g):
     most = np.int64(1)
     for s in range(g.shapes.shape[0] - 1):
         most = max(most, np.int64(g.shapes[s + 1]["chain"]) - np.int64(g.shapes[s]["chain"]))

@@ -1,8 +1,8 @@
 """Events' words and places against posted filters, laid out as `posts_arrays` says.
 
-An event looks into the lists of its words or, where few boxes are near, through the blocks near it.
-Nearly all of that is waiting for memory. So several events look at the same time: the words, lists
-and blocks that they will look at stand in one queue, and what an item needs to be read is asked for
+An event looks into the lists of its words or, where few boxes are hit_count, through the blocks hit_count it.
+Nearly all of that is waiting for memory. So several events find_hits at the same time: the words, lists
+and blocks that they will find_hits at stand in one queue, and what an item needs to be read is queries for
 when it is put there.
 """
 
@@ -24,7 +24,7 @@ from fencepost.kernels.index.posting_arrays import (
     cells_of,
     height,
     image,
-    is_beside,
+    is_outside_group,
     level_range,
     number_image,
 )
@@ -33,24 +33,24 @@ from fencepost.kernels.runtime.prefetch import prefetch
 from fencepost.kernels.runtime.simd import WIDTH, admitting, inside, lowest, meeting, overlapping
 
 FILTER_WORDS = 2**10  # of 64 bits
-AT_ONCE, NEAR_BY = 0, 1
-FEW = (
+BATCH_SIZE, SEQUENTIAL_LIMIT = 0, 1
+MAX_SEQUENTIAL_ENTRIES = (
     2**16
-)  # the second limit: of so few entries hardly any is waited for, and an event looks alone
+)  # the second limit: of so few entries hardly any is waited for, and an event looks sequential
 CERTAIN = np.uint32(2**31)  # marks an entry whose box is known to meet the event's
 ENTRY = np.uint32(2**31 - 1)
 
-_BLOCKS_A_WORD = 1  # so many blocks of entries near cost as much as the lists of one word
-_PATIENCE = 2  # times as many blocks as expected, until the event turns to its words
+_BLOCKS_A_WORD = 1  # so many blocks of entries hit_count cost as much as the lists of one word
+_BLOCK_BUDGET = 2  # times as many blocks as expected, until the event turns to its words
 _FILTER_MASK = 64 * FILTER_WORDS - 1
 _BLOCK_BITS = 28
 _BLOCK_MASK = 2**_BLOCK_BITS - 1
 _ONE = np.uint64(1)
-_NO_ROOM = -1
-_NOT, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
-_OF_NONE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
+_FULL = -1
+_NO_SEARCH, _BY_WORDS, _BY_PLACE = range(3)  # how an event looks for the filters of a group
+_NO_SOURCE = 2**32 - 1  # in place of a source: the lists are of filters that need no word
 
-QUEUED = np.dtype(
+QUEUE_ITEM = np.dtype(
     [
         ("item", "u4"),  # a word, then a list
         ("block", "u4"),  # of the list's tree; where the item stands for all of it, the source
@@ -58,8 +58,8 @@ QUEUED = np.dtype(
         ("level", "u2"),  # of the block
     ]
 )
-NEAR = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
-ASKED = np.dtype(
+HIT = np.dtype([("entry", "u4"), ("group", "u4"), ("event", "u4")])
+QUERY = np.dtype(
     [
         ("a", "u2"),  # the images of an event's box
         ("b", "u2"),
@@ -74,84 +74,102 @@ ASKED = np.dtype(
 
 
 class PostingScratch(NamedTuple):
-    """Room that a thread reuses for event after event."""
+    """MatchScratch that a thread reuses for event after event."""
 
-    bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
-    filter: NDArray[np.uint64]  # the same for the last 16 bits of words, small enough to be near
-    asked: NDArray[np.void]  # ASKED, of each event and group
-    queue: NDArray[np.void]  # QUEUED
-    found: Positions  # blocks
-    near: NDArray[np.void]  # NEAR, in any order
-    by_event: NDArray[np.void]  # the same, event after event
-    limits: NDArray[np.int64]  # AT_ONCE: how many events look at the same time; NEAR_BY
+    word_bits: NDArray[np.uint64]  # a bit a word of the vocabulary: whether the event has it
+    word_filter: NDArray[
+        np.uint64
+    ]  # the same for the last 16 bits of words, small enough to be hit_count
+    queries: NDArray[np.void]  # QUERY, of each event and group
+    queue: NDArray[np.void]  # QUEUE_ITEM
+    blocks: Positions  # blocks
+    hits: NDArray[np.void]  # HIT, in any order
+    hits_by_event: NDArray[np.void]  # the same, event after event
+    limits: NDArray[
+        np.int64
+    ]  # BATCH_SIZE: how many events find_hits at the same time; SEQUENTIAL_LIMIT
 
 
 @outlined
 @no_refcount
-def look(postings, events, item_id, with_string, combined, first_word, begin, stop, stack, own):
-    """Write to `near` the entries posted under words of events begin:stop whose images meet theirs.
+def find_hits(
+    postings, events, item_id, with_string, combined, first_word, begin, stop, stack, scratch
+):
+    """Write to `hit_count` the entries posted under words of events begin:stop whose images meet theirs.
 
     posts : PostingArrays. events : EventArrays. item_id : vocabulary ids of the items, -1 unknown.
     with_string : see `words_with_strings`. combined : of each signature and event, see
-    `find_signature_words`; numbered from `first_word` on. own : PostingScratch, whose bits are all 0.
+    `find_signature_words`; numbered from `first_word` on. scratch : PostingScratch, whose bits are all 0.
     Returns how many there are, or -1 where there is no room for them, or for the queue.
     """
     groups = postings.groups.shape[0]
     none = np.int64(postings.token_lists.shape[0] - 2)
-    some_need_none = postings.token_lists[none] < postings.token_lists[none + 1]
-    alone = looks_alone(postings, own)
-    near = tail = 0
+    has_wordless_lists = postings.token_lists[none] < postings.token_lists[none + 1]
+    sequential = is_sequential(postings, scratch)
+    hit_count = tail = 0
     for e in range(begin, stop):
         event = e - begin
         for g in range(groups):
-            own.asked[event * groups + g]["needs_words"] = 0
+            scratch.queries[event * groups + g]["needs_words"] = 0
         for g in range(groups):
-            way = _NOT
-            if _images(postings, events, e, g, own.asked, event * groups + g):
+            way = _NO_SEARCH
+            if _write_query(postings, events, e, g, scratch.queries, event * groups + g):
                 way = _BY_WORDS
-                words = _few_near(postings, events, item_id, with_string, e, g, own, event)
+                words = _words_for_spatial_search(
+                    postings, events, item_id, with_string, e, g, scratch, event
+                )
                 if words > 0:
-                    found = _by_place(
-                        postings, events, item_id, with_string, e, g, stack, own, event, words, near
+                    found = _search_by_place(
+                        postings,
+                        events,
+                        item_id,
+                        with_string,
+                        e,
+                        g,
+                        stack,
+                        scratch,
+                        event,
+                        words,
+                        hit_count,
                     )
                     if found >= 0:
-                        way, near = _BY_PLACE, found
-            own.asked[event * groups + g]["way"] = way
+                        way, hit_count = _BY_PLACE, found
+            scratch.queries[event * groups + g]["way"] = way
             if way == _BY_WORDS:
                 first = event * groups + np.int64(postings.groups[g]["source"])
-                own.asked[first]["needs_words"] = 1
+                scratch.queries[first]["needs_words"] = 1
         for g in range(groups):
-            if own.asked[event * groups + g]["needs_words"]:
-                tail = _queue_words(
-                    postings, events, item_id, with_string, combined, first_word, e, g, own.queue,
+            if scratch.queries[event * groups + g]["needs_words"]:
+                tail = _enqueue_words(
+                    postings, events, item_id, with_string, combined, first_word, e, g, scratch.queue,
                     tail, event,
                 )  # fmt: skip
                 if tail < 0:
-                    return _NO_ROOM
-        if some_need_none:
-            if tail == own.queue.shape[0]:
-                return _NO_ROOM
-            tail = _enqueue(own.queue, tail, none, _OF_NONE, event, 0)
-        if alone or e + 1 == stop:
-            near = _walk(postings, own, tail, near)
-            if near < 0:
-                return _NO_ROOM
+                    return _FULL
+        if has_wordless_lists:
+            if tail == scratch.queue.shape[0]:
+                return _FULL
+            tail = _enqueue(scratch.queue, tail, none, _NO_SOURCE, event, 0)
+        if sequential or e + 1 == stop:
+            hit_count = _search_lists(postings, scratch, tail, hit_count)
+            if hit_count < 0:
+                return _FULL
             tail = 0
-    return near
+    return hit_count
 
 
 @inlined
-def looks_alone(postings, own):
+def is_sequential(postings, scratch):
     """Whether one event looks after the other."""
-    return postings.owner.shape[0] <= own.limits[NEAR_BY]
+    return postings.owner.shape[0] <= scratch.limits[SEQUENTIAL_LIMIT]
 
 
 @inlined
-def _images(postings, events, e, g, asked, at):
+def _write_query(postings, events, e, g, queries, at):
     """Write the images of event e's box and number; whether it can match filters of group g."""
     x0, y0, x1, y1 = 0.0, 0.0, 0.0, 0.0
     if postings.groups[g]["geometry_column"] >= 0:
-        if is_beside(postings, g, events, e):
+        if is_outside_group(postings, g, events, e):
             return False
         place = events.geometry[postings.groups[g]["geometry_column"], e]
         x0, y0 = events.shapes.shapes[place]["x0"], events.shapes.shapes[place]["y0"]
@@ -161,20 +179,20 @@ def _images(postings, events, e, g, asked, at):
         if not postings.groups[g]["accepts"] & events.list_kind[column, e]:
             return False
     a, b = image(postings.knots, g, 0, x0), image(postings.knots, g, 1, y0)
-    asked[at]["a"] = a
-    asked[at]["b"] = b
-    asked[at]["c"] = a if x1 == x0 else image(postings.knots, g, 0, x1)
-    asked[at]["d"] = b if y1 == y0 else image(postings.knots, g, 1, y1)
+    queries[at]["a"] = a
+    queries[at]["b"] = b
+    queries[at]["c"] = a if x1 == x0 else image(postings.knots, g, 0, x1)
+    queries[at]["d"] = b if y1 == y0 else image(postings.knots, g, 1, y1)
     if postings.groups[g]["number_column"] >= 0:
         number = events.number[postings.groups[g]["number_column"], e]
-        asked[at]["low"], asked[at]["high"] = ANY_LOW, ANY_HIGH
+        queries[at]["low"], queries[at]["high"] = ANY_LOW, ANY_HIGH
         if not np.isnan(number):
-            asked[at]["low"] = asked[at]["high"] = number_image(postings.knots, g, number)
+            queries[at]["low"] = queries[at]["high"] = number_image(postings.knots, g, number)
     return True
 
 
 @inlined
-def _word(events, item_id, with_string, e, column, strings, k):
+def _word_at(events, item_id, with_string, e, column, strings, k):
     """Word k of a list or text of event e, or -1; with a string, the one after the last is none."""
     at = events.list_start[column, e] + k
     if strings < 0:
@@ -185,91 +203,95 @@ def _word(events, item_id, with_string, e, column, strings, k):
 
 
 @inlined
-def _words_in(events, e, column):
-    """How many `_word` has."""
+def _word_count(events, e, column):
+    """How many `_word_at` has."""
     return events.list_stop[column, e] - events.list_start[column, e] + 1
 
 
 @inlined
-def mark(events, item_id, with_string, e, column, strings, own):
+def set_word_bits(events, item_id, with_string, e, column, strings, scratch):
     """Set the bits of the words in a list or text of event e."""
-    for k in range(_words_in(events, e, column)):
-        token = _word(events, item_id, with_string, e, column, strings, k)
+    for k in range(_word_count(events, e, column)):
+        token = _word_at(events, item_id, with_string, e, column, strings, k)
         if token >= 0:
             bit = _ONE << np.uint64(token & 63)
-            own.bits[token >> 6] |= bit
-            own.filter[(token & _FILTER_MASK) >> 6] |= bit
+            scratch.word_bits[token >> 6] |= bit
+            scratch.word_filter[(token & _FILTER_MASK) >> 6] |= bit
 
 
 @inlined
-def forget(events, item_id, with_string, e, column, strings, own):
+def clear_word_bits(events, item_id, with_string, e, column, strings, scratch):
     """Let those bits be 0 again."""
-    for k in range(_words_in(events, e, column)):
-        token = _word(events, item_id, with_string, e, column, strings, k)
+    for k in range(_word_count(events, e, column)):
+        token = _word_at(events, item_id, with_string, e, column, strings, k)
         if token >= 0:
-            own.bits[token >> 6] = 0
-            own.filter[(token & _FILTER_MASK) >> 6] = 0
+            scratch.word_bits[token >> 6] = 0
+            scratch.word_filter[(token & _FILTER_MASK) >> 6] = 0
 
 
 @inlined
-def _few_near(postings, events, item_id, with_string, e, g, own, event):
-    """How many words event e has, if few entries are near it; else 0.
+def _words_for_spatial_search(postings, events, item_id, with_string, e, g, scratch, event):
+    """How many words event e has, if few entries are hit_count it; else 0.
 
     Few are those that are likely looked through sooner than the lists of the words.
     """
     column = np.int64(postings.groups[g]["list_column"])
     if column < 0 or column == SIGNATURES:
         return 0
-    box = own.asked[event * postings.groups.shape[0] + g]
+    box = scratch.queries[event * postings.groups.shape[0] + g]
     a, b = np.int64(box["a"]), np.int64(box["b"])
     c, d = np.int64(box["c"]), np.int64(box["d"])
     x, y = (a + c) >> (17 - DENSITY_BITS), (b + d) >> (17 - DENSITY_BITS)
     expected = postings.density[g, (x << DENSITY_BITS) + y]
     expected *= 1.0 + (c - a) / (1.0 + postings.groups[g]["width"])
     expected *= 1.0 + (d - b) / (1.0 + postings.groups[g]["height"])
-    if expected >= _BLOCKS_A_WORD * _words_in(events, e, column):
+    if expected >= _BLOCKS_A_WORD * _word_count(events, e, column):
         return 0
     strings = np.int64(postings.groups[g]["strings"])
     words = 0
-    for k in range(_words_in(events, e, column)):
-        words += _word(events, item_id, with_string, e, column, strings, k) >= 0
+    for k in range(_word_count(events, e, column)):
+        words += _word_at(events, item_id, with_string, e, column, strings, k) >= 0
     return words if expected < _BLOCKS_A_WORD * words else 0
 
 
 @no_refcount
-def _by_place(postings, events, item_id, with_string, e, g, stack, own, event, words, near):
-    """Append the entries of group g near event e whose first word it has; how many there are.
+def _search_by_place(
+    postings, events, item_id, with_string, e, g, stack, scratch, event, words, hit_count
+):
+    """Append the entries of group g hit_count event e whose first word it has; how many there are.
 
-    It is -1 where there are too many blocks near, or no room.
+    It is -1 where there are too many blocks hit_count, or no room.
     """
     first = np.int64(postings.groups[g]["block"])
-    box = own.asked[event * postings.groups.shape[0] + g]
-    patience = _PATIENCE * _BLOCKS_A_WORD * words
-    met = search(
+    box = scratch.queries[event * postings.groups.shape[0] + g]
+    max_found = _BLOCK_BUDGET * _BLOCKS_A_WORD * words
+    met = search_boxes(
         postings.spatial_boxes, first, np.int64(postings.groups[g]["blocks"]), postings.spatial_nodes,
         np.int64(postings.groups[g]["node"]), np.int64(box["a"]), np.int64(box["b"]),
-        np.int64(box["c"]), np.int64(box["d"]), stack, own.found, patience,
+        np.int64(box["c"]), np.int64(box["d"]), stack, scratch.blocks, max_found,
     )  # fmt: skip
-    if met > patience or near + WIDTH * met > own.near.shape[0]:
+    if met > max_found or hit_count + WIDTH * met > scratch.hits.shape[0]:
         return -1
     for k in range(met):
-        prefetch(postings.spatial_tokens, WIDTH * (first + own.found[k]))
+        prefetch(postings.spatial_tokens, WIDTH * (first + scratch.blocks[k]))
     column, strings = (
         np.int64(postings.groups[g]["list_column"]),
         np.int64(postings.groups[g]["strings"]),
     )
-    mark(events, item_id, with_string, e, column, strings, own)
+    set_word_bits(events, item_id, with_string, e, column, strings, scratch)
     for k in range(met):
-        start = WIDTH * (first + own.found[k])
+        start = WIDTH * (first + scratch.blocks[k])
         for at in range(start, start + WIDTH):
             token = postings.spatial_tokens[at]
             bit = np.uint64(token & 63)
-            if not (own.filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
+            if not (scratch.word_filter[(token & _FILTER_MASK) >> 6] >> bit) & _ONE:
                 continue
-            if (own.bits[token >> 6] >> bit) & _ONE:
-                near = _found(postings, own, postings.spatial_entries[at], g, event, near)
-    forget(events, item_id, with_string, e, column, strings, own)
-    return near
+            if (scratch.word_bits[token >> 6] >> bit) & _ONE:
+                hit_count = _append_hit(
+                    postings, scratch, postings.spatial_entries[at], g, event, hit_count
+                )
+    clear_word_bits(events, item_id, with_string, e, column, strings, scratch)
+    return hit_count
 
 
 @inlined
@@ -282,7 +304,7 @@ def _enqueue(queue, tail, item, block, event, level):
 
 
 @inlined
-def _queue_words(
+def _enqueue_words(
     postings, events, item_id, with_string, combined, first_word, e, g, queue, tail, event
 ):
     """Append the words of event e that are those of group g's source; the new end."""
@@ -292,17 +314,17 @@ def _queue_words(
     )
     if column == SIGNATURES:
         if tail + combined.shape[0] > queue.shape[0]:
-            return _NO_ROOM
+            return _FULL
         for s in range(combined.shape[0]):
             if combined[s, e] >= 0:
                 prefetch(postings.token_lists, first_word + combined[s, e])
                 tail = _enqueue(queue, tail, first_word + combined[s, e], g, event, 0)
     elif column >= 0:
-        words = _words_in(events, e, column)
+        words = _word_count(events, e, column)
         if tail + words > queue.shape[0]:
-            return _NO_ROOM
+            return _FULL
         for k in range(words):
-            token = _word(events, item_id, with_string, e, column, strings, k)
+            token = _word_at(events, item_id, with_string, e, column, strings, k)
             if token >= 0:
                 prefetch(postings.token_lists, token)
                 tail = _enqueue(queue, tail, token, g, event, 0)
@@ -310,29 +332,29 @@ def _queue_words(
 
 
 @inlined
-def _walk(postings, own, words, near):
+def _search_lists(postings, scratch, words, hit_count):
     """Go from the words in the queue to their lists, and down the trees of those.
 
-    Each stage appends to the queue what the next one reads. Returns how many entries are near.
+    Each stage appends to the queue what the next one reads. Returns how many entries are hit_count.
     """
-    lists = _queue_lists(postings, own.queue, words)
+    lists = _enqueue_lists(postings, scratch.queue, words)
     if lists < 0:
-        return _NO_ROOM
-    blocks = _queue_roots(postings, own, words, lists)
+        return _FULL
+    blocks = _enqueue_roots(postings, scratch, words, lists)
     if blocks < 0:
-        return _NO_ROOM
-    return _walk_blocks(postings, own, lists, blocks, near)
+        return _FULL
+    return _search_blocks(postings, scratch, lists, blocks, hit_count)
 
 
 @inlined
-def _queue_lists(postings, queue, words):
+def _enqueue_lists(postings, queue, words):
     """Append the lists of the first `words` in the queue; the new end."""
     tail = words
     for head in range(words):
         word = np.int64(queue[head]["item"])
         first, stop = postings.token_lists[word], postings.token_lists[word + 1]
         if tail + np.int64(stop - first) > queue.shape[0]:
-            return _NO_ROOM
+            return _FULL
         for k in range(first, stop):
             prefetch(postings.lists, k)
             tail = _enqueue(queue, tail, k, queue[head]["block"], queue[head]["event"], 0)
@@ -340,25 +362,25 @@ def _queue_lists(postings, queue, words):
 
 
 @inlined
-def _queue_roots(postings, own, first, stop):
-    """Append the roots of lists first:stop of the queue that their events look into; the new end.
+def _enqueue_roots(postings, scratch, first, stop):
+    """Append the roots of lists first:stop of the queue that their events find_hits into; the new end.
 
     A list without a tree has each of its blocks for a root.
     """
-    queue = own.queue
+    queue = scratch.queue
     groups = postings.groups.shape[0]
     tail = stop
     for head in range(first, stop):
         if tail + WIDTH > queue.shape[0]:
-            return _NO_ROOM
+            return _FULL
         n = np.int64(queue[head]["item"])
         source = np.int64(queue[head]["block"])
         event = np.int64(queue[head]["event"])
         g = np.int64(postings.lists[n]["group"])
-        box = own.asked[event * groups + g]
-        if box["way"] == _NOT:
+        box = scratch.queries[event * groups + g]
+        if box["way"] == _NO_SEARCH:
             continue
-        if source != _OF_NONE and (
+        if source != _NO_SOURCE and (
             box["way"] == _BY_PLACE or source != np.int64(postings.groups[g]["source"])
         ):
             continue
@@ -382,12 +404,12 @@ def _queue_roots(postings, own, first, stop):
 
 
 @inlined
-def _walk_blocks(postings, own, head, tail, near):
-    """Go down from the blocks head:tail of the queue; how many entries are near."""
-    queue = own.queue
+def _search_blocks(postings, scratch, head, tail, hit_count):
+    """Go down from the blocks head:tail of the queue; how many entries are hit_count."""
+    queue = scratch.queue
     while head < tail:
-        if tail + WIDTH > queue.shape[0] or near + WIDTH > own.near.shape[0]:
-            return _NO_ROOM
+        if tail + WIDTH > queue.shape[0] or hit_count + WIDTH > scratch.hits.shape[0]:
+            return _FULL
         n = np.int64(queue[head]["item"])
         block = np.int64(queue[head]["block"])
         event = np.int64(queue[head]["event"])
@@ -395,13 +417,15 @@ def _walk_blocks(postings, own, head, tail, near):
         head += 1
         first = np.int64(postings.lists[n]["first"])
         count = np.int64(postings.lists[n]["count"])
-        box = own.asked[event * postings.groups.shape[0] + np.int64(postings.lists[n]["group"])]
+        box = scratch.queries[
+            event * postings.groups.shape[0] + np.int64(postings.lists[n]["group"])
+        ]
         a, b = np.int64(box["a"]), np.int64(box["b"])
         c, d = np.int64(box["c"]), np.int64(box["d"])
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(postings.boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            near = _keep(postings, own, n, block, bits, event, near)
+            hit_count = _append_hits(postings, scratch, n, block, bits, event, hit_count)
             continue
         start, on_level = level_range(np.int64(postings.lists[n]["node"]), count, level)
         width = min(WIDTH, on_level - WIDTH * block)
@@ -409,25 +433,31 @@ def _walk_blocks(postings, own, head, tail, near):
         bits = meeting(postings.nodes, at, width, a, b, c, d)
         if bits and c > a and d > b:
             whole = inside(postings.nodes, at, width, a, b, c, d)
-            near = _keep_whole(postings, own, n, block, level, whole, event, near)
-            if near < 0:
-                return _NO_ROOM
+            hit_count = _append_whole_blocks(
+                postings, scratch, n, block, level, whole, event, hit_count
+            )
+            if hit_count < 0:
+                return _FULL
             bits &= ~whole
-        if level == 1 and near + WIDTH * WIDTH <= own.near.shape[0] and looks_alone(postings, own):
+        if (
+            level == 1
+            and hit_count + WIDTH * WIDTH <= scratch.hits.shape[0]
+            and is_sequential(postings, scratch)
+        ):
             while bits:
                 below = WIDTH * block + lowest(bits)
                 bits &= bits - 1
                 width = min(WIDTH, count - WIDTH * below)
                 met = meeting(postings.boxes, 4 * (first + WIDTH * below), width, a, b, c, d)
-                near = _keep(postings, own, n, below, met, event, near)
+                hit_count = _append_hits(postings, scratch, n, below, met, event, hit_count)
         else:
-            tail = _queue_below(postings, queue, n, block, level, bits, event, tail)
-    return near
+            tail = _enqueue_below(postings, queue, n, block, level, bits, event, tail)
+    return hit_count
 
 
 @inlined
-def _keep_whole(postings, own, n, block, level, whole, event, near):
-    """Append all entries below the boxes of a block of list n whose bits are set; `_NO_ROOM` where
+def _append_whole_blocks(postings, scratch, n, block, level, whole, event, hit_count):
+    """Append all entries below the boxes of a block of list n whose bits are set; `_FULL` where
     they do not fit.
     """
     count = np.int64(postings.lists[n]["count"])
@@ -435,15 +465,17 @@ def _keep_whole(postings, own, n, block, level, whole, event, near):
         low = (WIDTH * block + lowest(whole)) << (4 * level)
         whole &= whole - 1
         high = min(low + (1 << (4 * level)), count)
-        if near + high - low > own.near.shape[0]:
-            return _NO_ROOM
+        if hit_count + high - low > scratch.hits.shape[0]:
+            return _FULL
         for part in range(low // WIDTH, (high + WIDTH - 1) // WIDTH):
-            near = _keep(postings, own, n, part, _every(high - WIDTH * part), event, near)
-    return near
+            hit_count = _append_hits(
+                postings, scratch, n, part, _all_bits(high - WIDTH * part), event, hit_count
+            )
+    return hit_count
 
 
 @inlined
-def _queue_below(postings, queue, n, block, level, bits, event, tail):
+def _enqueue_below(postings, queue, n, block, level, bits, event, tail):
     """Append what is below the boxes of a block of list n whose bits are set; the new end."""
     first = np.int64(postings.lists[n]["first"])
     g = np.int64(postings.lists[n]["group"])
@@ -462,26 +494,26 @@ def _queue_below(postings, queue, n, block, level, bits, event, tail):
 
 
 @inlined
-def _every(count):
+def _all_bits(count):
     """A bit for each of so many boxes of a block."""
     return (1 << min(WIDTH, count)) - 1
 
 
 @inlined
-def _keep(postings, own, n, block, bits, event, near):
+def _append_hits(postings, scratch, n, block, bits, event, hit_count):
     """Append those entries of a block of list n whose bits are set, and which may have the event's
     number; marked where certain, if that decides.
     """
     first = np.int64(postings.lists[n]["first"])
     count = np.int64(postings.lists[n]["count"])
     g = np.int64(postings.lists[n]["group"])
-    box = own.asked[event * postings.groups.shape[0] + g]
+    box = scratch.queries[event * postings.groups.shape[0] + g]
     width = min(WIDTH, count - WIDTH * block)
     if bits and postings.groups[g]["number_column"] >= 0:
         at = 2 * (first + WIDTH * block)
         bits &= admitting(postings.bounds, at, width, np.int64(box["low"]), np.int64(box["high"]))
     if not bits:
-        return near
+        return hit_count
     certain = 0
     if postings.groups[g]["direct"] or postings.groups[g]["decides"] == BOX:
         certain = overlapping(
@@ -492,20 +524,20 @@ def _keep(postings, own, n, block, bits, event, near):
         k = lowest(bits)
         bits &= bits - 1
         entry = np.uint32(first + WIDTH * block + k)
-        mark_of = CERTAIN if (certain >> k) & 1 else np.uint32(0)
-        near = _found(postings, own, entry | mark_of, g, event, near)
-    return near
+        flag = CERTAIN if (certain >> k) & 1 else np.uint32(0)
+        hit_count = _append_hit(postings, scratch, entry | flag, g, event, hit_count)
+    return hit_count
 
 
 @inlined
-def _found(postings, own, entry, g, event, near):
-    if not looks_alone(postings, own):
+def _append_hit(postings, scratch, entry, g, event, hit_count):
+    if not is_sequential(postings, scratch):
         prefetch(postings.rest_start, np.int64(entry & ENTRY))
         prefetch(postings.owner, np.int64(entry & ENTRY))
-    own.near[near]["entry"] = entry
-    own.near[near]["group"] = g
-    own.near[near]["event"] = event
-    return near + 1
+    scratch.hits[hit_count]["entry"] = entry
+    scratch.hits[hit_count]["group"] = g
+    scratch.hits[hit_count]["event"] = event
+    return hit_count + 1
 
 
 @inlined
@@ -525,15 +557,15 @@ def _prefetch_block(boxes, k):
     prefetch(boxes, 4 * k + 63)
 
 
-# ---------------------------------------------------------------------------------------- search
+# ---------------------------------------------------------------------------------------- search_boxes
 
 
 @outlined
 @no_refcount
-def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
+def search_boxes(boxes, first, count, nodes, node, a, b, c, d, stack, out, max_found):
     """Write to `out` which of `count` boxes from `first` on meet the box a, b, c, d of images.
 
-    Returns how many there are, or some number above `patience` as soon as there are more. out :
+    Returns how many there are, or some number above `max_found` as soon as there are more. out :
     uint32, room for `count`; they are numbered from 0. nodes, node : their tree, where there are
     more than `PLAIN`.
     """
@@ -542,7 +574,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
         for block in range((count + WIDTH - 1) // WIDTH):
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            found = _take(bits, WIDTH * block, out, found)
+            found = _append_rows(bits, WIDTH * block, out, found)
         return found
     wide = c > a and d > b
     stack[0] = height(count) << _BLOCK_BITS
@@ -554,8 +586,8 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
         if level == 0:
             width = min(WIDTH, count - WIDTH * block)
             bits = meeting(boxes, 4 * (first + WIDTH * block), width, a, b, c, d)
-            found = _take(bits, WIDTH * block, out, found)
-            if found > patience:
+            found = _append_rows(bits, WIDTH * block, out, found)
+            if found > max_found:
                 return found
             continue
         start, on_level = level_range(node, count, level)
@@ -569,7 +601,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
             whole &= whole - 1
             low = k << (4 * level)
             high = min((k + 1) << (4 * level), count)
-            if found + high - low > patience:
+            if found + high - low > max_found:
                 return found + high - low
             for j in range(low, high):
                 out[found] = j
@@ -586,7 +618,7 @@ def search(boxes, first, count, nodes, node, a, b, c, d, stack, out, patience):
 
 
 @inlined
-def _take(bits, base, out, found):
+def _append_rows(bits, base, out, found):
     while bits:
         out[found] = base + lowest(bits)
         found += 1

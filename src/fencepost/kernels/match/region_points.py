@@ -28,8 +28,8 @@ _LINE = 8  # numbers in a line of the cache
 _MOST_LINES = 6  # of a region's points are asked for along each axis
 
 
-class PointRoom(NamedTuple):
-    """Room for some events: pairs of an event and something else, the event in the upper half."""
+class PointScratch(NamedTuple):
+    """MatchScratch for some events: pairs of an event and something else, the event in the upper half."""
 
     queue: NDArray[np.uint64]  # (2, _QUEUE): blocks, and those of the next level; then regions
     hits: NDArray[np.uint64]  # (2, _QUEUE): filters, and subscriptions that match
@@ -37,9 +37,9 @@ class PointRoom(NamedTuple):
     stops: NDArray[np.int64]  # (2, CHUNK + 1), where those of each event end; the first are 0
 
 
-def point_room() -> PointRoom:
-    """Room that is enough."""
-    return PointRoom(
+def new_point_scratch() -> PointScratch:
+    """MatchScratch that is enough."""
+    return PointScratch(
         queue=np.empty((2, _QUEUE), np.uint64),
         hits=np.empty((2, _QUEUE), np.uint64),
         found=np.empty((2, _QUEUE), np.uint32),
@@ -49,15 +49,15 @@ def point_room() -> PointRoom:
 
 @outlined
 @no_refcount
-def find_points(segment, events, begin, stack, room):
+def find_points(segment, events, begin, stack, scratch):
     """Find what some events from `begin` on match, or may match, by regions; the event after them.
 
     That is `begin` itself where its geometries are no points, or trees ask for what this does not
-    do. segment, events : handles of SegmentArrays and EventArrays. room : PointRoom, filled.
+    do. segment, events : handles of SegmentArrays and EventArrays. scratch : PointScratch, filled.
     """
     stop = _end_of_points(segment, events, begin)
     while stop > begin:
-        if _find(segment, events, begin, stop, stack, room):
+        if _find(segment, events, begin, stop, stack, scratch):
             return stop
         stop = begin + (stop - begin) // 8  # too many regions for so many events
     return begin
@@ -65,7 +65,7 @@ def find_points(segment, events, begin, stack, room):
 
 @outlined
 @no_refcount
-def find_point(segment, geometry, x, y, stack, room, out):
+def find_point(segment, geometry, x, y, stack, scratch, out):
     """Write the subscriptions whose regions a point answers to `out`; how many they are.
 
     The short way for one event: what `find_points` finds for many at once. -1 where the segment
@@ -94,7 +94,7 @@ def find_point(segment, geometry, x, y, stack, room, out):
         first_level = np.int64(forest.trees[t]["level"])
         level = np.int64(forest.trees[t + 1]["level"]) - first_level
         side, waiting = 0, np.int64(1)
-        room.queue[0, 0] = 0
+        scratch.queue[0, 0] = 0
         while level > 0 and waiting > 0:
             level -= 1
             base = np.int64(forest.levels[first_level + level])
@@ -103,14 +103,14 @@ def find_point(segment, geometry, x, y, stack, room, out):
                 below = np.int64(forest.levels[first_level + level - 1])
             tail = np.int64(0)
             for k in range(waiting):
-                block = np.int64(room.queue[side, k])
+                block = np.int64(scratch.queue[side, k])
                 met = block_meeting(boxes, base + block, x, y, x, y)
                 if tail + WIDTH > _QUEUE:
                     return np.int64(-1)
                 while met:
                     child = WIDTH * block + lowest(met)
                     met &= met - 1
-                    room.queue[1 - side, tail] = np.uint64(child)
+                    scratch.queue[1 - side, tail] = np.uint64(child)
                     tail += 1
                     if level > 0:
                         for line in range(_BLOCK_NUMBERS // _LINE):
@@ -120,7 +120,7 @@ def find_point(segment, geometry, x, y, stack, room, out):
             side = 1 - side
             waiting = tail
         for k in range(waiting):
-            entry = np.int64(first) + np.int64(room.queue[side, k])
+            entry = np.int64(first) + np.int64(scratch.queue[side, k])
             code = _relation(given, entries, entry, x, y, stack)
             if count == out.shape[0]:
                 return np.int64(-1)
@@ -157,7 +157,7 @@ def _end_of_points(segment, events, begin):
 
 
 @no_refcount
-def _find(segment, events, begin, stop, stack, room):
+def _find(segment, events, begin, stop, stack, scratch):
     """Whether there is room for what the events begin:stop find, which are points."""
     columns = segment.arrays.region_column
     direct = segment.arrays.region_direct
@@ -178,7 +178,7 @@ def _find(segment, events, begin, stop, stack, room):
         waiting = 0
         for e in range(begin, stop):
             if geometry[columns[t], e] >= 0:
-                room.queue[0, waiting] = np.uint64(e - begin) << _HALF
+                scratch.queue[0, waiting] = np.uint64(e - begin) << _HALF
                 waiting += 1
         side = 0
         while level > 0 and waiting > 0:
@@ -189,7 +189,7 @@ def _find(segment, events, begin, stop, stack, room):
                 below = np.int64(forest.levels[first_level + level - 1])
             tail = 0
             for k in range(waiting):
-                item = room.queue[side, k]
+                item = scratch.queue[side, k]
                 block = np.int64(item & _LOWER)
                 row = geometry[columns[t], begin + np.int64(item >> _HALF)]
                 x, y = shapes[row]["x0"], shapes[row]["y0"]
@@ -199,7 +199,7 @@ def _find(segment, events, begin, stop, stack, room):
                 while met:
                     child = WIDTH * block + lowest(met)
                     met &= met - 1
-                    room.queue[1 - side, tail] = (item & ~_LOWER) | np.uint64(child)
+                    scratch.queue[1 - side, tail] = (item & ~_LOWER) | np.uint64(child)
                     tail += 1
                     if level > 0:
                         for line in range(_BLOCK_NUMBERS // _LINE):
@@ -209,7 +209,7 @@ def _find(segment, events, begin, stop, stack, room):
             side = 1 - side
             waiting = tail
         for k in range(waiting):
-            entry = first + np.int64(room.queue[side, k] & _LOWER)
+            entry = first + np.int64(scratch.queue[side, k] & _LOWER)
             point = np.int64(entries[entry]["first"])
             lines = np.int64(entries[entry]["points"]) // _LINE + 1
             for line in range(lines if lines < _MOST_LINES else _MOST_LINES):
@@ -218,18 +218,18 @@ def _find(segment, events, begin, stop, stack, room):
         own = np.int64(direct[t] > 0)
         count = hits[own]
         for k in range(waiting):
-            item = room.queue[side, k]
+            item = scratch.queue[side, k]
             entry = first + np.int64(item & _LOWER)
             row = geometry[columns[t], begin + np.int64(item >> _HALF)]
             x, y = shapes[row]["x0"], shapes[row]["y0"]
             code = _relation(given, entries, entry, x, y, stack)
             if count == _QUEUE:
                 return False
-            room.hits[own, count] = (item & ~_LOWER) | np.uint64(forest.values[entry])
+            scratch.hits[own, count] = (item & ~_LOWER) | np.uint64(forest.values[entry])
             count += (np.int64(entries[entry]["thin_mask"]) >> code) & 1
         hits = (hits[0], count) if own else (count, hits[1])
-    _by_event(room, 0, hits[0], stop - begin)
-    _by_event(room, 1, hits[1], stop - begin)
+    _by_event(scratch, 0, hits[0], stop - begin)
+    _by_event(scratch, 1, hits[1], stop - begin)
     return True
 
 
@@ -245,18 +245,18 @@ def _relation(given, entries, entry, x, y, stack):
 
 
 @inlined
-def _by_event(room, own, count, events):
+def _by_event(scratch, own, count, events):
     """Write what was hit by event."""
     for e in range(events + 1):
-        room.stops[own, e] = 0
+        scratch.stops[own, e] = 0
     for k in range(count):
-        room.stops[own, np.int64(room.hits[own, k] >> _HALF) + 1] += 1
+        scratch.stops[own, np.int64(scratch.hits[own, k] >> _HALF) + 1] += 1
     for e in range(events):
-        room.stops[own, e + 1] += room.stops[own, e]
+        scratch.stops[own, e + 1] += scratch.stops[own, e]
     for k in range(count):
-        event = np.int64(room.hits[own, k] >> _HALF)
-        room.found[own, room.stops[own, event]] = np.uint32(room.hits[own, k] & _LOWER)
-        room.stops[own, event] += 1  # at last where the next one's begin
+        event = np.int64(scratch.hits[own, k] >> _HALF)
+        scratch.found[own, scratch.stops[own, event]] = np.uint32(scratch.hits[own, k] & _LOWER)
+        scratch.stops[own, event] += 1  # at last where the next one's begin
     for e in range(events, 0, -1):
-        room.stops[own, e] = room.stops[own, e - 1]
-    room.stops[own, 0] = 0
+        scratch.stops[own, e] = scratch.stops[own, e - 1]
+    scratch.stops[own, 0] = 0

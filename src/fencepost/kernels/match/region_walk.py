@@ -107,7 +107,7 @@ _NOT_AROUND = 0xFF & ~(1 << CONTAINS | 1 << COVERS | 1 << EQUALS)
 
 @outlined
 @kernel
-def walk(regions, tree, g, a, h, room, out, found):
+def walk(regions, tree, g, a, h, scratch, out, found):
     """Write to `out`, from `found` on, the owners of a tree's regions whose mask is met.
 
     g, a : the event's shapes and its row. h : the regions' shapes. out : uint32, with room for
@@ -116,10 +116,10 @@ def walk(regions, tree, g, a, h, room, out, found):
     if g.shapes[a]["dimension"] == AREAS:
         edges = edges_of(g, a, *_extent_with(regions.extent[tree], g.shapes, a))
         slabs = slabs_of(g, a, edges)
-        found = _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found)
-        return _large_area(regions, tree, g, a, edges, slabs, h, room, out, found)
-    found = _walk_thin(regions, tree, g, a, h, room, out, found)
-    return _large_thin(regions, tree, g, a, h, room, out, found)
+        found = _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
+        return _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
+    found = _walk_thin(regions, tree, g, a, h, scratch, out, found)
+    return _large_thin(regions, tree, g, a, h, scratch, out, found)
 
 
 # --------------------------------------------------------------------------------- events of areas
@@ -127,7 +127,7 @@ def walk(regions, tree, g, a, h, room, out, found):
 
 @outlined
 @kernel
-def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
+def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
     count = np.int64(forest.trees[tree + 1]["value"]) - first
@@ -182,7 +182,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
                     if (inside >> k) & 1 or (
                         mask & _EITHER_SIDE
                         and not half_plane
-                        and is_in(g, a, edges, slabs, x0, y0, room.stack)
+                        and is_in(g, a, edges, slabs, x0, y0, scratch.stack)
                     ):
                         possible = 1 << CONTAINS
                 else:
@@ -197,7 +197,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
                         )  # fmt: skip
                         if code == CLEAR:
                             contained = is_in(
-                                g, a, edges, slabs, h.x[point], h.y[point], room.stack
+                                g, a, edges, slabs, h.x[point], h.y[point], scratch.stack
                             )
                             code = CONTAINS if contained else DISJOINT
                         elif code == UNDECIDED:
@@ -207,7 +207,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
                             shape = np.int64(regions.entries[entry]["shape"])
                             code = _by_boundaries(
                                 g, a, edges, slabs, near, high, end, _EVERYWHERE, width, height,
-                                h, shape, possible, room,
+                                h, shape, possible, scratch,
                             )  # fmt: skip
                         possible = 1 << code
                 if possible & mask:
@@ -230,7 +230,9 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, room, out, found):
             stop = min(start + (1 << shift), first + count)
             if (inside >> k) & 1 or (
                 not half_plane
-                and is_in(g, a, edges, slabs, boxes[record, 0, k], boxes[record, 1, k], room.stack)
+                and is_in(
+                    g, a, edges, slabs, boxes[record, 0, k], boxes[record, 1, k], scratch.stack
+                )
             ):
                 found = _copy(regions.within_owner, regions.within_before, start, stop, out, found)
             else:
@@ -310,14 +312,14 @@ def _possible_by_boxes(shapes, a, x0, y0, x1, y1):
 
 @outlined
 @kernel
-def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
+def _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
         return found
     own_fine = np.empty((3, SIDE), np.uint64)
     own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
-    raster(g, a, regions.extent[tree], own_fine, own_coarse, room.stack)
+    raster(g, a, regions.extent[tree], own_fine, own_coarse, scratch.stack)
     width, height = _extent_with(regions.extent[tree], g.shapes, a)
     near = np.empty(edges.shape[0] + 1, np.int32)
     for k in range(start, stop):
@@ -345,7 +347,7 @@ def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
                     shape = np.int64(regions.large[k]["shape"])
                     possible = 1 << _by_boundaries(
                         g, a, edges, slabs, near, 0, end, window, width, height,
-                        h, shape, possible, room,
+                        h, shape, possible, scratch,
                     )  # fmt: skip
         if possible & mask:
             out[found] = regions.large_owner[k]
@@ -355,20 +357,20 @@ def _large_area(regions, tree, g, a, edges, slabs, h, room, out, found):
 
 @no_refcount
 def _by_boundaries(
-    g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, room
+    g, a, edges, slabs, near, low, high, window, width, height, h, shape, possible, scratch
 ):
     """The relation of an area to a region, where only the edges near[low:high] may meet it, and
     only in a window.
     """
     if high - low > _MOST_NEAR:
-        return area_relation(g, a, h, shape, room)
-    code = by_crossings(edges, near, low, high, window, h, shape, width, height, room.stack)
+        return area_relation(g, a, h, shape, scratch)
+    code = by_crossings(edges, near, low, high, window, h, shape, width, height, scratch.stack)
     if code == OVERLAPS:
         return OVERLAPS
     # Without contact, an area of one ring holds a connected region, or is disjoint from it, or its
     # boundary lies in the region's interior, and its box so in the region's.
     if code == CLEAR and _is_one_ring(g, a) and _is_connected(h, shape):
-        holds = _is_first_in(g, a, edges, slabs, h, shape, room.stack)
+        holds = _is_first_in(g, a, edges, slabs, h, shape, scratch.stack)
         if not _is_box_within(g.shapes, a, h.shapes, shape):
             return CONTAINS if holds else DISJOINT
         if _is_one_ring(h, shape):
@@ -378,9 +380,9 @@ def _by_boundaries(
                 return DISJOINT
             chain, _ = chains_of(g, a)
             k, _ = points_of(g, chain)
-            where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+            where = locate_in_area(h, shape, ALL_CHAINS, g.x[k], g.y[k], scratch.stack)
             return INSIDE if where == INTERIOR else DISJOINT
-    return area_relation(g, a, h, shape, room)
+    return area_relation(g, a, h, shape, scratch)
 
 
 @inlined
@@ -420,7 +422,7 @@ def _is_first_in(g, a, edges, slabs, h, shape, stack):
 
 @outlined
 @kernel
-def _walk_thin(regions, tree, g, a, h, room, out, found):
+def _walk_thin(regions, tree, g, a, h, scratch, out, found):
     """Boxes apart from the event's box are disjoint from it; the others are looked at."""
     forest = regions.trees
     first = np.int64(forest.trees[tree]["value"])
@@ -459,7 +461,7 @@ def _walk_thin(regions, tree, g, a, h, room, out, found):
                 entry = below + k
                 mask = np.int64(regions.entries[entry]["thin_mask"])
                 shape = np.int64(regions.entries[entry]["shape"])
-                if (mask >> _thin_relation(g, a, h, shape, room)) & 1:
+                if (mask >> _thin_relation(g, a, h, shape, scratch)) & 1:
                     out[found] = forest.values[entry]
                     found += 1
             elif some_apart:
@@ -470,7 +472,7 @@ def _walk_thin(regions, tree, g, a, h, room, out, found):
 
 
 @no_refcount
-def _thin_relation(g, a, h, b, room):
+def _thin_relation(g, a, h, b, scratch):
     """The relation of points or lines to an area."""
     if g.shapes[a]["dimension"] == POINTS:
         first, _ = chains_of(g, a)
@@ -478,14 +480,14 @@ def _thin_relation(g, a, h, b, room):
         if stop - k == 1:
             where = EXTERIOR
             if covers_point(h.shapes, b, g.x[k], g.y[k]):
-                where = locate_in_area(h, b, ALL_CHAINS, g.x[k], g.y[k], room.stack)
+                where = locate_in_area(h, b, ALL_CHAINS, g.x[k], g.y[k], scratch.stack)
             return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
-    return relation_of_matrix(matrix_of(g, a, h, b, 0, room))
+    return relation_of_matrix(matrix_of(g, a, h, b, 0, scratch))
 
 
 @outlined
 @kernel
-def _large_thin(regions, tree, g, a, h, room, out, found):
+def _large_thin(regions, tree, g, a, h, scratch, out, found):
     start = np.int64(regions.large_start[tree])
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
@@ -510,7 +512,7 @@ def _large_thin(regions, tree, g, a, h, room, out, found):
         elif row >= 0 and (regions.fine[k, FULL, row] >> np.uint64(column)) & np.uint64(1):
             code = INSIDE
         else:
-            code = _thin_relation(g, a, h, np.int64(regions.large[k]["shape"]), room)
+            code = _thin_relation(g, a, h, np.int64(regions.large[k]["shape"]), scratch)
         if (np.int64(regions.large[k]["thin_mask"]) >> code) & 1:
             out[found] = regions.large_owner[k]
             found += 1

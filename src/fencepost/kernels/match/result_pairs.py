@@ -132,26 +132,26 @@ def sort_codes(codes, stops, most):
     stops : where those of each event end.
     """
     bits = np.zeros((most + 63) >> 6, np.uint64)
-    room = np.empty(2 * WIDTH, np.uint32)
+    buffer = np.empty(2 * WIDTH, np.uint32)
     first = np.int64(0)
     for e in range(stops.shape[0]):
         if stops[e] - first > 2 * WIDTH:
             sort_distinct(codes, first, stops[e], bits)
         else:
-            _sort_by_counting(codes, first, stops[e], room)
+            _sort_by_counting(codes, first, stops[e], buffer)
         first = stops[e]
 
 
 @inlined
-def _sort_by_counting(codes, start, stop, room):
+def _sort_by_counting(codes, start, stop, buffer):
     """Put each of a few codes after as many as are lower: no branch depends on them."""
     count = stop - start
     for k in range(count):
-        room[k] = codes[start + k]
+        buffer[k] = codes[start + k]
     for k in range(count, 2 * WIDTH):
-        room[k] = _NO_CODE
+        buffer[k] = _NO_CODE
     for k in range(count):
-        lower = below(room, 0, room[k])
+        lower = below(buffer, 0, buffer[k])
         if count > WIDTH:
-            lower += below(room, WIDTH, room[k])
-        codes[start + lower] = room[k]
+            lower += below(buffer, WIDTH, buffer[k])
+        codes[start + lower] = buffer[k]

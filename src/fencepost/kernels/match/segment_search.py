@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
-from fencepost.kernels.index.posting_arrays import PostingArrays, is_beside
+from fencepost.kernels.index.posting_arrays import PostingArrays, is_outside_group
 from fencepost.kernels.index.rtree import RTreeArrays, search
 from fencepost.kernels.match.check_evaluation import NO, YES, check_all
 from fencepost.kernels.match.check_prefetch import fetch_checks, fetch_first, fetch_later
@@ -31,13 +31,13 @@ from fencepost.kernels.match.match_scratch import (
     ONCE,
     REMOVED,
     UNSURE,
-    Room,
+    MatchScratch,
     grow,
-    has_room,
-    most_candidates,
-    needs,
+    is_large_enough,
+    max_candidates,
+    required_sizes,
 )
-from fencepost.kernels.match.posting_matches import find_posted
+from fencepost.kernels.match.posting_matches import find_posting_matches
 from fencepost.kernels.match.region_points import find_points
 from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.kernels.match.result_pairs import sort_distinct
@@ -48,7 +48,7 @@ from fencepost.kernels.runtime.simd import WIDTH, block_meeting, lowest
 from fencepost.kernels.runtime.struct_references import replace_arrays
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
-_A_KEY = ROOM  # numbers of room for what is looked up of an item or event, with others
+_A_KEY = ROOM  # numbers of scratch for what is looked up of an item or event, with others
 _A_NEAR_ITEM = 4  # and for an item alone
 
 # What the postings are of, and the intervals.
@@ -124,7 +124,7 @@ def match_events(segments, events_ref, scratch_ref, now, version):
     """Match events with the subscriptions of some segments.
 
     segments : list of handles of SegmentArrays. events_ref : of EventArrays.
-    scratch_ref : of the calling thread's Room. now : subscriptions that expire by then are gone.
+    scratch_ref : of the calling thread's MatchScratch. now : subscriptions that expire by then are gone.
     version : uint32; and those that are removed by this one.
 
     Returns
@@ -135,19 +135,19 @@ def match_events(segments, events_ref, scratch_ref, now, version):
     """
     stops = np.empty((len(segments), events_ref.arrays.geometry.shape[1]), np.int64)
     found, unsure = find_all(segments, events_ref, scratch_ref, now, version, stops)
-    room = scratch_ref.arrays
-    return room.results[:found].copy(), stops, room.uncertain[:unsure].copy()
+    scratch = scratch_ref.arrays
+    return scratch.results[:found].copy(), stops, scratch.uncertain[:unsure].copy()
 
 
 @outlined
 @kernel
 def find_all(segments, events_ref, scratch_ref, now, version, stops):
-    """The same, left in the room's `results` and `uncertain`; how many there are of both."""
+    """The same, left in the scratch's `results` and `uncertain`; how many there are of both."""
     found = np.int64(0)
     unsure = np.int64(0)
     for s in range(len(segments)):
-        needed = needs(segments[s], events_ref)
-        if not has_room(scratch_ref, needed):
+        needed = required_sizes(segments[s], events_ref)
+        if not is_large_enough(scratch_ref, needed):
             grow(scratch_ref, needed)
         words = _words_of(segments[s], events_ref, scratch_ref, len(segments) > 1)
         found, unsure = _match_segment(
@@ -175,7 +175,7 @@ def _match_segment(segment, s, events, words, scratch_ref, now, version, found, 
         )
         if e == stops.shape[0]:
             return found, unsure
-        _give_room(scratch_ref, most_candidates(segment), found, unsure)
+        _grow_results(scratch_ref, max_candidates(segment), found, unsure)
 
 
 class EventWords(NamedTuple):
@@ -188,8 +188,8 @@ class EventWords(NamedTuple):
 
 
 @kernel
-def _give_room(scratch_ref, most, found, unsure):
-    """Let there be room for so many results more, or if there is, for uncertain ones."""
+def _grow_results(scratch_ref, most, found, unsure):
+    """Let there be scratch for so many results more, or if there is, for uncertain ones."""
     own = scratch_ref.owned
     results, uncertain = own.results, own.uncertain
     if results.shape[0] - found < most:
@@ -200,10 +200,10 @@ def _give_room(scratch_ref, most, found, unsure):
         uncertain[:unsure] = own.uncertain[:unsure]
     replace_arrays(
         scratch_ref,
-        Room(
-            pairs=own.pairs,
+        MatchScratch(
+            trees=own.trees,
             postings=own.postings,
-            ahead=own.ahead,
+            posting_matches=own.posting_matches,
             points=own.points,
             numbers=own.numbers,
             candidates=own.candidates,
@@ -218,19 +218,19 @@ def _give_room(scratch_ref, most, found, unsure):
 @outlined
 @no_refcount
 def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsure, stops, first):
-    """Append what the events from `first` on find, as long as there is room.
+    """Append what the events from `first` on find, as long as there is scratch.
 
     Returns the first event that there is none for, and how many results and uncertain ones those
     before it have.
     """
-    room = scratch_ref.arrays
-    results, candidates = room.results, room.candidates
+    scratch = scratch_ref.arrays
+    results, candidates = scratch.results, scratch.candidates
     state = segment.arrays.state
     once = state[ONCE] > 0
     has_dead_rows = state[REMOVED] > 0 or state[FIRST_EXPIRY] <= now
     deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
-    seen = room.seen[: (deleted_version.shape[0] + 63) >> 6]
-    most = most_candidates(segment)
+    seen = scratch.seen[: (deleted_version.shape[0] + 63) >> 6]
+    most = max_candidates(segment)
     with_regions = segment.arrays.region_column.shape[0] > 0
     with_posts = segment.arrays.postings.owner.shape[0] > 0
     with_others = _has_others(segment)
@@ -243,15 +243,15 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
         total = np.int64(0)
         if with_regions:
             if e >= points_to:
-                points_from, points_to = e, _find_points(segment, events, e, room)
+                points_from, points_to = e, _find_points(segment, events, e, scratch)
             found, total = _take_regions(
-                segment, events, e, room, points_from, points_to, results, candidates, found
+                segment, events, e, scratch, points_from, points_to, results, candidates, found
             )
         if with_posts:
             if e >= posts_to:
-                posts_from, posts_to = e, _find_posted(segment, events, words, e, room)
-            found, total = _take_posted(
-                segment, room, e - posts_from, posts_to - posts_from, results, candidates, found,
+                posts_from, posts_to = e, _find_posting_matches(segment, events, words, e, scratch)
+            found, total = _take_posting_matches(
+                segment, scratch, e - posts_from, posts_to - posts_from, results, candidates, found,
                 total,
             )  # fmt: skip
         if has_dead_rows:
@@ -259,71 +259,77 @@ def _find_from(segment, s, events, words, scratch_ref, now, version, found, unsu
         if with_others:
             fetched = total
             total = _candidates(
-                segment, events, words.string_id, e, version, room.pairs, candidates, total
+                segment, events, words.string_id, e, version, scratch.trees, candidates, total
             )
             fetch_checks(segment, candidates[fetched:total])
         found, unsure = _check_candidates(
-            segment, s, events, words, e, room, candidates[:total], has_dead_rows, now, version,
+            segment, s, events, words, e, scratch, candidates[:total], has_dead_rows, now, version,
             results, found, unsure,
         )  # fmt: skip
         if unsure < 0:
             return e, start, sure
         if not once or found - start >= _MANY:
             found = sort_distinct(results, start, found, seen)
-        room.counts[CANDIDATES] += total
+        scratch.counts[CANDIDATES] += total
         stops[e] = found
     return stops.shape[0], found, unsure
 
 
-# What finds something ahead of its turn leaves it in the room; what takes it appends to `results`
+# What finds something ahead of its turn leaves it in the scratch; what takes it appends to `results`
 # the subscriptions that match, and to `candidates` the filters that are still to be checked.
 
 
 @inlined
-def _find_points(segment, events, e, room):
+def _find_points(segment, events, e, scratch):
     """Look for points of events from e on in the regions; up to which event that was done."""
-    stop = find_points(segment, events, e, room.pairs.stack, room.points)
+    stop = find_points(segment, events, e, scratch.trees.stack, scratch.points)
     if stop > e:
-        fetch_first(segment, room.points.found[0], room.points.stops[0, stop - e])
+        fetch_first(segment, scratch.points.found[0], scratch.points.stops[0, stop - e])
     return stop
 
 
 @inlined
-def _take_regions(segment, events, e, room, begin, end, results, candidates, found):
+def _take_regions(segment, events, e, scratch, begin, end, results, candidates, found):
     """Append what event e finds among the regions: points begin:end were looked for already."""
     total = np.int64(0)
     if e < end:
         k = e - begin
-        for j in range(room.points.stops[1, k], room.points.stops[1, k + 1]):
-            results[found] = room.points.found[1, j]
+        for j in range(scratch.points.stops[1, k], scratch.points.stops[1, k + 1]):
+            results[found] = scratch.points.found[1, j]
             found += 1
-        last = room.points.stops[0, end - begin]
-        for j in range(room.points.stops[0, k], room.points.stops[0, k + 1]):
-            candidates[total] = room.points.found[0, j]
+        last = scratch.points.stops[0, end - begin]
+        for j in range(scratch.points.stops[0, k], scratch.points.stops[0, k + 1]):
+            candidates[total] = scratch.points.found[0, j]
             total += 1
-            fetch_later(segment, room.points.found[0], j, last)
+            fetch_later(segment, scratch.points.found[0], j, last)
     else:
-        found = _walked(segment, events, e, True, room.pairs, results, found)
-        total = _walked(segment, events, e, False, room.pairs, candidates, total)
+        found = _walked(segment, events, e, True, scratch.trees, results, found)
+        total = _walked(segment, events, e, False, scratch.trees, candidates, total)
         fetch_checks(segment, candidates[:total])
     return found, total
 
 
 @inlined
-def _find_posted(segment, events, words, e, room):
+def _find_posting_matches(segment, events, words, e, scratch):
     """Look for what is posted under words of events from e on; up to which event that was done."""
-    stop = find_posted(
-        segment, events, words.item_id, words.with_string, words.combined, e, room.pairs,
-        room.postings, room.ahead,
+    stop = find_posting_matches(
+        segment, events, words.item_id, words.with_string, words.combined, e, scratch.trees,
+        scratch.postings, scratch.posting_matches,
     )  # fmt: skip
-    fetch_first(segment, room.ahead.candidates, room.ahead.stops[stop - e, 1])
+    fetch_first(
+        segment, scratch.posting_matches.candidates, scratch.posting_matches.stops[stop - e, 1]
+    )
     return stop
 
 
 @inlined
-def _take_posted(segment, room, k, count, results, candidates, found, total):
+def _take_posting_matches(segment, scratch, k, count, results, candidates, found, total):
     """Append what the k-th of `count` events found in the postings."""
-    matches, filters, ends = room.ahead.matches, room.ahead.candidates, room.ahead.stops
+    matches, filters, ends = (
+        scratch.posting_matches.matches,
+        scratch.posting_matches.candidates,
+        scratch.posting_matches.stops,
+    )
     for j in range(ends[k, 0], ends[k + 1, 0]):
         results[found] = matches[j]
         found += 1
@@ -342,7 +348,7 @@ def _check_candidates(
     events,
     words,
     e,
-    room,
+    scratch,
     candidates,
     has_dead_rows,
     now,
@@ -357,13 +363,13 @@ def _check_candidates(
     """
     deleted_version, expires = segment.arrays.deleted_version, segment.arrays.expires
     owner = segment.arrays.filter_subscription
-    uncertain = room.uncertain
+    uncertain = scratch.uncertain
     for k in range(candidates.shape[0]):
         f = candidates[k]
         subscription = owner[f]
         if has_dead_rows and _is_dead(deleted_version, expires, subscription, now, version):
             continue
-        answer = check_all(segment, events, words.string_id, words.item_id, e, f, room.pairs)
+        answer = check_all(segment, events, words.string_id, words.item_id, e, f, scratch.trees)
         if answer == NO:
             continue
         if answer == YES:
@@ -427,7 +433,7 @@ def _words_of(segment, events, scratch_ref, one_of_many):
 
 @no_refcount
 def _item_count(events):
-    """How many items the lists of the events have; there may be room for more."""
+    """How many items the lists of the events have; there may be scratch for more."""
     count = np.int64(0)
     for c in range(events.arrays.list_stop.shape[0]):
         for e in range(events.arrays.list_stop.shape[1]):
@@ -453,7 +459,7 @@ def _all_posted_by_place(segment):
 def _look_up_near(segment, events, string_start, near, item_id):
     """Write the numbers of the items of events that may find anything here, and only of those.
 
-    string_start : where strings start; below 0 those of the other events. near : room.
+    string_start : where strings start; below 0 those of the other events. near : scratch.
     """
     postings = segment.arrays.postings
     given = events.arrays
@@ -461,7 +467,7 @@ def _look_up_near(segment, events, string_start, near, item_id):
     for e in range(string_start.shape[1]):
         distant = True
         for g in range(postings.groups.shape[0]):
-            distant = distant and is_beside(postings, g, given, e)
+            distant = distant and is_outside_group(postings, g, given, e)
         for c in range(string_start.shape[0]):
             string_start[c, e] = -1 if distant else given.string_start[c, e]
         if distant:
@@ -509,7 +515,7 @@ def _has_others(segment):
 
 @outlined
 @no_refcount
-def _walked(segment, events, e, direct, room, out, found):
+def _walked(segment, events, e, direct, scratch, out, found):
     """Append what event e finds among the regions: the subscriptions that ask for nothing else
     but a relation that it has, or the filters that ask for more.
     """
@@ -522,7 +528,7 @@ def _walked(segment, events, e, direct, room, out, found):
                 events.arrays.shapes,
                 row,
                 segment.arrays.shapes,
-                room,
+                scratch,
                 out,
                 found,
             )
@@ -551,7 +557,7 @@ def look_up(segment_ref, text, start, stop, out):
 
 @outlined
 @no_refcount
-def _candidates(segment, events, string_id, e, version, room, out, count):
+def _candidates(segment, events, string_id, e, version, scratch, out, count):
     """Append the filters that event e may satisfy, but for those of posts and regions."""
     for t in range(segment.arrays.tree_column.shape[0]):
         row = events.arrays.geometry[segment.arrays.tree_column[t], e]
@@ -564,7 +570,7 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
                 box["y0"],
                 box["x1"],
                 box["y1"],
-                room.stack,
+                scratch.stack,
                 out[count:],
             )
     for t in range(segment.arrays.interval_column.shape[0]):
@@ -584,7 +590,7 @@ def _candidates(segment, events, string_id, e, version, room, out, count):
                 segment.arrays.interval_source[t],
             )
         count += search(
-            segment.arrays.intervals, t, value, 0.0, value, 0.0, room.stack, out[count:]
+            segment.arrays.intervals, t, value, 0.0, value, 0.0, scratch.stack, out[count:]
         )
     if segment.arrays.equality_key.shape[0] > 0:
         for column in range(string_id.shape[0]):

@@ -39,15 +39,15 @@ class SignatureArrays(NamedTuple):
 
 
 @no_refcount
-def find_signature_words(combined, string_id, found, room):
+def find_signature_words(combined, string_id, found, buffer):
     """found[s, e] = the word of signature s and event e; negative where nobody asks for it.
 
     string_id : (columns, events), the numbers of the events' strings, negative where unknown.
-    room : int64, (KEY_NUMBERS / 2 + 2) for each event.
+    buffer : int64, (KEY_NUMBERS / 2 + 2) for each event.
     """
     events = string_id.shape[1]
-    start, stop = room[:events], room[events : 2 * events]
-    keys = room[2 * events :].view(np.uint32)
+    start, stop = buffer[:events], buffer[events : 2 * events]
+    keys = buffer[2 * events :].view(np.uint32)
     for s in range(found.shape[0]):
         first, last = np.int64(combined.start[s]), np.int64(combined.start[s + 1])
         for e in range(events):

@@ -26,7 +26,7 @@ class Desk(NamedTuple):
     """What one event after another is matched with, each written where the last one was."""
 
     segments: Any  # list of handles of SegmentArrays
-    room: Any  # handle of Room
+    room: Any  # handle of MatchScratch
     events: Any  # handle of EventArrays: of one event, and its shape a point
     joined: NDArray[np.int64]  # where items begin and end in the text that are not told apart yet
     stops: NDArray[np.int64]  # (segments, 1)
@@ -92,7 +92,7 @@ def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
     if not has_regions_only(segment):
         return np.int64(0)
     found = find_point(
-        segment, events.arrays.geometry, x, y, room.arrays.pairs.stack, room.arrays.points,
+        segment, events.arrays.geometry, x, y, room.arrays.trees.stack, room.arrays.points,
         answer[total:],
     )  # fmt: skip
     if found < 0 or (found > 1 and segment.arrays.state[ONCE] == 0):

@@ -19,17 +19,21 @@ ROOM = 6  # for a place, an end, what is found, half of the numbers of a key, an
 
 
 @no_refcount
-def words_with_strings(postings, events, string_id, item_id, found, room):
+def words_with_strings(postings, events, string_id, item_id, found, buffer):
     """found[s, k] = the word for a string of string column s and item, and then event, k; or -1.
 
     string_id, item_id : the numbers of the events' strings and items, negative where unknown.
-    room : int64, ROOM for each item and event.
+    buffer : int64, ROOM for each item and event.
     """
     items, count = item_id.shape[0], string_id.shape[1]
     plain = postings.token_lists.shape[0] - 2 - (postings.string_words.start.shape[0] - 1)
     most = items + count
-    place, ends, got = room[:most], room[most : 2 * most + 1], room[2 * most + 1 : 3 * most + 1]
-    keys = room[3 * most + 1 :].view(np.uint32)
+    place, ends, got = (
+        buffer[:most],
+        buffer[most : 2 * most + 1],
+        buffer[2 * most + 1 : 3 * most + 1],
+    )
+    keys = buffer[3 * most + 1 :].view(np.uint32)
     ends[0] = 0
     for s in range(found.shape[0]):
         column = postings.string_columns[s]

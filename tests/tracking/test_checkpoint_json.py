@@ -10,10 +10,15 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
-from fencepost.tracking.checkpoint_json import of_json, position_of_json, position_to_json, to_json
-from fencepost.tracking.fence_visits import Moving, Stay
+from fencepost.tracking.checkpoint_json import (
+    from_json,
+    position_from_json,
+    position_to_json,
+    to_json,
+)
+from fencepost.tracking.fence_visits import ObjectState, Stay
 from fencepost.tracking.positions import Position
-from fencepost.tracking.tracker import Kept
+from fencepost.tracking.tracker import Checkpoint
 
 EAST = dt.timezone(dt.timedelta(hours=2))
 EVENT = Row(
@@ -39,7 +44,7 @@ EVENT = Row(
 def test_a_position_of_a_table_comes_back() -> None:
     for point in (None, (0.1, -7.5)):
         given = Position("v", 1_714_564_800_000_000_001, point, EVENT)
-        found = position_of_json(position_to_json(given), "v")
+        found = position_from_json(position_to_json(given), "v")
         assert found == given
         assert isinstance(found.event, Row)
         assert [*map(type, found.event.values())] == [*map(type, EVENT.values())]
@@ -47,17 +52,17 @@ def test_a_position_of_a_table_comes_back() -> None:
 
 def test_what_is_kept_of_an_object_comes_back() -> None:
     stay = Stay("ann", True, 5, None, False)
-    moving = Moving(7, 9, EVENT, (1.0, 2.0), ("a",), {"a": stay}, {"b": ("bob", 3)})
-    given = Kept(moving, [Position(7, 11, None, EVENT)], 12)
-    assert of_json(to_json(given), 7, 12, from_tables=True) == given
-    nothing = Kept(None, [], None)
-    assert of_json(to_json(nothing), 7, None) == nothing
+    moving = ObjectState(7, 9, EVENT, (1.0, 2.0), ("a",), {"a": stay}, {"b": ("bob", 3)})
+    given = Checkpoint(moving, [Position(7, 11, None, EVENT)], 12)
+    assert from_json(to_json(given), 7, 12, from_tables=True) == given
+    nothing = Checkpoint(None, [], None)
+    assert from_json(to_json(nothing), 7, None) == nothing
 
 
 def test_what_a_server_keeps_is_not_taken_for_values_of_tables() -> None:
     event = Row({"a": {"fencepost:bytes": "no hex"}, "b": {"fencepost:date": "2024-05-01"}})
-    given = Kept(None, [Position("v", 1, None, event)], 1)
-    assert of_json(to_json(given), "v", 1) == given
+    given = Checkpoint(None, [Position("v", 1, None, event)], 1)
+    assert from_json(to_json(given), "v", 1) == given
 
 
 def test_a_value_that_json_cannot_say_is_refused() -> None:

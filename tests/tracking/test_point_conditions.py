@@ -13,7 +13,13 @@ from fencepost.cql2 import ast, parse
 from fencepost.events import EventValues
 from fencepost.filters import truth
 from fencepost.reference import matches
-from fencepost.tracking.point_conditions import FROM, TO, passing, relaxed, way
+from fencepost.tracking.point_conditions import (
+    PATH_END,
+    PATH_START,
+    path_between,
+    path_condition,
+    relaxed_condition,
+)
 
 GEOMETRIES = [
     "POLYGON ((0 0, 6 0, 6 6, 0 6, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2))",
@@ -60,13 +66,13 @@ def test_a_way_passes_where_one_of_its_points_satisfies(wkt: str, form: str) -> 
     for function in FUNCTIONS:
         text = form.format(f=function, g=wkt)
         where = satisfied(text, geometry)
-        asked = passing(parse(text), "geometry")
+        asked = path_condition(parse(text), "geometry")
         for start, end in pairwise(places):
-            line = way((start.x, start.y), (end.x, end.y), False)
+            line = path_between((start.x, start.y), (end.x, end.y), False)
             ends = {one.relate(geometry).index("0") for one in (start, end)}
             if line is None or not where.isdisjoint(ends):
                 continue
-            event = EventValues({"geometry": line, FROM: start, TO: end})
+            event = EventValues({"geometry": line, PATH_START: start, PATH_END: end})
             wanted = any(line.relate(geometry)[column] != "F" for column in where)
             assert (truth(asked, event) is True) == wanted, (text, line)
             tried += 1
@@ -81,7 +87,7 @@ def test_a_point_may_be_so_far_off(wkt: str, form: str) -> None:
     for function in FUNCTIONS:
         text = form.format(f=function, g=wkt)
         where = satisfied(text, geometry)
-        asked = relaxed(parse(text), "geometry", 1.25)
+        asked = relaxed_condition(parse(text), "geometry", 1.25)
         for _ in range(12):
             point = shapely.Point(rng.randrange(-2, 9), rng.randrange(-2, 9) + 0.5)
             reach = []
@@ -129,9 +135,16 @@ def test_a_point_may_be_so_far_off(wkt: str, form: str) -> None:
 def test_ways_and_distances(
     text: str, start: tuple[float, float], end: tuple[float, float], wanted: bool
 ) -> None:
-    ends = {FROM: shapely.Point(start), TO: shapely.Point(end)}
-    attributes = {"n": 1, "other": "POINT (9 9)", "geometry": way(start, end, False), **ends}
-    assert (truth(passing(parse(text), "geometry"), EventValues(attributes)) is True) == wanted
+    ends = {PATH_START: shapely.Point(start), PATH_END: shapely.Point(end)}
+    attributes = {
+        "n": 1,
+        "other": "POINT (9 9)",
+        "geometry": path_between(start, end, False),
+        **ends,
+    }
+    assert (
+        truth(path_condition(parse(text), "geometry"), EventValues(attributes)) is True
+    ) == wanted
 
 
 @pytest.mark.parametrize(
@@ -157,16 +170,18 @@ def test_ways_and_distances(
 )
 def test_distances_that_may_be_off_by_one(text: str, x: float, wanted: bool) -> None:
     attributes = {"geometry": shapely.Point(x, 0), "other": "POINT (0.5 0)"}
-    asked = relaxed(parse(text), "geometry", 1.0)
+    asked = relaxed_condition(parse(text), "geometry", 1.0)
     assert (truth(asked, EventValues(attributes)) is True) == wanted
 
 
 def test_the_shorter_way_round_the_earth() -> None:
-    assert way((0, 0), (0, 0), True) is None
-    assert way((-90, 0), (90, 0), True) == shapely.LineString(((-90, 0), (90, 0)))
-    east = way((179, 10), (-178, 40), True)
+    assert path_between((0, 0), (0, 0), True) is None
+    assert path_between((-90, 0), (90, 0), True) == shapely.LineString(((-90, 0), (90, 0)))
+    east = path_between((179, 10), (-178, 40), True)
     assert east == shapely.MultiLineString((((179, 10), (180, 20)), ((-180, 20), (-178, 40))))
-    west = way((-178, 40), (179, 10), True)
+    west = path_between((-178, 40), (179, 10), True)
     assert west == shapely.MultiLineString((((-178, 40), (-180, 20)), ((180, 20), (179, 10))))
-    assert way((180, 5), (-180, 5), True) is None
-    assert way((180, 5), (-179, 5), True) == shapely.MultiLineString((((-180, 5), (-179, 5)),))
+    assert path_between((180, 5), (-180, 5), True) is None
+    assert path_between((180, 5), (-179, 5), True) == shapely.MultiLineString(
+        (((-180, 5), (-179, 5)),)
+    )

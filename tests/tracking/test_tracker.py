@@ -16,7 +16,7 @@ import shapely
 
 import fencepost as fp
 from fencepost.errors import ModelError
-from fencepost.tracking.checkpoint_json import of_json, to_json
+from fencepost.tracking.checkpoint_json import from_json, to_json
 
 DEPOT = "S_INTERSECTS(geometry, BBOX(0, 0, 10, 10))"
 NOON = dt.datetime(2024, 5, 1, 12, tzinfo=dt.UTC)
@@ -312,8 +312,8 @@ def test_what_is_kept_of_an_object_can_be_taken_up_elsewhere() -> None:
         told += len(wanted)
         first, second = parts
         assert first.push(event) == wanted
-        kept = first.keep("v")
-        second.restore(of_json(to_json(kept), "v", kept.clock, from_tables=True))
+        kept = first.checkpoint("v")
+        second.restore(from_json(to_json(kept), "v", kept.clock, from_tables=True))
         parts.reverse()
     assert told
     assert parts[0].finish() == whole.finish()

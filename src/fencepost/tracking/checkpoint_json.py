@@ -18,10 +18,10 @@ import shapely
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.tracking.fence_visits import Moving, Stay
+from fencepost.tracking.fence_visits import ObjectState, Stay
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import Position
-from fencepost.tracking.tracker import Kept
+from fencepost.tracking.tracker import Checkpoint
 
 _TAG = "fencepost:"
 _READERS: dict[str, Callable[[str], object]] = {
@@ -33,7 +33,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def to_json(kept: Kept) -> str:
+def to_json(kept: Checkpoint) -> str:
     """What is kept of one object; not the clock."""
     moving = kept.moving
     found: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def to_json(kept: Kept) -> str:
     return _written(found)
 
 
-def of_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False) -> Kept:
+def from_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False) -> Checkpoint:
     """What `to_json` wrote; of events from tables, or of events that were JSON."""
     found = json.loads(text, object_hook=_untagged if from_tables else None)
     held = [
@@ -58,9 +58,9 @@ def of_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False
         for time, point, event in found.get("held", ())
     ]
     if "at" not in found:
-        return Kept(None, held, clock)
+        return Checkpoint(None, held, clock)
     time, point, event = found["at"]
-    moving = Moving(
+    moving = ObjectState(
         key,
         time,
         Row(event),
@@ -69,7 +69,7 @@ def of_json(text: str, key: Key, clock: int | None, *, from_tables: bool = False
         {id: Stay(*stay) for id, stay in found["stays"].items()},
         {id: (subscriber, when) for id, (subscriber, when) in found["left"].items()},
     )
-    return Kept(moving, held, clock)
+    return Checkpoint(moving, held, clock)
 
 
 def _point(given: list[float] | None) -> tuple[float, float] | None:
@@ -81,7 +81,7 @@ def position_to_json(position: Position) -> str:
     return _written([position.time, position.point, position.event])
 
 
-def position_of_json(text: str, key: Key) -> Position:
+def position_from_json(text: str, key: Key) -> Position:
     """What `position_to_json` wrote."""
     time, point, event = json.loads(text, object_hook=_untagged)
     return Position(key, time, _point(point), Row(event))

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 from fencepost.tracking.notification import MOVEMENT, RULE, Key, Notification
 
-MOST_LEFT = 16  # fences that an object is remembered to have left, for "outside"
+MAX_LEFT_FENCES = 16  # fences that an object is remembered to have left, for "outside"
 NEVER = 2**70  # nanoseconds: years 1 to 9999 lie between
-EVER = -NEVER
+ALWAYS = -NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ReportRules:
     """What is told, and when; times in nanoseconds."""
 
     on: frozenset[str]
@@ -49,7 +49,7 @@ class Stay:
 
 
 @dataclass(slots=True)
-class Moving:
+class ObjectState:
     """What is known of an object: its last position, and its stays."""
 
     key: Key
@@ -60,16 +60,16 @@ class Moving:
     stays: dict[str, Stay] = field(default_factory=dict)
     left: dict[str, tuple[str, int]] = field(default_factory=dict)  # subscriber, and when
 
-    def next_due(self, rules: Rules) -> int:
+    def quiet_until(self, rules: ReportRules) -> int:
         """Until when positions in the same fences change nothing that is told."""
         if any(stay.changed is not None for stay in self.stays.values()):
-            return EVER
+            return ALWAYS
         if "dwell" not in rules.on:
             return NEVER
         waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)
         return min(waiting, default=NEVER - rules.dwell) + rules.dwell
 
-    def next_told(self, rules: Rules) -> int:
+    def next_report(self, rules: ReportRules) -> int:
         """When time alone will change something, if positions do not before."""
         due = [NEVER]
         for stay in self.stays.values():
@@ -80,7 +80,7 @@ class Moving:
         return min(due)
 
 
-class Objects:
+class ObjectRegistry:
     """What is known of the objects of a tracker, by key, and when they are forgotten.
 
     Parameters
@@ -98,12 +98,12 @@ class Objects:
         How many were dropped.
     """
 
-    def __init__(self, rules: Rules, forget_after: int | None) -> None:
-        self.touched: set[Key] | None = None
+    def __init__(self, rules: ReportRules, forget_after: int | None) -> None:
+        self.changed_keys: set[Key] | None = None
         self.forgotten = 0
         self.forget_after = forget_after
         self._rules = rules
-        self._by_key: dict[Key, Moving] = {}
+        self._by_key: dict[Key, ObjectState] = {}
         self._waiting: set[Key] = set()  # of whom time alone may tell something
         self._swept: int | None = None
 
@@ -113,14 +113,14 @@ class Objects:
     def __contains__(self, key: object) -> bool:
         return key in self._by_key
 
-    def __iter__(self) -> Iterator[Moving]:
+    def __iter__(self) -> Iterator[ObjectState]:
         return iter(self._by_key.values())
 
-    def get(self, key: Key) -> Moving | None:
+    def get(self, key: Key) -> ObjectState | None:
         """What is known of an object."""
         return self._by_key.get(key)
 
-    def known(self, key: Key, watermark: int) -> Moving | None:
+    def known(self, key: Key, watermark: int) -> ObjectState | None:
         """What is known of an object, if that is not too long ago."""
         moving = self._by_key.get(key)
         if moving is not None and self.is_silent(moving.time, watermark):
@@ -132,35 +132,35 @@ class Objects:
         """Whether an object that was last heard of at a time counts as forgotten."""
         return self.forget_after is not None and watermark - time > self.forget_after
 
-    def put(self, moving: Moving) -> None:
+    def put(self, moving: ObjectState) -> None:
         """Know an object, or that what is known of it changed."""
         self._by_key[moving.key] = moving
-        self.touch(moving.key)
-        if moving.next_due(self._rules) < NEVER:
+        self.mark_changed(moving.key)
+        if moving.quiet_until(self._rules) < NEVER:
             self._waiting.add(moving.key)
         else:
             self._waiting.discard(moving.key)
 
-    def quiet_until(self, moving: Moving) -> int:
+    def quiet_until(self, moving: ObjectState) -> int:
         """Up to when positions in the same fences change nothing that is told."""
         on = self._rules.on
         if ("inside" in on and moving.fences) or ("outside" in on and moving.left):
-            return EVER
-        return moving.next_due(self._rules) if moving.key in self._waiting else NEVER
+            return ALWAYS
+        return moving.quiet_until(self._rules) if moving.key in self._waiting else NEVER
 
-    def waiting(self) -> list[Moving]:
+    def waiting(self) -> list[ObjectState]:
         """The objects of whom time alone may tell something."""
         return [self._by_key[key] for key in self._waiting]
 
-    def touch(self, key: Key) -> None:
+    def mark_changed(self, key: Key) -> None:
         """Note that something changed of an object, or may have."""
-        if self.touched is not None:
-            self.touched.add(key)
+        if self.changed_keys is not None:
+            self.changed_keys.add(key)
 
     def drop(self, key: Key) -> bool:
         """Forget an object; whether there was one."""
         self._waiting.discard(key)
-        self.touch(key)
+        self.mark_changed(key)
         there = self._by_key.pop(key, None) is not None
         self.forgotten += there
         return there
@@ -184,11 +184,11 @@ class Objects:
 
 
 def change(
-    moving: Moving,
+    moving: ObjectState,
     fences: Set[str],
     by_rule: Collection[str],
     time: int,
-    rules: Rules,
+    rules: ReportRules,
     subscriber_of: Callable[[str], str],
     event: Mapping[str, object] | None,
 ) -> Iterator[Notification]:
@@ -215,7 +215,7 @@ def change(
 
 
 def wait(
-    moving: Moving, time: int, rules: Rules, event: Mapping[str, object] | None
+    moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object] | None
 ) -> Iterator[Notification]:
     """What is to be told since time went by, and what is told of every position."""
     for id, stay in sorted(moving.stays.items()):
@@ -230,7 +230,7 @@ def wait(
 
 
 def each_position(
-    moving: Moving, time: int, rules: Rules, event: Mapping[str, object]
+    moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object]
 ) -> Iterator[Notification]:
     """What is told of every position: the fences that the object is in, or has left."""
     if "inside" in rules.on:
@@ -245,11 +245,11 @@ def each_position(
 
 
 def _settled(
-    moving: Moving,
+    moving: ObjectState,
     id: str,
     stay: Stay,
     time: int,
-    rules: Rules,
+    rules: ReportRules,
     cause: str,
     event: Mapping[str, object] | None,
 ) -> Iterator[Notification]:
@@ -271,9 +271,9 @@ def _settled(
         yield Notification(kind, moving.key, id, stay.subscriber, began, since, time, cause, event)
 
 
-def _remember(moving: Moving, id: str, subscriber: str, when: int, rules: Rules) -> None:
+def _remember(moving: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules) -> None:
     if "outside" not in rules.on:
         return
     moving.left[id] = (subscriber, when)
-    if len(moving.left) > MOST_LEFT:
+    if len(moving.left) > MAX_LEFT_FENCES:
         del moving.left[next(iter(moving.left))]

@@ -24,15 +24,22 @@ from fencepost.filters.evaluation import truth
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import LINES, POINTS, RawShapes
 from fencepost.geometry.space import Space
-from fencepost.tracking.point_conditions import FROM, TO, Point, passing, relaxed, way
+from fencepost.tracking.point_conditions import (
+    PATH_END,
+    PATH_START,
+    Point,
+    path_between,
+    path_condition,
+    relaxed_condition,
+)
 
 Ints: TypeAlias = NDArray[np.int64]
 Points: TypeAlias = NDArray[np.float64]  # (n, 2)
 
-_MOST_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a condition
+_MAX_RELAXED = 10_000  # subscriptions of which hysteresis is kept as a condition
 
 
-class Matches(NamedTuple):
+class FenceMatches(NamedTuple):
     """What each of many events matches, as runs of numbers.
 
     Attributes
@@ -58,18 +65,18 @@ class Matches(NamedTuple):
         """The event of each code."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
-    def take(self, rows: Ints) -> Matches:
+    def take(self, rows: Ints) -> FenceMatches:
         """The matches of some events, by ascending rows."""
         only, sizes = self.only(rows), np.diff(self.start)
         return only._replace(start=np.concatenate(([0], np.cumsum(sizes[rows]))))
 
-    def only(self, rows: Ints) -> Matches:
+    def only(self, rows: Ints) -> FenceMatches:
         """The same for some events; as if the others matched nothing."""
         sizes = np.diff(self.start)
         kept = np.zeros(len(sizes), bool)
         kept[rows] = True
         start = np.concatenate(([0], np.cumsum(np.where(kept, sizes, 0))))
-        return Matches(self.codes[np.repeat(kept, sizes)], start, self.names)
+        return FenceMatches(self.codes[np.repeat(kept, sizes)], start, self.names)
 
     def differ(self, before: Ints) -> NDArray[np.bool_]:
         """Which events match other ids than the event before; before : its row, or -1."""
@@ -82,7 +89,7 @@ class Matches(NamedTuple):
         differs[rows[codes != self.codes[self.start[before[rows]] + place]]] = True
         return differs
 
-    def has(self, rows: Ints, ids: Matches) -> NDArray[np.bool_]:
+    def has(self, rows: Ints, ids: FenceMatches) -> NDArray[np.bool_]:
         """Whether the event of each row matches the id of each code of others."""
         number = {name: code for code, name in enumerate(self.names)}
         codes = np.array([number.get(name, -1) for name in ids.names], np.int64)[ids.codes]
@@ -117,7 +124,7 @@ class Fences:
         """The fences that a position matches, sorted."""
         return self._matcher.match(event)
 
-    def match_many(self, events: EventTable) -> Matches:
+    def match_many(self, events: EventTable) -> FenceMatches:
         """The same for each of many positions, in one call."""
         return _matches(self._matcher, events)
 
@@ -147,10 +154,12 @@ class Fences:
         with self._matcher.view().lock:
             if id not in self._matcher:
                 return None
-            if len(self._relaxed) >= _MOST_RELAXED:
+            if len(self._relaxed) >= _MAX_RELAXED:
                 self._relaxed.clear()
             condition = self._matcher.view().condition(id)
-            found = self._relaxed[id] = relaxed(condition, self._position, self._hysteresis)
+            found = self._relaxed[id] = relaxed_condition(
+                condition, self._position, self._hysteresis
+            )
             return found
 
     def _note_changed(self, ids: Iterable[str]) -> None:
@@ -165,7 +174,7 @@ class Fences:
             return id
 
 
-class Ways:
+class PathMatcher:
     """The subscriptions of a matcher, asked about the ways between positions.
 
     For each subscription a second matcher has one with what `places.passing` makes of it, so that
@@ -195,14 +204,16 @@ class Ways:
 
     def match(self, start: Point, end: Point, event: Mapping[str, object]) -> list[str]:
         """The ids of the subscriptions that the way to an event passes through, or is in."""
-        line = way(start, end, self._round_the_earth)
+        line = path_between(start, end, self._round_the_earth)
         if line is None:
             return []
         self._follow()
-        ends = {FROM: _geojson(start), TO: _geojson(end)}
+        ends = {PATH_START: _geojson(start), PATH_END: _geojson(end)}
         return self._lines.match(Row({**event, self._position: line, **ends}))
 
-    def match_many(self, events: EventTable, rows: Ints, starts: Points, ends: Points) -> Matches:
+    def match_many(
+        self, events: EventTable, rows: Ints, starts: Points, ends: Points
+    ) -> FenceMatches:
         """What the ways to some events, by ascending rows, pass through or are in.
 
         starts, ends : of the way to each of these.
@@ -217,8 +228,8 @@ class Ways:
         number[rows] = np.arange(len(rows))
         columns = {
             self._position: _ways(starts, ends, self._round_the_earth),
-            FROM: _shapes(starts, 1, POINTS),
-            TO: _shapes(ends, 1, POINTS),
+            PATH_START: _shapes(starts, 1, POINTS),
+            PATH_END: _shapes(ends, 1, POINTS),
         }
         given = {name: Geometries(shapes, number, {}) for name, shapes in columns.items()}
         return _matches(self._lines, events.with_geometries(given)).only(rows)
@@ -235,7 +246,7 @@ class Ways:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
                     continue
-                condition = passing(view.condition(id), self._position)
+                condition = path_condition(view.condition(id), self._position)
                 try:
                     filters = compile_condition(condition, view.columns.space)
                 except LanguageError:  # more alternatives than one subscription may have
@@ -247,7 +258,7 @@ class Ways:
                 self._lines.add(compiled, replace=True)
 
 
-def _matches(matcher: Matcher, events: EventTable) -> Matches:
+def _matches(matcher: Matcher, events: EventTable) -> FenceMatches:
     """What events match; raises ModelError where one cannot be matched."""
     letters: DeadLetters = []
     found = matcher.match_batch(events, dead_letters=letters, sort=True)
@@ -256,10 +267,12 @@ def _matches(matcher: Matcher, events: EventTable) -> Matches:
         raise ModelError("; ".join(unmatched[:10]))
     column = found.column("subscription").combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # of no chunks
-        return Matches(np.empty(0, np.int64), np.zeros(len(events) + 1, np.int64), [])
+        return FenceMatches(np.empty(0, np.int64), np.zeros(len(events) + 1, np.int64), [])
     rows = found.column("event").to_numpy()
     start = np.append(np.searchsorted(rows, events.numbers), len(rows))
-    return Matches(column.indices.to_numpy().astype(np.int64), start, column.dictionary.to_pylist())
+    return FenceMatches(
+        column.indices.to_numpy().astype(np.int64), start, column.dictionary.to_pylist()
+    )
 
 
 def _ways(starts: Points, ends: Points, round_the_earth: bool) -> Shapes:
@@ -269,7 +282,7 @@ def _ways(starts: Points, ends: Points, round_the_earth: bool) -> Shapes:
     if not wraps.any():
         return lines
     ends_of = zip(starts[wraps].tolist(), ends[wraps].tolist(), strict=True)
-    in_pieces = Shapes.read([way((x, y), (u, v), True) for (x, y), (u, v) in ends_of])
+    in_pieces = Shapes.read([path_between((x, y), (u, v), True) for (x, y), (u, v) in ends_of])
     own, others = np.flatnonzero(~wraps), np.flatnonzero(wraps)
     every = Shapes.gather([(lines.arrays, own), (in_pieces.arrays, np.arange(len(others)))])
     return Shapes.gather([(every.arrays, np.argsort(np.concatenate((own, others))))])

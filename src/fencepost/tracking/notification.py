@@ -56,7 +56,7 @@ class Notification:
         return (self.time - self.since) / SECOND
 
 
-def in_order(found: Iterable[Notification]) -> list[Notification]:
+def sort_notifications(found: Iterable[Notification]) -> list[Notification]:
     """Notifications by when they became known, then by object, subscription and kind."""
     return sorted(
         found,
@@ -71,7 +71,7 @@ def in_order(found: Iterable[Notification]) -> list[Notification]:
     )
 
 
-def checked_kinds(on: object) -> frozenset[str]:
+def parse_kinds(on: object) -> frozenset[str]:
     """The kinds of notification that are wanted."""
     kinds = (on,) if isinstance(on, str) else on
     if not isinstance(kinds, Iterable):

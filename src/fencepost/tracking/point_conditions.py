@@ -37,19 +37,19 @@ from fencepost.filters.spatial_relations import CONVERSE, mask
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
-FROM, TO = "\0from", "\0to"  # attributes of a line: its ends
+PATH_START, PATH_END = "\0from", "\0to"  # attributes of a line: its ends
 _IN, _ON, _OUT = 1, 2, 4
 Point: TypeAlias = tuple[float, float]
 _Atom: TypeAlias = ast.SpatialCondition | ast.NearCondition
 _Rule: TypeAlias = Callable[[_Atom, bool], ast.Condition]
 
 
-def passing(condition: ast.Condition, position: str) -> ast.Condition:
+def path_condition(condition: ast.Condition, position: str) -> ast.Condition:
     """What to ask of a line, which has its ends as the attributes FROM and TO."""
     return _rewritten(condition, position, _passing)
 
 
-def relaxed(condition: ast.Condition, position: str, distance: float) -> ast.Condition:
+def relaxed_condition(condition: ast.Condition, position: str, distance: float) -> ast.Condition:
     """What to ask of a point that may be so far off."""
 
     def rule(atom: _Atom, negated: bool) -> ast.Condition:
@@ -129,7 +129,7 @@ def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool
 
 
 def _at_the_ends(atom: _Atom, negated: bool) -> ast.Condition:
-    ends = tuple(replace(atom, left=ast.Property(end)) for end in (FROM, TO))
+    ends = tuple(replace(atom, left=ast.Property(end)) for end in (PATH_START, PATH_END))
     return ast.Or(tuple(ast.Not(end) if negated else end for end in ends))
 
 
@@ -203,7 +203,7 @@ def _known(atom: ast.Condition) -> ast.Condition:
     return ast.Or((atom, ast.Not(atom)))
 
 
-def way(start: Point, end: Point, round_the_earth: bool) -> BaseGeometry | None:
+def path_between(start: Point, end: Point, round_the_earth: bool) -> BaseGeometry | None:
     """The straight way between two points, or None where they are one.
 
     Round the Earth it is the shorter one: in two pieces across the antimeridian.

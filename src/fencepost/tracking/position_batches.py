@@ -17,16 +17,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.tracking.fence_visits import Moving
+from fencepost.tracking.fence_visits import ObjectState
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import Positions
 
 Ints: TypeAlias = NDArray[np.int64]
 Points: TypeAlias = NDArray[np.float64]  # (n, 2)
-_MOST_TIME = 2**62  # so that a difference of two is a 64-bit integer
+_MAX_TIME = 2**62  # so that a difference of two is a 64-bit integer
 
 
-class Batch:
+class PositionBatch:
     """Positions by object, and the queue of those that change something.
 
     Parameters
@@ -66,7 +66,7 @@ class Batch:
         self._queued = np.zeros(len(positions), bool)
         self._queue: list[int] = []
 
-    def is_in_order(self, known: Sequence[Moving | None]) -> bool:
+    def is_in_order(self, known: Sequence[ObjectState | None]) -> bool:
         """Whether each position is newer than those before it of its object, known or here."""
         later = self.times > self.times[self.before]
         later[self.first] = [
@@ -76,7 +76,7 @@ class Batch:
         return bool(later.all())
 
     def ways(
-        self, positions: Positions, known: Sequence[Moving | None], gap: int | None
+        self, positions: Positions, known: Sequence[ObjectState | None], gap: int | None
     ) -> tuple[Ints, Points, Points]:
         """The rows to which there is a way from the position before; where it starts and ends."""
         ends = np.column_stack((positions.x, positions.y))
@@ -126,5 +126,5 @@ class Batch:
 
 
 def _whole_numbers(given: Sequence[int]) -> NDArray[Any]:
-    small = not given or -_MOST_TIME < min(given) <= max(given) < _MOST_TIME
+    small = not given or -_MAX_TIME < min(given) <= max(given) < _MAX_TIME
     return np.array(given, np.int64 if small else object)

@@ -28,7 +28,7 @@ BadRows: TypeAlias = list[tuple[int, object, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class PositionAttributes:
     """Which attributes say which object it is, when and where."""
 
     key: str
@@ -108,10 +108,10 @@ class Positions:
         return Positions(keys, times, self.x[kept], self.y[kept], events, self.table.take(kept))
 
 
-def read_event(event: object, names: Names, space: Space) -> Position:
+def read_event(event: object, names: PositionAttributes, space: Space) -> Position:
     """The position that an event is; raises ModelError where it is none."""
     values = Row(attributes(event))
-    key, time = key_of(values.get(names.key), names), time_of(values.get(names.time), names)
+    key, time = read_key(values.get(names.key), names), read_time(values.get(names.time), names)
     place = values.get(names.position)
     point = point_of(place)
     far, high = space.limits
@@ -130,7 +130,7 @@ def read_event(event: object, names: Names, space: Space) -> Position:
     return Position(key, time, None if isnan(x) else (float(x), float(y)), values)
 
 
-def read_table(table: EventTable, names: Names) -> tuple[Positions, BadRows]:
+def read_table(table: EventTable, names: PositionAttributes) -> tuple[Positions, BadRows]:
     """The positions in a table, in order; the other events, and why they are none."""
     have = table.column_names
     for name in (names.key, names.time, names.position):
@@ -153,9 +153,9 @@ def read_table(table: EventTable, names: Names) -> tuple[Positions, BadRows]:
         try:
             if row in unreadable:
                 raise ModelError(unreadable[row])
-            key, time = key_of(given[number], names), instants[number]
+            key, time = read_key(given[number], names), instants[number]
             if time is None:
-                time = time_of(texts[number], names)
+                time = read_time(texts[number], names)
             if rows[number] < 0:
                 raise ModelError(_unusable(names, places[number], problems.get(number)))
         except ModelError as error:
@@ -169,14 +169,14 @@ def read_table(table: EventTable, names: Names) -> tuple[Positions, BadRows]:
     return Positions(keys, times, x[kept], y[kept], [events[k] for k in good], rest), bad
 
 
-def _unusable(names: Names, place: object, problem: GeometryProblem | None) -> str:
+def _unusable(names: PositionAttributes, place: object, problem: GeometryProblem | None) -> str:
     if is_missing(place):
         return f"the event has no {names.position!r}; a position must say where it is"
     why = "it is no geometry" if problem is None else problem.reason
     return f"the {names.position!r} of the event cannot be used: {why}"
 
 
-def key_of(value: object, names: Names) -> Key:
+def read_key(value: object, names: PositionAttributes) -> Key:
     """The key of an object; raises ModelError where a value is none."""
     if isinstance(value, str):
         return value
@@ -188,18 +188,18 @@ def key_of(value: object, names: Names) -> Key:
     )
 
 
-def time_of(value: object, names: Names) -> int:
+def read_time(value: object, names: PositionAttributes) -> int:
     """The time of a position; raises ModelError where a value is none."""
-    instant = nanoseconds_of(value)
-    if instant is None:
+    parse_time_ns = nanoseconds_of(value)
+    if parse_time_ns is None:
         raise ModelError(
             f"the {names.time!r} of the event must be a time, as a datetime or in ISO 8601; saw "
             f"{shown(value)}"
         )
-    return instant
+    return parse_time_ns
 
 
-def duration(name: str, seconds: object) -> int:
+def parse_duration_ns(name: str, seconds: object) -> int:
     """Seconds as nanoseconds; raises ModelError where a value is none."""
     rule = f"{name} must be a number of seconds from 0 on"
     found = _amount(seconds, rule) * SECOND
@@ -225,7 +225,7 @@ def _amount(value: object, rule: str) -> float:
     return found
 
 
-def instant(value: object) -> int:
+def parse_time_ns(value: object) -> int:
     """A time that a caller gives: nanoseconds since 1970, a datetime or ISO 8601."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)

@@ -17,11 +17,11 @@ from fencepost.tracking.notification import Key
 
 Item = TypeVar("Item")
 
-LATE = "it is older than another position of its object that was judged already"
-TWICE = "there is another position of its object at the same time"
+LATE_REASON = "it is older than another position of its object that was judged already"
+DUPLICATE_REASON = "there is another position of its object at the same time"
 
 
-class InOrder(Generic[Item]):
+class ReorderBuffer(Generic[Item]):
     """Positions that wait for those before them.
 
     Attributes
@@ -57,9 +57,9 @@ class InOrder(Generic[Item]):
         newest : the time of the last position of the object that went on.
         """
         if newest is not None and time <= newest:
-            return TWICE if time == newest else LATE
+            return DUPLICATE_REASON if time == newest else LATE_REASON
         if (key, time) in self._times:
-            return TWICE
+            return DUPLICATE_REASON
         self.see(time)
         if not self._lateness:
             self._ready.append(item)

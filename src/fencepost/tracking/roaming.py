@@ -19,9 +19,9 @@ from fencepost.filters.distances import near_in
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import space_of
 from fencepost.tracking.notification import Key
-from fencepost.tracking.positions import Names, Position, duration, read_event
+from fencepost.tracking.positions import Position, PositionAttributes, parse_duration_ns, read_event
 from fencepost.tracking.positions import distance as checked_distance
-from fencepost.tracking.reorder_buffer import InOrder
+from fencepost.tracking.reorder_buffer import ReorderBuffer
 
 _PLACE = "place"
 
@@ -99,14 +99,16 @@ class Roaming:
         position: str = "geometry",
         dead_letters: list[tuple[object, str]] | None = None,
     ) -> None:
-        self._names = Names(key, time, position)
+        self._names = PositionAttributes(key, time, position)
         self._near = Matcher(space)
         self._space = space_of(space)
         self._distance = checked_distance("distance", distance)
         self._reach = self._distance + checked_distance("hysteresis", hysteresis)
-        self._order: InOrder[Position] = InOrder(duration("lateness_s", lateness_s))
+        self._order: ReorderBuffer[Position] = ReorderBuffer(
+            parse_duration_ns("lateness_s", lateness_s)
+        )
         self._forget_after = (
-            None if forget_after_s is None else duration("forget_after_s", forget_after_s)
+            None if forget_after_s is None else parse_duration_ns("forget_after_s", forget_after_s)
         )
         self._known: dict[Key, Position] = {}
         self._near_of: dict[Key, dict[Key, int]] = {}  # with whom, since when; both ways round

@@ -16,28 +16,28 @@ from fencepost.events.table import EventTable
 from fencepost.geometry.readers.raw_shapes import shown
 from fencepost.geometry.space import space_of
 from fencepost.tracking import fence_visits
-from fencepost.tracking.fence_visits import EVER, NEVER, Moving, Objects, Rules
-from fencepost.tracking.fences import Fences, Matches, Ways
-from fencepost.tracking.notification import Key, Notification, checked_kinds, in_order
-from fencepost.tracking.position_batches import Batch
+from fencepost.tracking.fence_visits import ALWAYS, NEVER, ObjectRegistry, ObjectState, ReportRules
+from fencepost.tracking.fences import FenceMatches, Fences, PathMatcher
+from fencepost.tracking.notification import Key, Notification, parse_kinds, sort_notifications
+from fencepost.tracking.position_batches import PositionBatch
 from fencepost.tracking.positions import (
-    Names,
     Position,
+    PositionAttributes,
     Positions,
     distance,
-    duration,
-    instant,
+    parse_duration_ns,
+    parse_time_ns,
     read_event,
     read_table,
 )
-from fencepost.tracking.reorder_buffer import InOrder
+from fencepost.tracking.reorder_buffer import ReorderBuffer
 
 Ints: TypeAlias = NDArray[np.int64]
-DeadPositions = list[tuple[object, str]]
+RejectedEvents = list[tuple[object, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Checkpoint:
     """What a tracker knows of one object, to be kept elsewhere; see `tracking.checkpoint_json`.
 
     Attributes
@@ -49,7 +49,7 @@ class Kept:
         The latest time seen.
     """
 
-    moving: Moving | None
+    moving: ObjectState | None
     held: list[Position]
     clock: int | None
 
@@ -117,23 +117,27 @@ class Tracker:
         forget_after_s: float | None = None,
         time: str = "time",
         position: str = "geometry",
-        dead_letters: DeadPositions | None = None,
+        dead_letters: RejectedEvents | None = None,
     ) -> None:
-        kinds = checked_kinds(on)
+        kinds = parse_kinds(on)
         if ("dwell" in kinds) != (dwell_s is not None):
             raise ModelError("give dwell_s, in seconds, with on='dwell', and only then")
         self.matcher = matcher
-        self.names = Names(_name("key", key), _name("time", time), _name("position", position))
-        self.space = space_of(matcher.space)
-        self.rules = Rules(
-            kinds, duration("debounce_s", debounce_s), duration("dwell_s", dwell_s or 0)
+        self.names = PositionAttributes(
+            _name("key", key), _name("time", time), _name("position", position)
         )
-        self.objects = Objects(self.rules, _optional("forget_after_s", forget_after_s))
+        self.space = space_of(matcher.space)
+        self.rules = ReportRules(
+            kinds,
+            parse_duration_ns("debounce_s", debounce_s),
+            parse_duration_ns("dwell_s", dwell_s or 0),
+        )
+        self.objects = ObjectRegistry(self.rules, _optional("forget_after_s", forget_after_s))
         self._fences = Fences(matcher, position, distance("hysteresis", hysteresis))
-        self._ways = Ways(matcher, position) if "cross" in kinds else None
+        self._ways = PathMatcher(matcher, position) if "cross" in kinds else None
         self._gap = _optional("gap_s", gap_s)
-        self._lateness = duration("lateness_s", lateness_s)
-        self._order: InOrder[Position] = InOrder(self._lateness)
+        self._lateness = parse_duration_ns("lateness_s", lateness_s)
+        self._order: ReorderBuffer[Position] = ReorderBuffer(self._lateness)
         self._dead = dead_letters
         self._counts = {"positions": 0, "late": 0, "refused": 0}
 
@@ -159,7 +163,7 @@ class Tracker:
         if self._accepted(position):
             found = self._due()
         self.objects.sweep(self._order.watermark)
-        return in_order(found)
+        return sort_notifications(found)
 
     def push_batch(self, table: object) -> list[Notification]:
         """The same for many positions, in the order in which they stand.
@@ -183,7 +187,7 @@ class Tracker:
         """
         found: list[Notification] = []
         matched = None if self.holds_back else self._fences.match_many(positions.table)
-        batch = Batch(positions)
+        batch = PositionBatch(positions)
         if matched is not None and batch.is_in_order([self.objects.get(key) for key in batch.keys]):
             watermarks = self._all_accepted(positions.times)
         else:
@@ -191,16 +195,16 @@ class Tracker:
             matched = (
                 self._fences.match_many(positions.table) if matched is None else matched.take(rows)
             )
-            batch = Batch(positions)
+            batch = PositionBatch(positions)
         if len(positions):
             found = self._advance(positions, batch, matched, watermarks)
         self.objects.sweep(self._order.watermark)
-        return in_order(found)
+        return sort_notifications(found)
 
     def finish(self) -> list[Notification]:
         """What is to be told of the positions that are held back, as no more will come."""
         clock = self._order.clock
-        return [] if clock is None else in_order(self._released(clock + self._lateness))
+        return [] if clock is None else sort_notifications(self._released(clock + self._lateness))
 
     def tick(self, time: object) -> list[Notification]:
         """What is to be told because so much time went by, and nothing was heard.
@@ -213,7 +217,7 @@ class Tracker:
         time : datetime, ISO 8601 string or int
             Whatever comes is not older than this, but for `lateness_s`.
         """
-        found = self._released(instant(time))
+        found = self._released(parse_time_ns(time))
         now = self._order.watermark
         assert now is not None
         self.objects.sweep(now, always=True)
@@ -221,12 +225,12 @@ class Tracker:
             if now > moving.time:
                 found += fence_visits.wait(moving, now, self.rules, None)
                 self.objects.put(moving)
-                self.objects.touch(moving.key)
-        return in_order(found)
+                self.objects.mark_changed(moving.key)
+        return sort_notifications(found)
 
     def next_tick(self) -> int | None:
         """From when on a tick would change something; None where only a position can."""
-        found = [moving.next_told(self.rules) for moving in self.objects.waiting()]
+        found = [moving.next_report(self.rules) for moving in self.objects.waiting()]
         first = self._order.first
         if first is not None:
             found.append(first)
@@ -242,7 +246,7 @@ class Tracker:
         time : datetime, ISO 8601 string or int, optional
             When that was; the latest time seen if left out.
         """
-        clock = self._order.watermark if time is None else instant(time)
+        clock = self._order.watermark if time is None else parse_time_ns(time)
         self.objects.sweep(self._order.watermark, always=True)
         moving = list(self.objects)
         events = EventTable([one.event for one in moving], space=self.space)
@@ -257,8 +261,8 @@ class Tracker:
                     one, fences, changed, when, self.rules, self._fences.subscriber_of, None
                 )
                 self.objects.put(one)
-                self.objects.touch(one.key)
-        return in_order(found)
+                self.objects.mark_changed(one.key)
+        return sort_notifications(found)
 
     # Objects
 
@@ -273,16 +277,16 @@ class Tracker:
         moving = self.objects.get(key)
         return sorted(id for id, stay in moving.stays.items() if stay.told) if moving else []
 
-    def keep(self, key: Key) -> Kept:
+    def checkpoint(self, key: Key) -> Checkpoint:
         """What is known of an object, for a tracker that knows it alone to go on with."""
-        [(_, kept)] = self.keep_many([key])
+        [(_, kept)] = self.checkpoints([key])
         return kept
 
-    def keep_many(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Kept]]:
+    def checkpoints(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Checkpoint]]:
         """The same for some objects, in one go."""
         held = self._order.held_by_key()
         for key in keys:
-            yield key, Kept(self.objects.get(key), held.get(key, []), self._order.clock)
+            yield key, Checkpoint(self.objects.get(key), held.get(key, []), self._order.clock)
 
     @property
     def holds_back(self) -> bool:
@@ -294,14 +298,14 @@ class Tracker:
         """The latest time seen, in nanoseconds since 1970."""
         return self._order.clock
 
-    def restore(self, kept: Kept | None) -> None:
+    def restore(self, kept: Checkpoint | None) -> None:
         """Know of one object what was kept, or of none, and nothing else."""
         self.objects.clear()
-        self._order = InOrder(self._lateness)
+        self._order = ReorderBuffer(self._lateness)
         if kept is not None:
-            self.recall(kept)
+            self.add_checkpoint(kept)
 
-    def recall(self, kept: Kept) -> None:
+    def add_checkpoint(self, kept: Checkpoint) -> None:
         """Know of one object more what was kept; it is not known yet."""
         for position in kept.held:
             self._order.add(position.key, position.time, position, None)
@@ -344,7 +348,7 @@ class Tracker:
         reason = self._order.add(position.key, position.time, position, last)
         self._counts["positions"] += 1
         if reason is None:
-            self.objects.touch(position.key)
+            self.objects.mark_changed(position.key)
             return True
         self._counts["late"] += 1
         if self._dead is not None:
@@ -377,11 +381,11 @@ class Tracker:
         """
         key, time, point, event = position
         moving = self.objects.known(key, watermark)
-        self.objects.touch(key)
+        self.objects.mark_changed(key)
         if matched is None:
             matched = self._fences.match(event)
         if moving is None:
-            moving = Moving(key, time, event, point)
+            moving = ObjectState(key, time, event, point)
             return self._changed(moving, position, set(matched), set(), set())
         if passed is None:
             passed = self._passed(moving, position)
@@ -402,7 +406,7 @@ class Tracker:
 
     def _changed(
         self,
-        moving: Moving,
+        moving: ObjectState,
         position: Position,
         fences: set[str],
         by_rule: set[str],
@@ -424,7 +428,7 @@ class Tracker:
         moving.time, moving.event, moving.point = time, event, point
         self.objects.put(moving)
 
-    def _passed(self, moving: Moving, position: Position) -> list[str]:
+    def _passed(self, moving: ObjectState, position: Position) -> list[str]:
         """What the way from the last position passes through, or is in."""
         if self._ways is None or moving.point is None or position.point is None:
             return []
@@ -469,7 +473,11 @@ class Tracker:
         return positions, np.array(rows, np.int64), watermarks
 
     def _advance(
-        self, positions: Positions, batch: Batch, matched: Matches, watermarks: list[int]
+        self,
+        positions: Positions,
+        batch: PositionBatch,
+        matched: FenceMatches,
+        watermarks: list[int],
     ) -> list[Notification]:
         """Take positions that are due; what is to be told of their objects."""
         objects = self.objects
@@ -484,9 +492,9 @@ class Tracker:
         batch.add(differs)
         if objects.forget_after is not None:
             batch.add_silent(watermarks, objects.forget_after)
-        before: dict[int, Moving] = {}
+        before: dict[int, ObjectState] = {}
         for number, (row, moving) in enumerate(zip(batch.first.tolist(), known, strict=True)):
-            objects.touch(batch.keys[number])
+            objects.mark_changed(batch.keys[number])
             if moving is None or objects.is_silent(moving.time, watermarks[row]):
                 batch.add(row)
             elif differs[row] or tuple(matched.ids(row)) != moving.fences:
@@ -510,7 +518,7 @@ class Tracker:
             )
             moving = objects.get(batch.keys[number])
             assert moving is not None
-            until = EVER if moving.fences != tuple(ids) else objects.quiet_until(moving)
+            until = ALWAYS if moving.fences != tuple(ids) else objects.quiet_until(moving)
             if until < NEVER:
                 batch.add_from(number, until, after=row)
         for row in batch.last.tolist():
@@ -525,7 +533,7 @@ class Tracker:
         assert moving is not None
         moving.time, moving.point, moving.event = time, point, event
 
-    def _refuse(self, bad: DeadPositions) -> None:
+    def _refuse(self, bad: RejectedEvents) -> None:
         if self._dead is None:
             more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
@@ -534,7 +542,7 @@ class Tracker:
 
 
 def _optional(name: str, seconds: float | None) -> int | None:
-    return None if seconds is None else duration(name, seconds)
+    return None if seconds is None else parse_duration_ns(name, seconds)
 
 
 def _name(what: str, value: object) -> str:

@@ -75,7 +75,7 @@ class RuleGroup:
         self.refresh = bool(given.pop("refresh", False))
         self.clock = bool(given.pop("clock", False))
         self.tracker = Tracker(Matcher(space), **given)
-        self.tracker.objects.touched = set()
+        self.tracker.objects.changed_keys = set()
         self.changed = False
         self.counts = {"not_positions": 0, "refused": 0, "too_many_objects": 0}
         self._space: Space = space_of(space)
@@ -147,13 +147,13 @@ class RuleGroup:
     def changes(self) -> Iterator[Change]:
         """What is to be written since the last time."""
         tracker = self.tracker
-        touched = tracker.objects.touched
-        if touched:
-            for key, kept in tracker.keep_many(touched):
+        changed_keys = tracker.objects.changed_keys
+        if changed_keys:
+            for key, kept in tracker.checkpoints(changed_keys):
                 there = kept.moving is not None or kept.held
                 value = checkpoint_json.to_json(kept) if there else None
                 yield Change(self.owner, json.dumps(key), value)
-            touched.clear()
+            changed_keys.clear()
         if tracker.clock != self._clock:
             self._clock = tracker.clock
             yield Change(self.owner, _CLOCK, json.dumps(tracker.clock))
@@ -163,7 +163,9 @@ class RuleGroup:
         texts = {name: str(value) for name, value in values}
         self._clock = json.loads(texts.pop(_CLOCK, "null"))
         for name, text in texts.items():
-            self.tracker.recall(checkpoint_json.of_json(text, json.loads(name), self._clock))
+            self.tracker.add_checkpoint(
+                checkpoint_json.from_json(text, json.loads(name), self._clock)
+            )
 
     def stats(self) -> dict[str, Any]:
         """Numbers about it."""

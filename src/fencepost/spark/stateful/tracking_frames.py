@@ -21,9 +21,14 @@ from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.spark.indexes.index_folders import folder_of
 from fencepost.spark.matches.match_frames import plainly
-from fencepost.tracking.checkpoint_json import of_json, position_of_json, position_to_json, to_json
+from fencepost.tracking.checkpoint_json import (
+    from_json,
+    position_from_json,
+    position_to_json,
+    to_json,
+)
 from fencepost.tracking.notification import Key, Notification
-from fencepost.tracking.positions import Names, read_table
+from fencepost.tracking.positions import PositionAttributes, read_table
 from fencepost.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -43,7 +48,7 @@ class _Task:
     path: str
     version: int | None  # of the index; None: the newest when a task begins
     columns: tuple[str, ...]
-    names: Names
+    names: PositionAttributes
     options: tuple[tuple[str, Any], ...]
     text_keys: bool
     silence_ms: int | None
@@ -122,7 +127,7 @@ def track(
     folder = folder_of(str(path))
     manifest = folder.manifest()
     space = manifest.space
-    names = Names(key, time, position)
+    names = PositionAttributes(key, time, position)
     given = tuple(sorted({"on": tuple(on), **options}.items()))
     Tracker(Matcher(space), key, time=time, position=position, **dict(given))  # checks the options
     silence = options.get("forget_after_s")
@@ -195,11 +200,11 @@ def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
             return
         tracker, own = task.tracker(), task.key(key)
         before = (
-            of_json(state.get[0], own, state.get[1], from_tables=True) if state.exists else None
+            from_json(state.get[0], own, state.get[1], from_tables=True) if state.exists else None
         )
         tracker.restore(before)
         found = _pushed(tracker, own, frames)
-        kept = tracker.keep(own)
+        kept = tracker.checkpoint(own)
         state.update((to_json(kept), kept.clock))
         if task.silence_ms is not None:
             state.setTimeoutDuration(task.silence_ms)
@@ -209,7 +214,7 @@ def _of_new(task: _Task) -> Callable[..., Iterator[pd.DataFrame]]:
 
 
 def _pushed(tracker: Tracker, key: Key, frames: Iterable[pd.DataFrame]) -> list[Notification]:
-    positions = [position_of_json(row, key) for frame in frames for row in frame[_ROW]]
+    positions = [position_from_json(row, key) for frame in frames for row in frame[_ROW]]
     positions.sort(key=lambda one: one.time)
     return [one for position in positions for one in tracker.push_position(position)]
 

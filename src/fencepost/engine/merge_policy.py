@@ -12,7 +12,7 @@ keeps that order.
   after it, unless it is much larger than them.
 - *At rest*, merging goes on until each segment is much larger than all that came after it together.
   What was loaded in parts and then stays ends as one segment.
-- *All at once* (`merge_all`), where each change to the segments costs a job: what merging by tiers
+- *All at once* (`find_all_merges`), where each change to the segments costs a job: what merging by tiers
   would do step by step is put together, so that each row is rewritten once. Parts into which an
   index is divided stay as they are.
 """
@@ -22,16 +22,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-FAN = 4  # a power of two
+MERGE_FACTOR = 4  # a power of two
 JOB_MERGE_FACTOR = 8  # half as many updates rewrite anything as with 4
-SMALLEST_TIER = 1024  # all segments with fewer rows are of one tier
-MAX_MIDDLE = 2**17  # while events go by, a segment of up to so many rows takes in what follows it
-TOO_LARGE = 8  # a larger one does so too, unless it is more than so many times as large
-LARGER_AT_REST = 4  # the factor of a segment that stays as it is, at rest
-LARGER_WHEN_AWAITED = 32  # the same where a caller waits in order to match faster afterwards
+MIN_TIER_ROWS = 1024  # all segments with fewer rows are of one tier
+MAX_MEDIUM_ROWS = (
+    2**17
+)  # while events go by, a segment of up to so many rows takes in what follows it
+MAX_SIZE_RATIO = 8  # a larger one does so too, unless it is more than so many times as large
+SIZE_RATIO_AT_REST = 4  # the factor of a segment that stays as it is, at rest
+SIZE_RATIO_WHEN_AWAITED = 32  # the same where a caller waits in order to match faster afterwards
 
 
-class Size(NamedTuple):
+class SegmentSize(NamedTuple):
     """How many rows a segment has, and how many of them are deleted."""
 
     rows: int
@@ -48,7 +50,9 @@ class Size(NamedTuple):
         return 2 * self.deleted > self.rows
 
 
-def find_merge(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> range | None:
+def find_merge(
+    sizes: Sequence[SegmentSize], small: int | None, fan: int = MERGE_FACTOR
+) -> range | None:
     """The neighbours to merge without waiting, or None.
 
     small : while events go by, so many rows a segment has that takes in no more as it is filed;
@@ -62,12 +66,12 @@ def find_merge(sizes: Sequence[Size], small: int | None, fan: int = FAN) -> rang
     return found or _tier_run(sizes, fan)
 
 
-def find_merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
+def find_merge_at_rest(sizes: Sequence[SegmentSize], awaited: bool) -> range | None:
     """The segments from the first one on that is not much larger than all after it, or None.
 
     awaited : whether a caller waits for it.
     """
-    times = LARGER_WHEN_AWAITED if awaited else LARGER_AT_REST
+    times = SIZE_RATIO_WHEN_AWAITED if awaited else SIZE_RATIO_AT_REST
     first, after = len(sizes), 0
     for number in reversed(range(len(sizes))):
         if after and sizes[number].rows <= times * after:
@@ -76,13 +80,15 @@ def find_merge_at_rest(sizes: Sequence[Size], awaited: bool) -> range | None:
     return range(first, len(sizes)) if first < len(sizes) else None
 
 
-def merge_all(sizes: Sequence[Size], parts: Collection[int], limit: int) -> list[list[int]]:
+def find_all_merges(
+    sizes: Sequence[SegmentSize], parts: Collection[int], limit: int
+) -> list[list[int]]:
     """The segments to rewrite, by number, each list as one: all that there is to do by tiers.
 
     parts : the numbers of those that take no part in tiers.
     limit : so many rows a segment has that takes no part either, nor does what is merged.
     """
-    tiered: list[tuple[list[int], Size]] = []
+    tiered: list[tuple[list[int], SegmentSize]] = []
     groups: list[list[int]] = []
     for number, size in enumerate(sizes):
         if number not in parts and size.living < limit:
@@ -94,14 +100,14 @@ def merge_all(sizes: Sequence[Size], parts: Collection[int], limit: int) -> list
         merged = [number for own, _ in chosen for number in own]
         living = sum(size.living for _, size in chosen)
         if living < limit:
-            tiered[run.start : run.stop] = [(merged, Size(living))]
+            tiered[run.start : run.stop] = [(merged, SegmentSize(living))]
         else:
             del tiered[run.start : run.stop]
             groups.append(merged)
     return groups + [own for own, size in tiered if len(own) > 1 or size != sizes[own[0]]]
 
 
-def _small_run(sizes: Sequence[Size], small: int) -> range | None:
+def _small_run(sizes: Sequence[SegmentSize], small: int) -> range | None:
     """The newest small segment that takes in no more, and those before it.
 
     The last segment is left out: it may still take in what is filed next.
@@ -109,7 +115,7 @@ def _small_run(sizes: Sequence[Size], small: int) -> range | None:
     stop = len(sizes) - 1
     first, rows = stop, 0
     while first > 0:
-        limit = max(MAX_MIDDLE, TOO_LARGE * rows) if rows else small
+        limit = max(MAX_MEDIUM_ROWS, MAX_SIZE_RATIO * rows) if rows else small
         if sizes[first - 1].rows > limit:
             break
         first -= 1
@@ -117,7 +123,7 @@ def _small_run(sizes: Sequence[Size], small: int) -> range | None:
     return range(first, stop) if stop - first > 1 else None
 
 
-def _tier_run(sizes: Sequence[Size], fan: int) -> range | None:
+def _tier_run(sizes: Sequence[SegmentSize], fan: int) -> range | None:
     """The newest `fan` neighbours of which none is of a higher tier than the last."""
     tiers = [_tier(size, fan) for size in sizes]
     for stop in reversed(range(fan, len(tiers) + 1)):
@@ -126,5 +132,5 @@ def _tier_run(sizes: Sequence[Size], fan: int) -> range | None:
     return None
 
 
-def _tier(size: Size, fan: int) -> int:
-    return max(size.living // SMALLEST_TIER, 1).bit_length() // (fan.bit_length() - 1)
+def _tier(size: SegmentSize, fan: int) -> int:
+    return max(size.living // MIN_TIER_ROWS, 1).bit_length() // (fan.bit_length() - 1)

@@ -39,7 +39,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import EventSampler
 from fencepost.engine.filter_table import FilterTable
 from fencepost.engine.memtable import INITIAL_CAPACITY, Memtable, MemtableView
-from fencepost.engine.merge_policy import Size, find_merge, find_merge_at_rest
+from fencepost.engine.merge_policy import SegmentSize, find_merge, find_merge_at_rest
 from fencepost.engine.segment import Segment, SegmentReader, merge_segments, names_table
 from fencepost.engine.segment_builder import NOT_DELETED, build
 from fencepost.engine.snapshot import Snapshot
@@ -339,8 +339,8 @@ class SegmentManager:
                 self._merging = []
                 self._merged.notify_all()
 
-    def _sizes(self) -> list[Size]:
-        return [Size(len(segment), segment.deleted_count) for segment in self._segments]
+    def _sizes(self) -> list[SegmentSize]:
+        return [SegmentSize(len(segment), segment.deleted_count) for segment in self._segments]
 
     def _urgent(self) -> range | None:
         """The segments to merge now."""

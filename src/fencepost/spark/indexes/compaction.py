@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from fencepost.engine import Segment, merge_segments
-from fencepost.engine.merge_policy import Size, merge_all
+from fencepost.engine.merge_policy import SegmentSize, find_all_merges
 from fencepost.engine.requirements import of_segment
 from fencepost.engine.storage.manifest import SegmentEntry, encoded
 from fencepost.engine.storage.segment_files import files_of, open_segment
@@ -48,10 +48,10 @@ class Piece:
 
 def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     """Which segments to rewrite."""
-    sizes = [Size(entry.subscriptions, entry.deleted) for entry in entries]
+    sizes = [SegmentSize(entry.subscriptions, entry.deleted) for entry in entries]
     parts = {number for number, entry in enumerate(entries) if entry.is_partition}
     # Of half a part or more there are few anyhow.
-    groups = merge_all(sizes, parts, -(-part_size // 2))
+    groups = find_all_merges(sizes, parts, -(-part_size // 2))
     merged = sum(sizes[number].living for own in groups if len(own) > 1 for number in own)
     if 2 * merged > sum(size.living for size in sizes):
         return [Group(tuple(range(len(entries))), True)]

@@ -19,7 +19,7 @@ from fencepost.engine import segment as segments_module
 from fencepost.engine import segment_manager as manager_module
 from fencepost.engine.columns import event_columns as events_module
 from fencepost.engine.columns import single_event_layout as one_event_module
-from fencepost.engine.segment_builder import merge as merge_arrays
+from fencepost.engine.segment_builder import merge_to_table as merge_arrays
 from fencepost.geometry.readers.single_geometry import plain
 from fencepost.testing import keep_segments_small
 from tests.waiting import WAIT_S, until
@@ -100,13 +100,13 @@ def test_a_replacement_is_never_absent(index: str) -> None:
 def _slowly(merging: threading.Event, go_on: threading.Event) -> Callable[..., Any]:
     """A merge that says when it begins, and waits; but for what the main thread files."""
 
-    def merge(*args: Any) -> Any:
+    def merge_to_table(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             merging.set()
             assert go_on.wait(WAIT_S)
         return merge_arrays(*args)
 
-    return merge
+    return merge_to_table
 
 
 def test_changes_are_seen_and_kept_while_segments_are_merged(

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, Matcher, build
-from fencepost.engine.segment_builder import NEVER, flat_arrays
+from fencepost.engine.segment_builder import NEVER_EXPIRES, flat_arrays
 from fencepost.filters import filters
 
 BOX = "BBOX(0, 0, 1, 1)"
@@ -96,7 +96,7 @@ def test_building_changes_nothing_that_it_is_given() -> None:
     ]
     for number in range(40):
         table.add(number, filters(parse(texts[number % len(texts)])))
-    arrays, expires = table.arrays(), np.full(40, NEVER, np.int64)
+    arrays, expires = table.arrays(), np.full(40, NEVER_EXPIRES, np.int64)
     before = copy.deepcopy([arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays])
     first, second = build(arrays, expires), build(arrays, expires)
     after = [arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays]

@@ -17,7 +17,7 @@ from bench.papers.regions.workloads import Workload
 from fencepost.engine.columns.event_columns import lay_out
 from fencepost.engine.kernel_runner import Runner
 from fencepost.engine.matcher import Matcher
-from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.subscriptions import Subscription
 from fencepost.events.table import EventTable
 from fencepost.filters.checks import Filter
@@ -85,7 +85,7 @@ def of_filters(filters: Sequence[Sequence[Filter]]) -> Ours:
     matcher = Matcher()
     matcher._segments.add(
         [
-            Subscription(str(number), None, str(number), NEVER, tuple(own))
+            Subscription(str(number), None, str(number), NEVER_EXPIRES, tuple(own))
             for number, own in enumerate(filters)
         ],
         replace=False,

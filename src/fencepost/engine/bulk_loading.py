@@ -28,7 +28,7 @@ from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, Tell
 from fencepost.engine.segment import Segment
-from fencepost.engine.segment_builder import NEVER, build
+from fencepost.engine.segment_builder import NEVER_EXPIRES, build
 from fencepost.errors import GeometryError, ModelError
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import Column, ColumnKind, Measure
@@ -93,7 +93,7 @@ class ColumnSubscriptions:
     def segment(self, sample: Sample) -> Segment:
         """The subscriptions as a segment, for events like those of a sample, with its names."""
         self._tell("numbering words")
-        expires = np.full(self._count, NEVER, np.int64)
+        expires = np.full(self._count, NEVER_EXPIRES, np.int64)
         return Segment(build(self.table(), expires, self._tell, sample), self._names)
 
     def table(self) -> TableArrays:

@@ -22,7 +22,12 @@ from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.filter_table import ROW, Asked, FilterTable, keys_of, template_rows
 from fencepost.engine.segment import SegmentReader, names_table
-from fencepost.engine.segment_builder import NEVER, NOT_DELETED, free_of, nothing
+from fencepost.engine.segment_builder import (
+    NEVER_EXPIRES,
+    NOT_DELETED,
+    empty_segment,
+    unbounded_lanes,
+)
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription
 from fencepost.filters.checks import Filter, ListCheck
@@ -46,7 +51,7 @@ INITIAL_CAPACITY = 64
 
 def _empty(room: int) -> SegmentArrays:
     """Room for so many subscriptions, with a few checks and points each."""
-    return nothing()._replace(
+    return empty_segment()._replace(
         checks=np.zeros(4 * room, CHECK),
         filter_check=np.zeros(room + 1, np.uint32),
         # Free rows point at a sentinel subscription that never matches.
@@ -62,7 +67,7 @@ def _empty(room: int) -> SegmentArrays:
         scan_free=np.zeros(room // WIDTH, np.uint16),
         path=np.full(room, AccessPath.SCAN, np.uint8),
         selectivity=np.ones(room, np.float32),
-        state=np.array([0, NEVER, 1, 0, 0], np.int64),
+        state=np.array([0, NEVER_EXPIRES, 1, 0, 0], np.int64),
         vocabulary=Vocabulary(
             slots=np.full(1 << (8 * room - 1).bit_length(), vocabulary.EMPTY, np.uint64),
             start=np.zeros(4 * room, np.int64),
@@ -283,7 +288,7 @@ class Memtable:
             own.scan_column[number] = own.checks["column"][low + best] if placed else -1
             own.scan_box[block, :, lane] = boxes[best] if placed else np.nan
             last = (block + 1) * WIDTH
-            own.scan_free[block] = free_of(own.scan_column[block * WIDTH : last])[0]
+            own.scan_free[block] = unbounded_lanes(own.scan_column[block * WIDTH : last])[0]
 
     def remove(self, row: int, version: int) -> None:
         """Delete a row from a version on: the count first, as in `Segment.remove`."""
@@ -318,14 +323,14 @@ class Memtable:
             filter_check=own.filter_check[: filters + 1],
             filter_subscription=own.filter_subscription[:filters],
             deleted_version=own.deleted_version[:count],
-            created_version=nothing().created_version,
+            created_version=empty_segment().created_version,
             expires=own.expires[:count],
             set_start=own.set_start[: sizes[memtable_arrays.SETS] + 1],
             set_items=own.set_items[: sizes[memtable_arrays.SET_ITEMS]],
             scan=own.scan[:filters],
             scan_column=own.scan_column[:filters],
             scan_box=own.scan_box[:blocks],
-            scan_free=free_of(own.scan_column[:filters]),
+            scan_free=unbounded_lanes(own.scan_column[:filters]),
             path=own.path[:filters],
             selectivity=own.selectivity[:filters],
             vocabulary=own.vocabulary._replace(

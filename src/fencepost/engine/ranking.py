@@ -22,7 +22,7 @@ from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.engine.executors import Clock, condition_on
 from fencepost.engine.postings.keyword_postings import Box, ranges
 from fencepost.engine.segment import SegmentReader
-from fencepost.engine.segment_builder import NEVER, NOT_DELETED
+from fencepost.engine.segment_builder import NEVER_EXPIRES, NOT_DELETED
 from fencepost.engine.segment_words import (
     field_of_key,
     keyword_field,
@@ -178,7 +178,7 @@ class _Counts:
             np.add.at(self._counts, np.searchsorted(self._keys, key), by)
         self._gone = gone
         self.living = len(gone) - int(np.count_nonzero(gone))
-        self._since, self._until = now, int(expires[~gone].min(initial=NEVER))
+        self._since, self._until = now, int(expires[~gone].min(initial=NEVER_EXPIRES))
 
     def of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many name each of these words."""

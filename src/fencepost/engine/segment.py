@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.segment_builder import NOT_DELETED, SAMPLED_EVENTS, build, flat_arrays, merge
+from fencepost.engine.segment_builder import (
+    NOT_DELETED,
+    SAMPLED_EVENTS,
+    build,
+    flat_arrays,
+    merge_to_table,
+)
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription, as_text
 from fencepost.kernels.match.match_scratch import REMOVED
@@ -290,7 +296,7 @@ def merge_segments(
     parts = [(own.arrays, kept) for own, kept in zip(segments, rows, strict=True)]
     expires = np.concatenate([arrays.expires[kept] for arrays, kept in parts])
     names = joined(own.names.take(kept) for own, kept in zip(segments, rows, strict=True))
-    return Segment(build(merge(parts), expires, sample=sample), names)
+    return Segment(build(merge_to_table(parts), expires, sample=sample), names)
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

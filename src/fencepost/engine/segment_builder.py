@@ -61,7 +61,7 @@ from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.text import vocabulary
 
-NEVER = np.iinfo(np.int64).max
+NEVER_EXPIRES = np.iinfo(np.int64).max
 SAMPLED_EVENTS = -1  # the last of the state, after what kernels need
 NOT_DELETED = np.iinfo(np.uint32).max  # a version that does not come
 
@@ -121,10 +121,12 @@ def build(
         scan=scan.astype(np.uint32),
         scan_column=scan_column,
         scan_box=np.full((-(-len(scan) // WIDTH), 4, WIDTH), np.nan),
-        scan_free=free_of(scan_column),
+        scan_free=unbounded_lanes(scan_column),
         path=left.path,
         selectivity=left.selectivity,
-        state=np.array([0, expires.min(initial=NEVER), most_chains, once, len(sample)], np.int64),
+        state=np.array(
+            [0, expires.min(initial=NEVER_EXPIRES), most_chains, once, len(sample)], np.int64
+        ),
         region_column=walk.column,
         region_direct=walk.direct,
         signatures=together.arrays,
@@ -138,12 +140,12 @@ def build(
 
 
 @cache
-def nothing() -> SegmentArrays:
+def empty_segment() -> SegmentArrays:
     """A segment of no subscriptions."""
     return build(FilterTable(ColumnRegistry()).arrays(), np.empty(0, np.int64))
 
 
-def free_of(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
+def unbounded_lanes(columns: NDArray[np.int32]) -> NDArray[np.uint16]:
     """Which filters of each block ask for no box, as bits, by the columns that they ask for."""
     lanes = np.zeros((-(-len(columns) // WIDTH), WIDTH), bool)
     lanes.reshape(-1)[: len(columns)] = columns < 0
@@ -330,7 +332,7 @@ def flat_arrays(value: object, prefix: str = "") -> list[tuple[str, NDArray[np.g
     return found
 
 
-def merge(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
+def merge_to_table(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> TableArrays:
     """The filters of the given subscriptions of each segment, numbered on in order."""
     pieces = [_Piece(arrays, rows) for arrays, rows in parts]
     subscriptions = checks = shapes = sets = items = strings = text = 0

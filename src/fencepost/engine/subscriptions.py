@@ -15,7 +15,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
-from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.errors import FencepostError, LanguageError, ModelError
 from fencepost.events.arrow_text import readable
 from fencepost.events.times import instant_of, parse_instant
@@ -88,7 +88,7 @@ def validate_id(value: object, what: str = "id") -> str:
 def expiry(value: object) -> int:
     """When a subscription ends, in nanoseconds since 1970."""
     if value is None:
-        return int(NEVER)
+        return int(NEVER_EXPIRES)
     instant: int | None
     if isinstance(value, str):
         parsed = parse_instant(value)
@@ -99,7 +99,7 @@ def expiry(value: object) -> int:
         instant = None
     if instant is None:
         raise ModelError(f"expires must be a datetime or an ISO 8601 string; saw {value!r:.60}")
-    return max(min(instant, int(NEVER)), 0)
+    return max(min(instant, int(NEVER_EXPIRES)), 0)
 
 
 # ------------------------------------------------------------------------------ reading, not adding

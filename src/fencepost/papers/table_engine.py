@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fencepost.engine.executors import Attributes, Changes, Clock, condition_on
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.engine.kernel_runner import Found
-from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
 from fencepost.events.event_values import EventValues
@@ -184,7 +184,7 @@ class TableEngine:
             compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
         self._table.add(id, shelf.subscriber_of(row), compiled)
         expires = int(shelf.expires[row])
-        if expires != NEVER:
+        if expires != NEVER_EXPIRES:
             self._expires[id] = expires
             heapq.heappush(self._expiring, (expires, id))
             if len(self._expiring) > 2 * len(self._expires) + _LEFT_OVER:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fencepost.engine import FilterTable, Matcher, Segment, Subscription, build
 from fencepost.engine.requirements import PLACE, of_segment, of_table
-from fencepost.engine.segment_builder import NEVER
+from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.subscriptions import compiled
 from fencepost.geometry import Space
 from fencepost.spark.indexes.partition_cuts import FIELDS, KIND, lie
@@ -33,7 +33,11 @@ def router(matcher: Matcher) -> Matcher:
     made.add(
         [
             Subscription(
-                str(k), None, str(k), int(NEVER), filters_of(summary(of_segment(s)), columns)
+                str(k),
+                None,
+                str(k),
+                int(NEVER_EXPIRES),
+                filters_of(summary(of_segment(s)), columns),
             )
             for k, s in enumerate(matcher.view().snapshot())
         ],
@@ -90,7 +94,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     for number, expression in enumerate(expressions):
         table.add(number, compiled(Space.PLANAR, f"s{number}", expression).asked)
     arrays = table.arrays()
-    expires = np.full(len(expressions), NEVER, np.int64)
+    expires = np.full(len(expressions), NEVER_EXPIRES, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
     one, other = lie(of_table(arrays, len(expressions))), lie(of_segment(segment))
     assert one[KIND].equals(other[KIND])

@@ -29,7 +29,7 @@ from fencepost.atomic_replace import sync_folder
 from fencepost.engine.columns.check_kinds import STORAGE_BY_CODE
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.segment import Segment, SegmentReader
-from fencepost.engine.segment_builder import NOT_DELETED, flat_arrays, nothing
+from fencepost.engine.segment_builder import NOT_DELETED, empty_segment, flat_arrays
 from fencepost.engine.storage.manifest import MANIFEST, ArrayEntry, DType, Manifest, SegmentEntry
 from fencepost.errors import LanguageError
 from fencepost.kernels.index.posting_arrays import SIGNATURES
@@ -165,7 +165,7 @@ def open_segment(path: Path, entry: SegmentEntry) -> Segment:
     gone, names = _gone_of(path, entry), _names_of(path, entry)
     if gone.dtype != np.uint32 or len(gone) != names.num_rows:
         raise ValueError(f"{entry.folder}/{_NAMES} has {names.num_rows} rows, not {len(gone)}")
-    arrays: SegmentArrays = _mapped_part(nothing(), "", mapped, entry.arrays)
+    arrays: SegmentArrays = _mapped_part(empty_segment(), "", mapped, entry.arrays)
     if len(arrays.expires) != len(gone):
         raise ValueError(f"{file} is of {len(arrays.expires)} subscriptions, not {len(gone)}")
     return Segment(_with_gone(arrays, gone), names)

@@ -26,7 +26,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, Tell
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, StepReporter
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import NEVER_EXPIRES, build
 from fencepost.errors import GeometryError, ModelError
@@ -53,11 +53,11 @@ class ColumnSubscriptions:
         within: Mapping[str, tuple[object, object]] | None,
         keywords: Mapping[str, Sequence[Sequence[str]]] | None,
         equals: Mapping[str, Sequence[object]] | None,
-        tell: Tell,
+        report_step: StepReporter,
     ) -> None:
         self._columns = columns
-        self._tell = tell
-        tell("reading names")
+        self._tell = report_step
+        report_step("reading names")
         self._names = _names(ids, subscribers)
         self._count = self._names.num_rows
         self._checks: list[NDArray[np.void]] = []
@@ -71,7 +71,7 @@ class ColumnSubscriptions:
             for attribute, pair in _items("regions", regions)
         ]
         words = _items("keywords", keywords)
-        tell("reading conditions")
+        report_step("reading conditions")
         # Words and contact with a box, and nothing else, need no checks.
         if len(words) == 1 and not within and not equals and _are_contacts(asked):
             self._add_posts(words[0][0], words[0][1], asked)

@@ -18,7 +18,7 @@ from fencepost.engine.decompiler import moved
 from fencepost.engine.executors import Changes, Clock, condition_on
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, planned
 from fencepost.engine.index_registry import MatcherIndex, index_of
-from fencepost.engine.progress import steps
+from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
     ReferenceScores,
     Scores,
@@ -230,17 +230,20 @@ class Matcher:
         for keywords and, at most, for `S_INTERSECTS` with such a box, it takes about 90 bytes.
         Geometries may be an Arrow table of one column, too, whose metadata say what it holds.
         """
-        with self._segments.lock, steps("Subscribing", progress) as tell:  # the columns grow
+        with (
+            self._segments.lock,
+            progress_steps("Subscribing", progress) as report_step,
+        ):  # the columns grow
             columns = self._columns.frozen()
             made = ColumnSubscriptions(
-                columns, ids, subscribers, regions, within, keywords, equals, tell
+                columns, ids, subscribers, regions, within, keywords, equals, report_step
             )
             taken = self._segments.taken(made.ids)
             if taken:
                 raise ModelError(in_use(min(taken)))
             segment = made.segment(self._segments.event_sampler.sample())
             self._columns.adopt(columns)
-            tell("adding them to the others")
+            report_step("adding them to the others")
             self._segments.push(segment)
             self._changed((id.as_py(), None) for id in made.ids)
 

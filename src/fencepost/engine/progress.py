@@ -10,7 +10,7 @@ STEPS = 8  # of `Matcher.subscribe_columns`, each told by its name as it begins
 
 
 @contextmanager
-def steps(doing: str, shown: bool) -> Iterator[Callable[[str], None]]:
+def progress_steps(doing: str, shown: bool) -> Iterator[Callable[[str], None]]:
     """What to tell each step to; a bar on standard error shows them if it is wanted."""
     if not shown:
         yield lambda step: None
@@ -23,10 +23,10 @@ def steps(doing: str, shown: bool) -> Iterator[Callable[[str], None]]:
         task = bar.add_task(doing, total=STEPS)
         begun = 0
 
-        def tell(step: str) -> None:
+        def report_step(step: str) -> None:
             nonlocal begun
             bar.update(task, completed=begun, description=f"{doing}: {step}")
             begun += 1
 
-        yield tell
+        yield report_step
         bar.update(task, completed=STEPS, description=f"{doing}: done")

@@ -23,7 +23,7 @@ from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.filter_table import FilterTable, TableArrays
-from fencepost.engine.postings.keyword_postings import PostingRows, ranges, rows_of, untold
+from fencepost.engine.postings.keyword_postings import PostingRows, ignore_step, ranges, rows_of
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.subscriptions import BadRows, compile_rows
 from fencepost.filters.checks import Column
@@ -170,7 +170,7 @@ def of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
     The columns grow by those that they ask for, unless there is an error.
     """
     grown = columns.frozen()
-    made = ColumnSubscriptions(grown, **given, tell=untold)
+    made = ColumnSubscriptions(grown, **given, report_step=ignore_step)
     found = of_table(made.table(), len(made.ids))
     columns.adopt(grown)
     return found

@@ -69,7 +69,7 @@ NOT_DELETED = np.iinfo(np.uint32).max  # a version that does not come
 def build(
     table: TableArrays,
     expires: NDArray[np.int64],
-    tell: keyword_postings.Tell = keyword_postings.untold,
+    report_step: keyword_postings.StepReporter = keyword_postings.ignore_step,
     sample: Sample = NOTHING_SEEN,
 ) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
@@ -99,7 +99,9 @@ def build(
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     asking = [with_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
-    posted = keyword_postings.build(keyword_postings.join([direct, *asking]), all_words, tell)
+    posted = keyword_postings.build(
+        keyword_postings.join([direct, *asking]), all_words, report_step
+    )
     decided = np.concatenate((worded.decided, together.decided, walk.decided))
     most_chains = max(table.shapes.most_chains, 1)
     once = _found_once(table, left)

@@ -23,7 +23,7 @@ from fencepost.kernels.match.word_string_keys import KEY_NUMBERS
 from fencepost.kernels.runtime.simd import WIDTH
 from fencepost.kernels.text import vocabulary
 
-Tell: TypeAlias = Callable[[str], None]
+StepReporter: TypeAlias = Callable[[str], None]
 Box: TypeAlias = tuple[float, float, float, float]
 EVERYWHERE: Box = (-np.inf, -np.inf, np.inf, np.inf)
 _SAMPLE = 2**16  # boxes from which a map is drawn
@@ -104,13 +104,13 @@ def _joined(values: list[NDArray[Any]], parts: list[PostingRows], none: float) -
     )
 
 
-def untold(step: str) -> None:
+def ignore_step(step: str) -> None:
     """For who need not hear of steps."""
 
 
-def build(rows: PostingRows, words: int, tell: Tell = untold) -> PostingArrays:
+def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step) -> PostingArrays:
     """The rows laid out; their tokens are numbers of `words` words. `tell` hears of the steps."""
-    tell("choosing words")
+    report_step("choosing words")
     forms, group = _groups(rows)
     knots = np.zeros((len(forms), 3, PIECES + 1))
     for number in range(len(forms)):
@@ -130,12 +130,12 @@ def build(rows: PostingRows, words: int, tell: Tell = untold) -> PostingArrays:
         [([-1, *columns].index(form.string_column)) - 1 for form in forms], np.int64
     )
     string_words, words = _with_strings(rows.strings, of_group[group], chosen, words)
-    tell("sorting lists")
+    report_step("sorting lists")
     keys = np.empty(len(group), np.uint64)
     lists, list_of, list_words = _lists(group, chosen, words)
     posting_layout.sort_keys(images, list_of, keys)
     order = np.argsort(keys, kind="stable")
-    tell("laying lists out")
+    report_step("laying lists out")
     boxes = np.zeros(4 * len(group) + PADDING, np.uint16)
     entry_bounds = np.zeros(2 * len(bounds) + PADDING, np.uint16)
     entry_rest_start = np.empty(len(group) + 1, np.uint32)
@@ -146,7 +146,7 @@ def build(rows: PostingRows, words: int, tell: Tell = untold) -> PostingArrays:
     )  # fmt: skip
     nodes, lists["node"] = _plant(boxes, lists["first"], lists["count"])
     lists, token_lists = _by_word(lists, list_words, words)
-    tell("sorting places")
+    report_step("sorting places")
     entry_of = np.empty(len(order), np.uint32)
     entry_of[order] = np.arange(len(order))
     groups, tokens, entries, spatial_boxes, spatial_nodes, density = _spatial(

@@ -26,7 +26,12 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, StepReporter
+from fencepost.engine.postings.keyword_postings import (
+    EVERYWHERE,
+    PostingGroup,
+    PostingRows,
+    StepReporter,
+)
 from fencepost.engine.segment import Segment
 from fencepost.engine.segment_builder import NEVER_EXPIRES, build
 from fencepost.errors import GeometryError, ModelError
@@ -278,7 +283,7 @@ class ColumnSubscriptions:
             if not len(rows):
                 continue
             chosen = source.take(rows) if len(rows) < self._count else source
-            form = Form(column if accepts else -1, geometry_column, accepts, True)
+            form = PostingGroup(column if accepts else -1, geometry_column, accepts, True)
             self._posts.append(
                 PostingRows(
                     (form,),

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from fencepost.cql2.ast import ArrayFunction, SpatialFunction, String
 from fencepost.engine.columns.check_kinds import KIND_BY_TYPE, string_key, word_key
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Box, Form, PostingRows, rows
+from fencepost.engine.postings.keyword_postings import (
+    EVERYWHERE,
+    Box,
+    PostingGroup,
+    PostingRows,
+    rows,
+)
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost_rank
@@ -152,7 +158,7 @@ class FilterTable:
     geometries: list[object] = field(default_factory=list)
     outlines: list[Outline] = field(default_factory=list)
     outline_checks: list[int] = field(default_factory=list)
-    posts: list[tuple[Form, int, Box, list[int]]] = field(default_factory=list)
+    posts: list[tuple[PostingGroup, int, Box, list[int]]] = field(default_factory=list)
     strings: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, subscription: int, asked: Asked) -> None:
@@ -176,7 +182,7 @@ class FilterTable:
             if box is not None:
                 words, place = rows.posted
                 self._add_posts(
-                    Form(words, place, 0, True),
+                    PostingGroup(words, place, 0, True),
                     subscription,
                     box,
                     accepted_keys_of_strings(asked.texts[0], self.columns.tokenizer),
@@ -206,12 +212,14 @@ class FilterTable:
             place, geometry_column = box, self.columns.number(check.column)
         if asked.function is not ArrayFunction.A_CONTAINS:
             return False
-        form = Form(self.columns.number(asked.column), geometry_column, 0, True)
+        form = PostingGroup(self.columns.number(asked.column), geometry_column, 0, True)
         keys = accepted_keys(asked, self.columns.tokenizer)
         self._add_posts(form, subscription, place, keys)
         return True
 
-    def _add_posts(self, form: Form, subscription: int, place: Box, keys: AcceptedKeys) -> None:
+    def _add_posts(
+        self, form: PostingGroup, subscription: int, place: Box, keys: AcceptedKeys
+    ) -> None:
         """Add a post for each way in which an attribute may have words."""
         for accepts, own in keys:
             words = [self.add_string(key) for key in own]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine import ColumnRegistry, FilterTable, build
 from fencepost.engine.postings import keyword_postings
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows
 from fencepost.geometry import Shapes
 from fencepost.kernels import WIDTH, EventArrays, arrays_of, scratch, struct_ref
 from fencepost.kernels.geometry.box_contact import rectangle
@@ -29,12 +29,12 @@ from fencepost.kernels.match.posting_search import (
 
 BOTH = ITEMS | TEXT
 FORMS = (
-    Form(0, 0, BOTH, True),
-    Form(0, -1, TEXT, True),
-    Form(1, 1, ITEMS, True),
-    Form(-1, 0, 0, True),
-    Form(0, 0, BOTH, False),
-    Form(1, -1, BOTH, False),
+    PostingGroup(0, 0, BOTH, True),
+    PostingGroup(0, -1, TEXT, True),
+    PostingGroup(1, 1, ITEMS, True),
+    PostingGroup(-1, 0, 0, True),
+    PostingGroup(0, 0, BOTH, False),
+    PostingGroup(1, -1, BOTH, False),
 )
 
 
@@ -275,7 +275,7 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     corner = rng.integers(0, 300, (count, 2))
     boxes = np.concatenate((corner, corner + rng.integers(0, 30, (count, 2))), axis=1)
     rows = keyword_postings.rows(
-        [(Form(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)]
+        [(PostingGroup(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)]
     )
     built = keyword_postings.build(rows, 0)
     stack, out = scratch(1).stack, np.empty(count, np.uint32)

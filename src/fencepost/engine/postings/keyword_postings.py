@@ -30,7 +30,7 @@ _SAMPLE = 2**16  # boxes from which a map is drawn
 _MOST_COUNTERS = 2**24
 
 
-class Form(NamedTuple):
+class PostingGroup(NamedTuple):
     """What posted filters have in common."""
 
     list_column: int  # whose words they need; -1: they need none; or SIGNATURES
@@ -45,7 +45,7 @@ class Form(NamedTuple):
 class PostingRows(NamedTuple):
     """Filters to be posted, one a row."""
 
-    forms: tuple[Form, ...]
+    forms: tuple[PostingGroup, ...]
     form: NDArray[np.int64]  # of each row
     owner: NDArray[np.int64]
     boxes: NDArray[np.float64]  # (n, 4)
@@ -55,7 +55,7 @@ class PostingRows(NamedTuple):
     bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN for any; of none if all are
 
 
-def rows(given: Sequence[tuple[Form, int, Box, Sequence[int]]]) -> PostingRows:
+def rows(given: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> PostingRows:
     """Filters given one by one: form, owner, box, tokens."""
     forms = tuple(dict.fromkeys(form for form, *_ in given))
     number = {form: k for k, form in enumerate(forms)}
@@ -181,7 +181,7 @@ def build(rows: PostingRows, words: int, report_step: StepReporter = ignore_step
     )
 
 
-def _groups(rows: PostingRows) -> tuple[list[Form], NDArray[np.int64]]:
+def _groups(rows: PostingRows) -> tuple[list[PostingGroup], NDArray[np.int64]]:
     """The forms that rows have, direct first, then by list and string; the number of each row's."""
 
     def place(k: int) -> tuple[Any, ...]:
@@ -281,7 +281,7 @@ def _plant(
 
 
 def _spatial(
-    forms: list[Form],
+    forms: list[PostingGroup],
     group: NDArray[np.int64],
     images: NDArray[np.uint16],
     chosen: NDArray[np.uint32],
@@ -325,7 +325,7 @@ def rows_of(posts: PostingArrays, words: int) -> PostingRows:
     """What the direct entries were laid out from, entry by entry; there are so many words."""
     count = direct_entry_count(posts)
     forms = tuple(
-        Form(
+        PostingGroup(
             int(g["list_column"]),
             int(g["geometry_column"]),
             int(g["accepts"]),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fencepost.engine.access_paths import TO_COMPARE, Plan
 from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
-from fencepost.engine.postings.keyword_postings import EVERYWHERE, Form, PostingRows, ranges
+from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows, ranges
 from fencepost.engine.selectivity import AccessPath
 from fencepost.kernels.geometry.planar_distance import squares
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
@@ -75,7 +75,7 @@ def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
         parts.append(
             PostingRows(
                 forms=tuple(
-                    Form(int(a), int(b) - 1, int(c), False)
+                    PostingGroup(int(a), int(b) - 1, int(c), False)
                     for a, b, c in zip(*np.unravel_index(distinct, shape), strict=True)
                 ),
                 form=np.repeat(form, times),
@@ -294,7 +294,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
     built, ids = vocabulary.build(keys.reshape(-1).view(np.uint8), start)
     kinds = geometry * 4 + decides[chosen.filters]
     distinct, form = np.unique(kinds, return_inverse=True)
-    forms = tuple(Form(SIGNATURES, k >> 2, 0, False, k & 3) for k in distinct.tolist())
+    forms = tuple(PostingGroup(SIGNATURES, k >> 2, 0, False, k & 3) for k in distinct.tolist())
     by_distance = decides[chosen.filters] == DISC
     shares = share[chosen.filters].astype(np.float32)
     return Combined(

@@ -47,7 +47,11 @@ from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
 from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import PostingRows, ranges
-from fencepost.engine.postings.posting_passes import combine, post_by_keywords, with_bounds
+from fencepost.engine.postings.posting_passes import (
+    add_number_bounds,
+    post_by_keywords,
+    post_by_signatures,
+)
 from fencepost.engine.regions import region_index
 from fencepost.engine.selectivity import AccessPath
 from fencepost.geometry.prepared_shapes import Shapes
@@ -88,7 +92,7 @@ def build(
         sample,
     )
     worded = post_by_keywords(given, planned)
-    together = combine(given, worded.plan, len(words.start) - 1)
+    together = post_by_signatures(given, worded.plan, len(words.start) - 1)
     left = together.plan
     walk = _regions(given, left, table)
     tree_column, trees = _trees(given.checks, left)
@@ -97,7 +101,7 @@ def build(
     scan = left.found_by(AccessPath.SCAN)
     scan_column = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
-    asking = [with_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
+    asking = [add_number_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
     posted = keyword_postings.build(
         keyword_postings.join([direct, *asking]), all_words, report_step

@@ -96,7 +96,7 @@ def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
     )
 
 
-def with_bounds(rows: PostingRows, given: NumberedFilters, plan: Plan) -> PostingRows:
+def add_number_bounds(rows: PostingRows, given: NumberedFilters, plan: Plan) -> PostingRows:
     """The rows with bounds of a number that an event must have, which is the same for a form.
 
     It is the number that tells most events apart.
@@ -232,7 +232,7 @@ _COLUMN_BITS = 21
 _TO_MEET = 2.0  # how much more contact with a rectangle costs here than where regions are walked
 
 
-class Combined(NamedTuple):
+class SignaturePostings(NamedTuple):
     """What is posted under several strings at once."""
 
     arrays: SignatureArrays
@@ -263,7 +263,7 @@ class _Chosen(NamedTuple):
     sets: Ints  # of those columns
 
 
-def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
+def post_by_signatures(given: NumberedFilters, plan: Plan, words: int) -> SignaturePostings:
     """Post filters where that is better than what was planned.
 
     words : how many the posts have before these.
@@ -297,7 +297,7 @@ def combine(given: NumberedFilters, plan: Plan, words: int) -> Combined:
     forms = tuple(PostingGroup(SIGNATURES, k >> 2, 0, False, k & 3) for k in distinct.tolist())
     by_distance = decides[chosen.filters] == DISC
     shares = share[chosen.filters].astype(np.float32)
-    return Combined(
+    return SignaturePostings(
         arrays=arrays._replace(words=built),
         rows=PostingRows(
             forms=forms,

@@ -18,8 +18,8 @@ from fencepost.engine.storage.manifest import (
     SegmentEntry,
     build_manifest,
     columns_as_json,
-    decoded,
-    entry_of,
+    decode_manifest,
+    decode_segment_entry,
 )
 from fencepost.engine.storage.segment_files import open_segments
 from fencepost.spark.indexes import build_tasks, compaction
@@ -154,7 +154,7 @@ class Index:
                 rows = {"segment": pa.array([k] * len(hit), pa.int32()), "row": pa.array(hit)}
                 remove = build_tasks.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
-                self.entries[k] = entry_of(told.to_pylist()[0]["entry"])
+                self.entries[k] = decode_segment_entry(told.to_pylist()[0]["entry"])
         self.entries = [own for own in self.entries if own.living]
         if upserts:
             rows = {
@@ -167,7 +167,9 @@ class Index:
                 str(self.path), ["id", "expression"], self.reader, asks, "segment-"
             )
             (told,) = build([pa.RecordBatch.from_pydict(rows)])
-            self.entries.append(replace(entry_of(told.to_pylist()[0]["entry"]), is_partition=False))
+            self.entries.append(
+                replace(decode_segment_entry(told.to_pylist()[0]["entry"]), is_partition=False)
+            )
 
     def compact(self) -> None:
         groups = choose(self.entries, PART_SIZE)
@@ -176,7 +178,7 @@ class Index:
     def rewrite(self, pieces: list[Piece]) -> None:
         rewrite = Rewrite(str(self.path), self.entries, pieces, "segment-")
         new = [
-            entry_of(row["entry"])
+            decode_segment_entry(row["entry"])
             for k in range(len(pieces))
             for batch in rewrite([number(k)])
             for row in batch.to_pylist()
@@ -247,7 +249,7 @@ def test_what_is_expired_goes(tmp_path: Path) -> None:
     made.subscribe("b", "n > 0", expires="2990-01-01T00:00:00Z")
     made.save(tmp_path)
     index = Index(tmp_path, random.Random(3))
-    index.entries = decoded("index", (tmp_path / "manifest.json").read_text()).segments
+    index.entries = decode_manifest("index", (tmp_path / "manifest.json").read_text()).segments
     index.columns = made.view().columns
     index.rewrite([Piece(compaction.Group((0,), True), None, 0)])
     (own,) = index.entries
@@ -278,7 +280,7 @@ def test_updates_on_spark(
         given = spark.createDataFrame(rows, "id string, expression string")
         built = fps.build_index(spark, given, path, mode=mode, parts=1)
         assert built.subscriptions == len(right.ids())
-        manifest = decoded("index", (path / "manifest.json").read_text())
+        manifest = decode_manifest("index", (path / "manifest.json").read_text())
         are_parts.append([own.is_partition for own in manifest.segments])
     assert are_parts[:2] == [[True], [True, False]]
     assert all(are_parts[2]), "all of it anew"

@@ -22,8 +22,8 @@ from fencepost.engine.storage.manifest import (
     SegmentEntry,
     build_manifest,
     damaged,
-    decoded,
-    encoded,
+    decode_manifest,
+    encode_json,
     missing_index_error,
 )
 from fencepost.engine.storage.segment_files import (
@@ -53,7 +53,7 @@ def _save(path: Path, segments: Snapshot, columns: ColumnRegistry) -> None:
     entries: list[SegmentEntry] = []
     try:
         entries.extend(write_segment(path, segment, segments.version) for segment in segments)
-        text = encoded(build_manifest(entries, columns))
+        text = encode_json(build_manifest(entries, columns))
         replace_file(path / MANIFEST, text.encode(), durable=True)
     except BaseException:
         for entry in entries:
@@ -70,7 +70,7 @@ def open(path: Path) -> Opened:
     while True:
         text = _read_manifest(path)
         try:
-            found = decoded(str(path), text)
+            found = decode_manifest(str(path), text)
             return open_segments(path, found, found.segments)
         except DAMAGE_ERRORS as error:
             # Between reading the manifest and the files, somebody may have saved another.

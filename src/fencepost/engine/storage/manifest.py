@@ -116,7 +116,7 @@ def build_manifest(
     )
 
 
-def decoded(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
+def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
     """A manifest from its text; `name` is that of the folder, for errors.
 
     Raises
@@ -136,12 +136,12 @@ def decoded(name: str, text: str | bytes, file: str = MANIFEST) -> Manifest:
         raise damaged(name, f"{file}: {error}") from error
 
 
-def encoded(value: Struct | Sequence[Struct]) -> str:
+def encode_json(value: Struct | Sequence[Struct]) -> str:
     """A manifest, or a part of one, as JSON."""
     return json.encode(value).decode()
 
 
-def entry_of(text: str) -> SegmentEntry:
+def decode_segment_entry(text: str) -> SegmentEntry:
     """The entry of a segment from its JSON."""
     return json.decode(text, type=SegmentEntry)
 
@@ -178,7 +178,7 @@ def column_entries(columns: ColumnRegistry) -> list[list[ColumnEntry]]:
 
 def columns_as_json(columns: ColumnRegistry) -> str:
     """The entries of columns in one list, as JSON."""
-    return encoded([own for rows in column_entries(columns) for own in rows])
+    return encode_json([own for rows in column_entries(columns) for own in rows])
 
 
 def columns_from_json(text: str) -> list[ColumnEntry]:

@@ -17,7 +17,7 @@ from fencepost.engine.storage.manifest import (
     columns_as_json,
     columns_from_json,
     columns_of,
-    encoded,
+    encode_json,
 )
 from fencepost.engine.storage.segment_files import live_ids, mark_rows_deleted, name_files_of
 from fencepost.geometry.space import Space
@@ -113,7 +113,7 @@ class Build:
         for shelf in snapshot:
             entry = part_routing.write_part(self.path, shelf, self.prefix, snapshot.version)
             yield pa.RecordBatch.from_pydict(
-                {"part": pa.array([part], pa.int32()), "entry": [encoded(entry)]}
+                {"part": pa.array([part], pa.int32()), "entry": [encode_json(entry)]}
             )
 
 
@@ -184,7 +184,7 @@ class Remove:
         yield pa.RecordBatch.from_pydict(
             {
                 "segment": pa.array([number], pa.int32()),
-                "entry": [encoded(entry)],
+                "entry": [encode_json(entry)],
                 "removed": [len(rows)],
             }
         )

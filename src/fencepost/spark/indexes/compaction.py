@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fencepost.engine import Segment, merge_segments
 from fencepost.engine.merge_policy import SegmentSize, find_all_merges
 from fencepost.engine.requirements import of_segment
-from fencepost.engine.storage.manifest import SegmentEntry, encoded
+from fencepost.engine.storage.manifest import SegmentEntry, encode_json
 from fencepost.engine.storage.segment_files import files_of, open_segment
 from fencepost.spark.indexes import partition_cuts
 from fencepost.spark.indexes.build_tasks import Batches, Out, numbers_of
@@ -88,7 +88,7 @@ class Rewrite:
             entry = self._written(self.pieces[number])
             if entry is not None:
                 yield pa.RecordBatch.from_pydict(
-                    {"piece": pa.array([number], pa.int32()), "entry": [encoded(entry)]}
+                    {"piece": pa.array([number], pa.int32()), "entry": [encode_json(entry)]}
                 )
 
     def _written(self, piece: Piece) -> SegmentEntry | None:

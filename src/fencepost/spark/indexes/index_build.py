@@ -27,9 +27,9 @@ from fencepost.engine.storage.manifest import (
     columns_as_json,
     columns_from_json,
     columns_of,
-    decoded,
-    encoded,
-    entry_of,
+    decode_manifest,
+    decode_segment_entry,
+    encode_json,
     manifest_name,
 )
 from fencepost.engine.storage.segment_files import PREFIX, files_of, open_segment
@@ -143,7 +143,7 @@ def build_index(
         seen = folder.text(MANIFEST)
         before = None
         if seen is not None and mode == "update":
-            before = decoded(folder.name, seen)
+            before = decode_manifest(folder.name, seen)
             space, stop_words = before.space, before.stop_words
         reader = Reader(form, space, tuple(stop_words))
         Matcher(space, stop_words=reader.stop_words)  # says what is wrong with them
@@ -293,7 +293,7 @@ class _Job:
         told = placed.repartitionById(division.parts, PART).mapInArrow(
             build, "part int, entry string"
         )
-        return [entry_of(row["entry"]) for row in sorted(told.collect())]
+        return [decode_segment_entry(row["entry"]) for row in sorted(told.collect())]
 
     def _without(
         self, changed: DataFrame, entries: list[SegmentEntry]
@@ -311,7 +311,7 @@ class _Job:
         )
         found = told.collect()
         for row in found:
-            entries[row["segment"]] = entry_of(row["entry"])
+            entries[row["segment"]] = decode_segment_entry(row["entry"])
         left = [entry for entry in entries if entry.living]
         return left, sum(row["removed"] for row in found)
 
@@ -326,7 +326,7 @@ class _Job:
         told = numbers.mapInArrow(rewrite, "piece int, entry string").collect()
         taken = {number for group in groups for number in group.numbers}
         left = [entry for number, entry in enumerate(entries) if number not in taken]
-        return left + [entry_of(row["entry"]) for row in sorted(told)]
+        return left + [decode_segment_entry(row["entry"]) for row in sorted(told)]
 
     def _pieces(
         self, entries: list[SegmentEntry], group: compaction.Group
@@ -354,7 +354,7 @@ class _Job:
     ) -> BuiltIndex:
         folder, version = self.folder, self.version
         router = part_routing.write(folder, entries, columns, version)
-        text = encoded(build_manifest(entries, columns, version, router))
+        text = encode_json(build_manifest(entries, columns, version, router))
         if folder.text(MANIFEST) != self.seen:
             raise IndexingError(
                 f"another index was written to {folder.name} while this one was built; build again"

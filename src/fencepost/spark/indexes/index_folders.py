@@ -25,7 +25,7 @@ from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
     damaged,
-    decoded,
+    decode_manifest,
     manifest_name,
     missing_index_error,
 )
@@ -55,7 +55,7 @@ class Folder(ABC):
         file = manifest_name(version)
         text = self.text(file)
         if text is not None:
-            return decoded(self.name, text, file)
+            return decode_manifest(self.name, text, file)
         if version is not None and self.has_index():
             raise removed(self.name, version)
         raise missing_index_error(self.name)

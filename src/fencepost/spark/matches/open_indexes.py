@@ -11,7 +11,7 @@ from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
     SegmentEntry,
-    decoded,
+    decode_manifest,
     manifest_name,
 )
 from fencepost.engine.storage.segment_files import DAMAGE_ERRORS, files_of, open_segments
@@ -61,7 +61,7 @@ def _routing(folder: Folder, version: int | None, name: str) -> Matcher:
     text = folder.text(file)
     if text is None:
         raise removed(folder.name, version)
-    manifest = replace(decoded(folder.name, text, file), version=version)
+    manifest = replace(decode_manifest(folder.name, text, file), version=version)
     entries = [replace(entry, folder=f"{name}/{entry.folder}") for entry in manifest.segments]
     return _opened(folder, manifest, entries)
 

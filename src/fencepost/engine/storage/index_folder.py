@@ -21,7 +21,7 @@ from fencepost.engine.storage.manifest import (
     MANIFEST,
     SegmentEntry,
     build_manifest,
-    damaged,
+    damaged_index_error,
     decode_manifest,
     encode_json,
     missing_index_error,
@@ -75,7 +75,7 @@ def open(path: Path) -> Opened:
         except DAMAGE_ERRORS as error:
             # Between reading the manifest and the files, somebody may have saved another.
             if _read_manifest(path) == text:
-                raise damaged(str(path), error) from error
+                raise damaged_index_error(str(path), error) from error
 
 
 def _read_manifest(path: Path) -> str:

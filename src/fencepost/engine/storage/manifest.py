@@ -133,7 +133,7 @@ def decode_manifest(name: str, text: str | bytes, file: str = MANIFEST) -> Manif
             )
         return json.decode(text, type=Manifest)
     except (DecodeError, ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise damaged(name, f"{file}: {error}") from error
+        raise damaged_index_error(name, f"{file}: {error}") from error
 
 
 def encode_json(value: Struct | Sequence[Struct]) -> str:
@@ -153,7 +153,7 @@ def missing_index_error(name: str) -> IndexingError:
     )
 
 
-def damaged(name: str, why: object) -> IndexingError:
+def damaged_index_error(name: str, why: object) -> IndexingError:
     """What is said of an index that cannot be read."""
     return IndexingError(f"the index in {name} is damaged ({why}); build it again")
 

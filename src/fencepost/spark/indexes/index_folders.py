@@ -24,7 +24,7 @@ from fencepost.atomic_replace import replace_file
 from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
-    damaged,
+    damaged_index_error,
     decode_manifest,
     manifest_name,
     missing_index_error,
@@ -104,7 +104,7 @@ class Folder(ABC):
 def removed(name: str, version: object, why: object = None) -> IndexingError:
     """What is said where a version, or a file of it, is not there any more."""
     if version is None:
-        return damaged(name, why)
+        return damaged_index_error(name, why)
     told = "" if why is None else f" or is damaged ({why})"
     return IndexingError(
         f"version {version} of the index in {name} was removed after newer ones came{told}; match "

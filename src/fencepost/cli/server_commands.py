@@ -109,11 +109,11 @@ def add_key(
       fencepost keys add --scope admin --scope publish --scope subscribe
       fencepost keys add --tenant acme --scope subscribe --name "acme's phones"
     """
-    from fencepost.engine.subscriptions import expiry
+    from fencepost.engine.subscriptions import parse_expiry
     from fencepost.store import api_keys as stored
     from fencepost.store.database import Database
 
-    end = None if expires is None else expiry(expires)
+    end = None if expires is None else parse_expiry(expires)
     with closing(Database(data, exclusive=False)) as database, database.transaction() as writer:
         made = stored.add_key(writer, tenant, scope, name, time.time_ns(), end)
     if as_json:

@@ -15,7 +15,7 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.engine.explain.explanation import shortened, written
 from fencepost.engine.matcher import DeadLetters
-from fencepost.engine.subscriptions import expiry, require_inside_space, rows_of, validate_id
+from fencepost.engine.subscriptions import parse_expiry, require_inside_space, rows_of, validate_id
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
@@ -356,7 +356,7 @@ def _parsed(row: Mapping[str, object], space: Space, tokenizer: Tokenizer) -> _P
     return _Parsed(
         name,
         name if owner is None else validate_id(owner, "subscriber"),
-        expiry(row.get("expires")),
+        parse_expiry(row.get("expires")),
         expression,
         condition,
         filters_of(condition, space, tokenizer),

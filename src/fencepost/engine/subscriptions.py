@@ -85,7 +85,7 @@ def validate_id(value: object, what: str = "id") -> str:
     return value
 
 
-def expiry(value: object) -> int:
+def parse_expiry(value: object) -> int:
     """When a subscription ends, in nanoseconds since 1970."""
     if value is None:
         return int(NEVER_EXPIRES)
@@ -163,10 +163,12 @@ def _subscription(
             f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
         )
     if isinstance(expression, str) and asked is not None:
-        return Subscription(name, expression, owner, expiry(expires), asked)
+        return Subscription(name, expression, owner, parse_expiry(expires), asked)
     condition = parse(expression, space)
     text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
-    return Subscription(name, text, owner, expiry(expires), compile_condition(condition, space))
+    return Subscription(
+        name, text, owner, parse_expiry(expires), compile_condition(condition, space)
+    )
 
 
 def rows_of(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:

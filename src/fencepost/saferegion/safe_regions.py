@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import Matcher
-from fencepost.engine.subscriptions import expiry
+from fencepost.engine.subscriptions import parse_expiry
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
@@ -230,7 +230,7 @@ class SafeRegions:
         self._nearby.put(
             self._row(name[1:])
             if name.startswith(_OWN)
-            else (name, self._composites[name[1:]], expiry(None))
+            else (name, self._composites[name[1:]], parse_expiry(None))
             for name in names
         )
         for name in names:

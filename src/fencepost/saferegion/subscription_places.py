@@ -17,7 +17,7 @@ from fencepost.cql2.ast import Property
 from fencepost.engine import ColumnRegistry
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.requirements import PLACE, STRING, Requirements, column_of
-from fencepost.engine.subscriptions import expiry
+from fencepost.engine.subscriptions import parse_expiry
 from fencepost.filters.checks import Column, ColumnKind
 
 Ints = NDArray[np.int64]
@@ -50,7 +50,7 @@ def usual_of(
         own, equals = _usual(required, view.columns, position, changing)
         chosen = required.subscription[required.filter[own]]
         living = np.zeros(len(segment), bool)
-        living[rows] = segment.expires[rows] == expiry(None)
+        living[rows] = segment.expires[rows] == parse_expiry(None)
         usual = living[chosen]
         chosen = chosen[usual]
         if len(chosen):

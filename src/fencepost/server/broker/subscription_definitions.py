@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from fencepost.engine.subscriptions import expiry, validate_id
+from fencepost.engine.subscriptions import parse_expiry, validate_id
 from fencepost.errors import ModelError
 from fencepost.server.http import request_bodies, schemas
 from fencepost.server.settings import Limits
@@ -88,7 +88,7 @@ def parse_definition(given: dict[str, Any], limits: Limits, id: str | None = Non
     if not kept.keys() & {"expression", "composite"}:
         raise ModelError("`composite` is null; give `expression` or `composite`")
     _check_sizes(kept, limits)
-    expires = None if asked.expires is None else expiry(asked.expires)
+    expires = None if asked.expires is None else parse_expiry(asked.expires)
     return Definition(name, subscriber, kept, expires)
 
 

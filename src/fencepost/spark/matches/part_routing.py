@@ -34,7 +34,7 @@ from fencepost.engine.requirements import (
 )
 from fencepost.engine.storage.manifest import SegmentEntry
 from fencepost.engine.storage.segment_files import write_segment
-from fencepost.engine.subscriptions import Subscription, expiry
+from fencepost.engine.subscriptions import Subscription, parse_expiry
 from fencepost.filters.checks import Check, Filter, ListCheck, MemberCheck, RelateCheck, Term
 from fencepost.spark.indexes.index_folders import Folder, folder_of
 
@@ -174,7 +174,9 @@ def write(
             with pa.memory_map(str(path / file)) as source:
                 needed = pa.ipc.open_file(source).read_all()
             name = str(number)
-            parts.append(Subscription(name, None, name, expiry(None), filters_of(needed, columns)))
+            parts.append(
+                Subscription(name, None, name, parse_expiry(None), filters_of(needed, columns))
+            )
     router.add(parts, replace=False)
     with folder.writing() as path:
         own = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{version}-", dir=path))

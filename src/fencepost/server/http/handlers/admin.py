@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
-from fencepost.engine.subscriptions import expiry
+from fencepost.engine.subscriptions import parse_expiry
 from fencepost.server.delivery.outbox import EndpointDelivery
 from fencepost.server.http.operations import Content, RequestContext, json_response, operation
 from fencepost.server.http.problems import RequestError, no_such
@@ -44,7 +44,7 @@ async def add_key(context: RequestContext, body: NewKey) -> Key:
     service, caller = context.service, context.caller
     if not body.name.isprintable():
         raise RequestError(422, "`name` holds characters that cannot be printed; leave them out")
-    end = None if body.expires is None else expiry(body.expires)
+    end = None if body.expires is None else parse_expiry(body.expires)
     made = await service.changed(
         lambda transaction: api_keys.add_key(
             transaction.connection, caller.tenant_name, body.scopes, body.name, transaction.now, end

@@ -15,7 +15,12 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.engine.explain.explanation import shortened, written
 from fencepost.engine.matcher import DeadLetters
-from fencepost.engine.subscriptions import parse_expiry, require_inside_space, rows_of, validate_id
+from fencepost.engine.subscriptions import (
+    iter_rows,
+    parse_expiry,
+    require_inside_space,
+    validate_id,
+)
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
@@ -320,7 +325,7 @@ def simplify_many(
 def _read(table: object, bad: DeadLetters, space: Space, tokenizer: Tokenizer) -> list[_Read]:
     """The rows of a table that can be used; the others go to `bad`."""
     parsed: dict[str, _Parsed] = {}
-    for number, row in rows_of(table, bad):
+    for number, row in iter_rows(table, bad):
         try:
             own = _parsed(row, space, tokenizer)
             if own.id in parsed:

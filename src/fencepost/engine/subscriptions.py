@@ -123,7 +123,7 @@ def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[in
 
     The geometries of texts of known forms are looked at all at once.
     """
-    rows = iter(rows_of(table, bad))
+    rows = iter(iter_rows(table, bad))
     while some := list(islice(rows, _AT_ONCE)):
         quick = [_filled(space, row.get("expression")) for _, row in some]
         wrong = unusable(quick)
@@ -171,7 +171,7 @@ def _subscription(
     )
 
 
-def rows_of(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
+def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, object]]]:
     """The rows of a table as mappings, with their numbers; those that cannot be read are bad."""
     try:
         if isinstance(table, (pa.Table, pa.RecordBatch)):

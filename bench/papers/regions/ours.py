@@ -15,7 +15,7 @@ from shapely.geometry.base import BaseGeometry
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
 from fencepost.engine.columns.event_columns import lay_out
-from fencepost.engine.kernel_runner import Runner
+from fencepost.engine.kernel_runner import KernelRunner
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.subscriptions import Subscription
@@ -36,7 +36,7 @@ class Ours:
         self.matcher = matcher
         self._columns = matcher.view().columns
         self._shelves = matcher.view().snapshot()
-        self._runner = Runner()
+        self._runner = KernelRunner()
         self._now = time.time_ns()
 
     def lay_out(self, message: BaseGeometry) -> Any:

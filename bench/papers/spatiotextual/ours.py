@@ -20,7 +20,7 @@ from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
 from fencepost.engine.columns.event_columns import lay_out
-from fencepost.engine.kernel_runner import Runner, events_of
+from fencepost.engine.kernel_runner import KernelRunner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
 from fencepost.kernels.match.segment_search import look_up
@@ -44,7 +44,7 @@ class Ours:
         self.matcher, self.build_s = timed(lambda: _subscribed(*columns))
         self.shelves = self.matcher.view().snapshot()
         self.nbytes = int(self.matcher.stats()["bytes"])
-        self._runner = Runner()
+        self._runner = KernelRunner()
 
     def _columns(self, given: TokenBoxes) -> tuple[pa.Array, Floats, pa.Array]:
         """Ids, rectangles and words of subscriptions."""

@@ -20,7 +20,7 @@ from fencepost.cql2.parser import parse
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.event_columns import lay_out
 from fencepost.engine.decompiler import condition_of
-from fencepost.engine.kernel_runner import Found, Runner
+from fencepost.engine.kernel_runner import Found, KernelRunner
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
@@ -106,7 +106,7 @@ class SegmentEngine(_OfShelves):
 
     def __init__(self, shelves: SegmentManager, clock: Clock) -> None:
         super().__init__(shelves, clock)
-        self._runner = Runner()
+        self._runner = KernelRunner()
 
     def ids(self, event: Attributes) -> Iterable[str]:
         """The ids of the subscriptions that an event answers."""
@@ -145,7 +145,7 @@ class SegmentEngine(_OfShelves):
         block = lay_out(self._shelves.columns, events)
         if self._shelves.event_sampler.due(len(events)):
             self._shelves.event_sampler.take(block, len(events))
-        self._runner.spend(time.perf_counter_ns() - begin, 0)
+        self._runner.add_time(time.perf_counter_ns() - begin, 0)
         return iter(self._runner.match(shelves, struct_ref(block), self._clock()))
 
     def stats(self) -> Mapping[str, Any]:
@@ -158,8 +158,8 @@ class SegmentEngine(_OfShelves):
             "matches_per_event": matches / each,
             "distances_too_close_to_call": unsure,
             "microseconds_per_event": {
-                "layout": self._runner.spent[0] / 1000 / each,
-                "match": self._runner.spent[1] / 1000 / each,
+                "layout": self._runner.spent_ns[0] / 1000 / each,
+                "match": self._runner.spent_ns[1] / 1000 / each,
             },
         }
 

@@ -112,7 +112,7 @@ def _taken(kept: list[Kept]) -> Kept | None:
         return None
 
 
-class Runner:
+class KernelRunner:
     """Matches events against segments, from any number of threads.
 
     Attributes
@@ -122,7 +122,7 @@ class Runner:
     """
 
     def __init__(self) -> None:
-        self.spent = [0, 0]
+        self.spent_ns = [0, 0]
         self._idle: list[_Room] = []
         self._rooms: list[_Room] = []
         self._desks: list[_Desk] = []
@@ -151,7 +151,7 @@ class Runner:
             shelves.struct_refs, events, room.struct_ref, now, np.uint32(shelves.version)
         )
         self._idle.append(room)
-        self.spend(0, perf_counter_ns() - begin)
+        self.add_time(0, perf_counter_ns() - begin)
         if len(shelves) == 1:
             found = [(rows, stops[0])]
         else:
@@ -190,15 +190,15 @@ class Runner:
             given = desk.layout.write(event)
             laid_out = perf_counter_ns()
             count = 0 if given is None else desk.match(snapshot, given, now)
-            self.spend(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
+            self.add_time(_TIMED * (laid_out - begin), _TIMED * (perf_counter_ns() - laid_out))
         found = desk.numbers[:count].tolist() if count else None
         self._desks.append(desk)
         return found
 
-    def spend(self, layout: int, match: int) -> None:
+    def add_time(self, layout: int, match: int) -> None:
         """Count nanoseconds; of threads that do so at one moment one may be lost: it is a mean."""
-        self.spent[0] += layout
-        self.spent[1] += match
+        self.spent_ns[0] += layout
+        self.spent_ns[1] += match
 
     def _new_room(self) -> _Room:
         given = empty_match_scratch()

@@ -19,7 +19,7 @@ from fencepost.composite.member_conditions import Asked, Place
 from fencepost.composite.member_relations import bounds_of
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect import join_partners
-from fencepost.kernels.detect.join_partners import PLAN, TEST, CastArrays
+from fencepost.kernels.detect.join_partners import PLAN, TEST, PairJoinArrays
 from fencepost.kernels.runtime.struct_references import struct_ref
 
 
@@ -110,7 +110,7 @@ def cast_of(
         tests += [(*_test(asked, space), left == part) for asked, left, _ in step.tests]
         names = tuple(join.composite.members)
         playing.append(Playing(join, part == 0, names, step.tests))
-    arrays = CastArrays(
+    arrays = PairJoinArrays(
         plans=np.array(plans, PLAN),
         tests=np.array(tests, TEST),
         pools=np.array([pool for pool, _ in kept], np.int64),

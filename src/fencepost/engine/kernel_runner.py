@@ -19,7 +19,7 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.match_scratch import empty_match_scratch
 from fencepost.kernels.match.segment_search import EventArrays, match_events
-from fencepost.kernels.match.single_event import Desk, match_one, match_point
+from fencepost.kernels.match.single_event import SingleEventContext, match_one, match_point
 from fencepost.kernels.runtime.compilation import entry
 from fencepost.kernels.runtime.struct_references import arrays_of, struct_ref
 
@@ -86,17 +86,17 @@ class _Desk:
 
     def _make(self) -> None:
         stops = np.empty((len(self._segments), 1), np.int64)
-        events, (most_x, most_y) = struct_ref(self._events), self.layout.limits
+        events, (max_x, max_y) = struct_ref(self._events), self.layout.limits
         self._struct_ref = struct_ref(
-            Desk(
+            SingleEventContext(
                 segments=self._segments,
-                room=self._room.struct_ref,
+                scratch=self._room.struct_ref,
                 events=events,
                 joined=self.layout.joined,
                 stops=stops,
                 answer=self.answer,
-                most_x=most_x,
-                most_y=most_y,
+                max_abs_x=max_x,
+                max_abs_y=max_y,
             )
         )
 

@@ -18,7 +18,7 @@ from fencepost.filters import filters
 from fencepost.geometry import Shapes
 from fencepost.kernels import EventArrays
 from fencepost.kernels.geometry.shape_layout import lay_out_plain
-from fencepost.kernels.match.single_event import tell_apart
+from fencepost.kernels.match.single_event import split_joined_items
 from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
@@ -98,7 +98,7 @@ def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | N
         lay_out: Any = lay_out_plain
         shapes, usable = lay_out(*rest, *layout.limits)
     if layout.joined[0] < layout.joined[1]:
-        tell_apart(layout.joined, layout.events.text, layout.events.item_start)
+        split_joined_items(layout.joined, layout.events.text, layout.events.item_start)
     return layout.events._replace(shapes=shapes) if usable else None
 
 

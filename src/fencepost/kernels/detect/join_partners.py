@@ -38,7 +38,7 @@ _ERROR = 1e-6  # metres: see `geodesic_shapes`
 _SLACK = 1e-9  # degrees: see `geodesic`
 
 
-class CastArrays(NamedTuple):
+class PairJoinArrays(NamedTuple):
     """What an event plays."""
 
     plans: NDArray[np.void]  # PLAN; its tests are first:stop
@@ -51,7 +51,7 @@ class CastArrays(NamedTuple):
 def arrive(live, cast, x, y, at, number, newest, most, out):
     """Take out what is over, put an event in that has these corners, and let it `play`.
 
-    live, cast : handles of MemberArrays, which have room for it, and of CastArrays. Returns the
+    live, cast : handles of MemberArrays, which have room for it, and of PairJoinArrays. Returns the
     item, what `play` does, how many expired, and how many were more than `most`.
     """
     expired, crowded = evict(live, newest, most)

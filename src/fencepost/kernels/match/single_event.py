@@ -22,77 +22,85 @@ from fencepost.kernels.runtime.struct_references import struct_ref
 BETWEEN = 0  # a byte between items that are written in one piece
 
 
-class Desk(NamedTuple):
+class SingleEventContext(NamedTuple):
     """What one event after another is matched with, each written where the last one was."""
 
     segments: Any  # list of handles of SegmentArrays
-    room: Any  # handle of MatchScratch
+    scratch: Any  # handle of MatchScratch
     events: Any  # handle of EventArrays: of one event, and its shape a point
     joined: NDArray[np.int64]  # where items begin and end in the text that are not told apart yet
     stops: NDArray[np.int64]  # (segments, 1)
     answer: NDArray[np.uint32]  # where what is found is written
-    most_x: float  # how far from 0 coordinates may be, which is finite
-    most_y: float
+    max_abs_x: float  # how far from 0 coordinates may be, which is finite
+    max_abs_y: float
 
 
 @kernel
-def match_point(desk, x, y, now, version):
+def match_point(context_ref, x, y, now, version):
     """Match the event on a desk, a handle of it, whose only geometry, if it has any, is a point.
 
     now, version : as in `match_events`. Writes to `answer` where the subscriptions of each segment
-    end, and these; returns how many numbers that are, the same below 0 where there is no room for
+    end, and these; returns how many numbers that are, the same below 0 where there is no scratch for
     them, or 0 where the event cannot be decided so.
     """
-    own = desk.arrays
-    if not (abs(x) <= own.most_x and abs(y) <= own.most_y):
+    context = context_ref.arrays
+    if not (abs(x) <= context.max_abs_x and abs(y) <= context.max_abs_y):
         return 0
-    count = _in_regions(own, x + 0.0, y + 0.0, now, np.uint32(version))  # 0.0 for -0.0
+    count = _in_regions(context, x + 0.0, y + 0.0, now, np.uint32(version))  # 0.0 for -0.0
     if count > 0:
         return count
-    _write(own.events.arrays.shapes, x, y)
-    return _matched(own, own.events, now, version)
+    _write(context.events.arrays.shapes, x, y)
+    return _matched(context, context.events, now, version)
 
 
 @kernel
-def match_one(desk, xy, chain_start, chain_part, shape_chain, dimension, now, version):
+def match_one(context_ref, xy, chain_start, chain_part, shape_chain, dimension, now, version):
     """The same for an event with any shapes, which are given as in `lay_out_plain`."""
-    own = desk.arrays
+    context = context_ref.arrays
     shapes, usable = lay_out_plain(
-        xy, chain_start, chain_part, shape_chain, dimension, own.most_x, own.most_y
+        xy, chain_start, chain_part, shape_chain, dimension, context.max_abs_x, context.max_abs_y
     )
     if not usable:
         return 0
-    return _matched(own, _with_shapes(own.events.arrays, shapes), now, version)
+    return _matched(context, _with_shapes(context.events.arrays, shapes), now, version)
 
 
 @outlined
 @kernel
-def _in_regions(own, x, y, now, version):
+def _in_regions(context, x, y, now, version):
     """The short way out, where all segments ask for nothing but relations to regions: what is
-    found goes from the trees to the answer. 0 where that is not so, or there is no room.
+    found goes from the trees to the answer. 0 where that is not so, or there is no scratch.
     """
-    segments = len(own.segments)
+    segments = len(context.segments)
     total = np.int64(segments)
     for s in range(segments):
         total = _in_regions_of(
-            own.segments[s], own.room, own.events, x, y, now, version, own.answer, total
+            context.segments[s],
+            context.scratch,
+            context.events,
+            x,
+            y,
+            now,
+            version,
+            context.answer,
+            total,
         )
         if total == 0:
             return total
-        own.answer[s] = total - segments
-    counts = own.room.arrays.counts
+        context.answer[s] = total - segments
+    counts = context.scratch.arrays.counts
     counts[EVENTS] += 1
     counts[MATCHES] += total - segments
     return total
 
 
 @no_refcount
-def _in_regions_of(segment, room, events, x, y, now, version, answer, total):
+def _in_regions_of(segment, scratch, events, x, y, now, version, answer, total):
     """Append what a point answers in one segment to `answer`; where it ends."""
     if not has_regions_only(segment):
         return np.int64(0)
     found = find_point(
-        segment, events.arrays.geometry, x, y, room.arrays.trees.stack, room.arrays.points,
+        segment, events.arrays.geometry, x, y, scratch.arrays.trees.stack, scratch.arrays.points,
         answer[total:],
     )  # fmt: skip
     if found < 0 or (found > 1 and segment.arrays.state[ONCE] == 0):
@@ -135,7 +143,7 @@ def _with_shapes(event, shapes):
 
 
 @no_refcount
-def tell_apart(joined, text, item_start):
+def split_joined_items(joined, text, item_start):
     """Move items together that have `BETWEEN` between them, and write where each begins."""
     write = joined[0]
     item_start[0] = write
@@ -153,21 +161,25 @@ def tell_apart(joined, text, item_start):
 
 @outlined
 @kernel
-def _matched(own, events, now, version):
-    if own.joined[0] < own.joined[1]:
-        tell_apart(own.joined, own.events.arrays.text, own.events.arrays.item_start)
-    counts = own.room.arrays.counts
+def _matched(context, events, now, version):
+    if context.joined[0] < context.joined[1]:
+        split_joined_items(
+            context.joined, context.events.arrays.text, context.events.arrays.item_start
+        )
+    counts = context.scratch.arrays.counts
     before = (counts[0], counts[1], counts[2], counts[3])
-    total, unsure = find_all(own.segments, events, own.room, now, np.uint32(version), own.stops)
-    first = own.stops.shape[0]
-    fits = first + total <= own.answer.shape[0]
+    total, unsure = find_all(
+        context.segments, events, context.scratch, now, np.uint32(version), context.stops
+    )
+    first = context.stops.shape[0]
+    fits = first + total <= context.answer.shape[0]
     if unsure > 0 or not fits:  # it is begun anew
         for k in range(len(before)):
             counts[k] = before[k]
         return 0 if unsure > 0 else -(first + total)
     for k in range(first):
-        own.answer[k] = own.stops[k, 0]
-    results = own.room.arrays.results
+        context.answer[k] = context.stops[k, 0]
+    results = context.scratch.arrays.results
     for k in range(total):
-        own.answer[first + k] = results[k]
+        context.answer[first + k] = results[k]
     return first + total

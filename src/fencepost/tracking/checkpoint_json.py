@@ -41,7 +41,7 @@ def to_json(kept: Checkpoint) -> str:
         found["at"] = [moving.time, moving.point, moving.event]
         found["fences"] = moving.fences
         found["stays"] = {
-            id: [stay.subscriber, stay.told, stay.since, stay.changed, stay.dwelt]
+            id: [stay.subscriber, stay.reported, stay.since, stay.changed, stay.dwelt]
             for id, stay in moving.stays.items()
         }
         found["left"] = moving.left

@@ -42,7 +42,7 @@ class Stay:
     """
 
     subscriber: str
-    told: bool
+    reported: bool
     since: int
     changed: int | None
     dwelt: bool = False
@@ -66,8 +66,8 @@ class ObjectState:
             return ALWAYS
         if "dwell" not in rules.on:
             return NEVER
-        waiting = (stay.since for stay in self.stays.values() if not stay.dwelt)
-        return min(waiting, default=NEVER - rules.dwell) + rules.dwell
+        pending = (stay.since for stay in self.stays.values() if not stay.dwelt)
+        return min(pending, default=NEVER - rules.dwell) + rules.dwell
 
     def next_report(self, rules: ReportRules) -> int:
         """When time alone will change something, if positions do not before."""
@@ -104,7 +104,7 @@ class ObjectRegistry:
         self.forget_after = forget_after
         self._rules = rules
         self._by_key: dict[Key, ObjectState] = {}
-        self._waiting: set[Key] = set()  # of whom time alone may tell something
+        self._pending: set[Key] = set()  # of whom time alone may tell something
         self._swept: int | None = None
 
     def __len__(self) -> int:
@@ -137,20 +137,20 @@ class ObjectRegistry:
         self._by_key[moving.key] = moving
         self.mark_changed(moving.key)
         if moving.quiet_until(self._rules) < NEVER:
-            self._waiting.add(moving.key)
+            self._pending.add(moving.key)
         else:
-            self._waiting.discard(moving.key)
+            self._pending.discard(moving.key)
 
     def quiet_until(self, moving: ObjectState) -> int:
         """Up to when positions in the same fences change nothing that is told."""
         on = self._rules.on
         if ("inside" in on and moving.fences) or ("outside" in on and moving.left):
             return ALWAYS
-        return moving.quiet_until(self._rules) if moving.key in self._waiting else NEVER
+        return moving.quiet_until(self._rules) if moving.key in self._pending else NEVER
 
-    def waiting(self) -> list[ObjectState]:
+    def pending(self) -> list[ObjectState]:
         """The objects of whom time alone may tell something."""
-        return [self._by_key[key] for key in self._waiting]
+        return [self._by_key[key] for key in self._pending]
 
     def mark_changed(self, key: Key) -> None:
         """Note that something changed of an object, or may have."""
@@ -159,7 +159,7 @@ class ObjectRegistry:
 
     def drop(self, key: Key) -> bool:
         """Forget an object; whether there was one."""
-        self._waiting.discard(key)
+        self._pending.discard(key)
         self.mark_changed(key)
         there = self._by_key.pop(key, None) is not None
         self.forgotten += there
@@ -168,7 +168,7 @@ class ObjectRegistry:
     def clear(self) -> None:
         """Know nothing, without a count."""
         self._by_key.clear()
-        self._waiting.clear()
+        self._pending.clear()
         self._swept = None
 
     def sweep(self, watermark: int | None, always: bool = False) -> None:
@@ -183,7 +183,7 @@ class ObjectRegistry:
             self.drop(key)
 
 
-def change(
+def change_fences(
     moving: ObjectState,
     fences: Set[str],
     by_rule: Collection[str],
@@ -202,49 +202,58 @@ def change(
         stay = moving.stays.get(id)
         if stay is None:
             stay = moving.stays[id] = Stay(subscriber_of(id), False, time, None)
-        if stay.told == (id in fences):
+        if stay.reported == (id in fences):
             stay.changed = None
-            if not stay.told:
+            if not stay.reported:
                 del moving.stays[id]
             continue
         if stay.changed is None:
             stay.changed = time
         cause = RULE if id in by_rule else MOVEMENT
-        yield from _settled(moving, id, stay, time, rules, cause, event)
+        yield from _report_change(moving, id, stay, time, rules, cause, event)
     moving.fences = tuple(sorted(fences))
 
 
-def wait(
+def report_elapsed(
     moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object] | None
 ) -> Iterator[Notification]:
     """What is to be told since time went by, and what is told of every position."""
     for id, stay in sorted(moving.stays.items()):
         if stay.changed is not None:
-            yield from _settled(moving, id, stay, time, rules, MOVEMENT, event)
-        if not stay.told or stay.changed is not None:
+            yield from _report_change(moving, id, stay, time, rules, MOVEMENT, event)
+        if not stay.reported or stay.changed is not None:
             continue
-        told = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+        reported = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
         if "dwell" in rules.on and not stay.dwelt and time - stay.since >= rules.dwell:
             stay.dwelt = True
-            yield Notification("dwell", *told)
+            yield Notification("dwell", *reported)
 
 
-def each_position(
+def report_each_position(
     moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object]
 ) -> Iterator[Notification]:
     """What is told of every position: the fences that the object is in, or has left."""
     if "inside" in rules.on:
         for id, stay in sorted(moving.stays.items()):
-            if stay.told:
-                told = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
-                yield Notification("inside", *told)
+            if stay.reported:
+                reported = (
+                    moving.key,
+                    id,
+                    stay.subscriber,
+                    time,
+                    stay.since,
+                    time,
+                    MOVEMENT,
+                    event,
+                )
+                yield Notification("inside", *reported)
     if "outside" in rules.on:
         for id, (subscriber, since) in sorted(moving.left.items()):
-            told = (moving.key, id, subscriber, time, since, time, MOVEMENT, event)
-            yield Notification("outside", *told)
+            reported = (moving.key, id, subscriber, time, since, time, MOVEMENT, event)
+            yield Notification("outside", *reported)
 
 
-def _settled(
+def _report_change(
     moving: ObjectState,
     id: str,
     stay: Stay,
@@ -258,20 +267,22 @@ def _settled(
     if began is None or (cause == MOVEMENT and time - began < rules.debounce):
         return
     stay.changed = None
-    if stay.told:
+    if stay.reported:
         kind, since = "exit", stay.since
-        stay.told = False
+        stay.reported = False
         del moving.stays[id]
-        _remember(moving, id, stay.subscriber, began, rules)
+        _remember_left(moving, id, stay.subscriber, began, rules)
     else:
         kind, since = "enter", began
-        stay.told, stay.since, stay.dwelt = True, began, False
+        stay.reported, stay.since, stay.dwelt = True, began, False
         moving.left.pop(id, None)
     if kind in rules.on:
         yield Notification(kind, moving.key, id, stay.subscriber, began, since, time, cause, event)
 
 
-def _remember(moving: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules) -> None:
+def _remember_left(
+    moving: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules
+) -> None:
     if "outside" not in rules.on:
         return
     moving.left[id] = (subscriber, when)

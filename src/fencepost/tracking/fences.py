@@ -67,10 +67,10 @@ class FenceMatches(NamedTuple):
 
     def take(self, rows: Ints) -> FenceMatches:
         """The matches of some events, by ascending rows."""
-        only, sizes = self.only(rows), np.diff(self.start)
-        return only._replace(start=np.concatenate(([0], np.cumsum(sizes[rows]))))
+        restricted_to, sizes = self.restricted_to(rows), np.diff(self.start)
+        return restricted_to._replace(start=np.concatenate(([0], np.cumsum(sizes[rows]))))
 
-    def only(self, rows: Ints) -> FenceMatches:
+    def restricted_to(self, rows: Ints) -> FenceMatches:
         """The same for some events; as if the others matched nothing."""
         sizes = np.diff(self.start)
         kept = np.zeros(len(sizes), bool)
@@ -78,7 +78,7 @@ class FenceMatches(NamedTuple):
         start = np.concatenate(([0], np.cumsum(np.where(kept, sizes, 0))))
         return FenceMatches(self.codes[np.repeat(kept, sizes)], start, self.names)
 
-    def differ(self, before: Ints) -> NDArray[np.bool_]:
+    def differs_from_previous(self, before: Ints) -> NDArray[np.bool_]:
         """Which events match other ids than the event before; before : its row, or -1."""
         sizes, has_one = np.diff(self.start), before >= 0
         differs: NDArray[np.bool_] = has_one & (sizes != sizes[before])
@@ -183,7 +183,7 @@ class PathMatcher:
 
     Attributes
     ----------
-    left_out : set of str
+    excluded_ids : set of str
         Those that cannot be asked, as the question would be too long.
     """
 
@@ -194,7 +194,7 @@ class PathMatcher:
         self._lines = Matcher(matcher.space, stop_words=matcher.stop_words, clock=view.clock)
         self._round_the_earth = matcher.space == Space.WGS84.value
         self._changed: set[str] = set()
-        self.left_out: set[str] = set()
+        self.excluded_ids: set[str] = set()
         with view.lock:
             view.on_change(self._note)
             self._changed.update(matcher.ids())
@@ -232,7 +232,7 @@ class PathMatcher:
             PATH_END: _shapes(ends, 1, POINTS),
         }
         given = {name: Geometries(shapes, number, {}) for name, shapes in columns.items()}
-        return _matches(self._lines, events.with_geometries(given)).only(rows)
+        return _matches(self._lines, events.with_geometries(given)).restricted_to(rows)
 
     def _follow(self) -> None:
         """Take up what changed since."""
@@ -241,7 +241,7 @@ class PathMatcher:
         matcher, view, compiled = self._matcher, self._matcher.view(), []
         with view.lock:
             changed, self._changed = self._changed, set()
-            self.left_out -= changed
+            self.excluded_ids -= changed
             for id in changed:
                 if id not in matcher:
                     self._lines.unsubscribe(id)
@@ -250,7 +250,7 @@ class PathMatcher:
                 try:
                     filters = compile_condition(condition, view.columns.space)
                 except LanguageError:  # more alternatives than one subscription may have
-                    self.left_out.add(id)
+                    self.excluded_ids.add(id)
                     self._lines.unsubscribe(id)
                     continue
                 compiled.append(Subscription(id, condition, id, view.expires(id), filters))

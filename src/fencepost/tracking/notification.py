@@ -46,7 +46,7 @@ class Notification:
     subscriber: str
     time: int
     since: int
-    told: int
+    reported: int
     cause: str = MOVEMENT
     event: Mapping[str, object] | None = field(default=None, compare=False, repr=False)
 
@@ -61,7 +61,7 @@ def sort_notifications(found: Iterable[Notification]) -> list[Notification]:
     return sorted(
         found,
         key=lambda one: (
-            one.told,
+            one.reported,
             str(one.key),
             isinstance(one.key, str),
             one.subscription,

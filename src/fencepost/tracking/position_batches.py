@@ -98,12 +98,12 @@ class PositionBatch:
         """Have a row judged, or those of a mask."""
         self._queued[rows] = True
 
-    def add_silent(self, watermarks: Sequence[int], forget_after: int) -> None:
+    def enqueue_silent(self, watermarks: Sequence[int], forget_after: int) -> None:
         """Have positions judged whose object was silent for so long, first ones excepted."""
         silent = _whole_numbers(watermarks) - self.times[self.before] > forget_after
         self._queued |= silent & (self.before >= 0)
 
-    def add_from(self, number: int, time: int, after: int = -1) -> None:
+    def enqueue_from(self, number: int, time: int, after: int = -1) -> None:
         """Have an object's first position from a time on judged; after : its row before that."""
         first = int(self._start[number]) if after < 0 else int(self._place[after]) + 1
         stop = int(self._start[number + 1])

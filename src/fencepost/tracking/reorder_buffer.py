@@ -46,7 +46,7 @@ class ReorderBuffer(Generic[Item]):
         """Up to when all is known."""
         return None if self.clock is None else self.clock - self._lateness
 
-    def see(self, time: int) -> None:
+    def advance(self, time: int) -> None:
         """Let the clock be at least a time."""
         if self.clock is None or time > self.clock:
             self.clock = time
@@ -60,7 +60,7 @@ class ReorderBuffer(Generic[Item]):
             return DUPLICATE_REASON if time == newest else LATE_REASON
         if (key, time) in self._times:
             return DUPLICATE_REASON
-        self.see(time)
+        self.advance(time)
         if not self._lateness:
             self._ready.append(item)
             return None
@@ -79,7 +79,7 @@ class ReorderBuffer(Generic[Item]):
             found.append(item)
         return found
 
-    def held_by_key(self) -> dict[Key, list[Item]]:
+    def held_back_by_key(self) -> dict[Key, list[Item]]:
         """The held positions of all objects, as they came."""
         found: dict[Key, list[Item]] = {}
         for _, _, key, item in sorted(self._held, key=lambda one: one[1]):

@@ -132,10 +132,12 @@ class Tracker:
             parse_duration_ns("debounce_s", debounce_s),
             parse_duration_ns("dwell_s", dwell_s or 0),
         )
-        self.objects = ObjectRegistry(self.rules, _optional("forget_after_s", forget_after_s))
+        self.objects = ObjectRegistry(
+            self.rules, _optional_duration_ns("forget_after_s", forget_after_s)
+        )
         self._fences = Fences(matcher, position, distance("hysteresis", hysteresis))
         self._ways = PathMatcher(matcher, position) if "cross" in kinds else None
-        self._gap = _optional("gap_s", gap_s)
+        self._gap = _optional_duration_ns("gap_s", gap_s)
         self._lateness = parse_duration_ns("lateness_s", lateness_s)
         self._order: ReorderBuffer[Position] = ReorderBuffer(self._lateness)
         self._dead = dead_letters
@@ -153,14 +155,14 @@ class Tracker:
         try:
             position = read_event(event, self.names, self.space)
         except FencepostError as error:
-            self._refuse([(event, str(error))])
+            self._reject([(event, str(error))])
             return []
         return self.push_position(position)
 
     def push_position(self, position: Position) -> list[Notification]:
         """The same for an event that was read already."""
         found: list[Notification] = []
-        if self._accepted(position):
+        if self._accept(position):
             found = self._due()
         self.objects.sweep(self._order.watermark)
         return sort_notifications(found)
@@ -174,9 +176,9 @@ class Tracker:
         """
         events = EventTable.read(table, self.space)
         positions, bad = read_table(events, self.names)
-        bad += [(row, _given(table, row), reason) for row, reason in events.bad]
+        bad += [(row, _raw_event(table, row), reason) for row, reason in events.bad]
         if bad:
-            self._refuse([(event, f"row {row}: {reason}") for row, event, reason in sorted(bad)])
+            self._reject([(event, f"row {row}: {reason}") for row, event, reason in sorted(bad)])
         return self.push_positions(positions)
 
     def push_positions(self, positions: Positions) -> list[Notification]:
@@ -189,22 +191,24 @@ class Tracker:
         matched = None if self.holds_back else self._fences.match_many(positions.table)
         batch = PositionBatch(positions)
         if matched is not None and batch.is_in_order([self.objects.get(key) for key in batch.keys]):
-            watermarks = self._all_accepted(positions.times)
+            watermarks = self._accept_all(positions.times)
         else:
-            positions, rows, watermarks = self._accepted_many(positions)
+            positions, rows, watermarks = self._accept_many(positions)
             matched = (
                 self._fences.match_many(positions.table) if matched is None else matched.take(rows)
             )
             batch = PositionBatch(positions)
         if len(positions):
-            found = self._advance(positions, batch, matched, watermarks)
+            found = self._process_batch(positions, batch, matched, watermarks)
         self.objects.sweep(self._order.watermark)
         return sort_notifications(found)
 
     def finish(self) -> list[Notification]:
         """What is to be told of the positions that are held back, as no more will come."""
         clock = self._order.clock
-        return [] if clock is None else sort_notifications(self._released(clock + self._lateness))
+        return (
+            [] if clock is None else sort_notifications(self._release_until(clock + self._lateness))
+        )
 
     def tick(self, time: object) -> list[Notification]:
         """What is to be told because so much time went by, and nothing was heard.
@@ -217,20 +221,20 @@ class Tracker:
         time : datetime, ISO 8601 string or int
             Whatever comes is not older than this, but for `lateness_s`.
         """
-        found = self._released(parse_time_ns(time))
+        found = self._release_until(parse_time_ns(time))
         now = self._order.watermark
         assert now is not None
         self.objects.sweep(now, always=True)
-        for moving in self.objects.waiting():
+        for moving in self.objects.pending():
             if now > moving.time:
-                found += fence_visits.wait(moving, now, self.rules, None)
+                found += fence_visits.report_elapsed(moving, now, self.rules, None)
                 self.objects.put(moving)
                 self.objects.mark_changed(moving.key)
         return sort_notifications(found)
 
     def next_tick(self) -> int | None:
         """From when on a tick would change something; None where only a position can."""
-        found = [moving.next_report(self.rules) for moving in self.objects.waiting()]
+        found = [moving.next_report(self.rules) for moving in self.objects.pending()]
         first = self._order.first
         if first is not None:
             found.append(first)
@@ -257,7 +261,7 @@ class Tracker:
             changed = fences.symmetric_difference(one.fences)
             if changed:
                 when = max(one.time, clock or one.time)
-                found += fence_visits.change(
+                found += fence_visits.change_fences(
                     one, fences, changed, when, self.rules, self._fences.subscriber_of, None
                 )
                 self.objects.put(one)
@@ -275,7 +279,7 @@ class Tracker:
     def inside(self, key: Key) -> list[str]:
         """The subscriptions that an object is told to be in, sorted."""
         moving = self.objects.get(key)
-        return sorted(id for id, stay in moving.stays.items() if stay.told) if moving else []
+        return sorted(id for id, stay in moving.stays.items() if stay.reported) if moving else []
 
     def checkpoint(self, key: Key) -> Checkpoint:
         """What is known of an object, for a tracker that knows it alone to go on with."""
@@ -284,7 +288,7 @@ class Tracker:
 
     def checkpoints(self, keys: Iterable[Key]) -> Iterator[tuple[Key, Checkpoint]]:
         """The same for some objects, in one go."""
-        held = self._order.held_by_key()
+        held = self._order.held_back_by_key()
         for key in keys:
             yield key, Checkpoint(self.objects.get(key), held.get(key, []), self._order.clock)
 
@@ -310,7 +314,7 @@ class Tracker:
         for position in kept.held:
             self._order.add(position.key, position.time, position, None)
         if kept.clock is not None:
-            self._order.see(kept.clock)
+            self._order.advance(kept.clock)
         if kept.moving is not None:
             self.objects.put(kept.moving)
 
@@ -328,13 +332,13 @@ class Tracker:
             "objects": len(self.objects),
             "stays": sum(len(one.stays) for one in self.objects),
             "held_back": len(self._order),
-            **({} if self._ways is None else {"never_crossed": len(self._ways.left_out)}),
+            **({} if self._ways is None else {"never_crossed": len(self._ways.excluded_ids)}),
             **self.counts,
         }
 
     # One position
 
-    def _accepted(self, position: Position, newest: Mapping[Key, int] | None = None) -> bool:
+    def _accept(self, position: Position, newest: Mapping[Key, int] | None = None) -> bool:
         """Put a position in order, unless it is late.
 
         newest : the times of positions that went on, and are not known yet.
@@ -355,18 +359,18 @@ class Tracker:
             self._dead.append((position.event, reason))
         return False
 
-    def _released(self, time: int) -> list[Notification]:
+    def _release_until(self, time: int) -> list[Notification]:
         """Let the clock be at a time, and take what is due by then."""
-        self._order.see(time)
+        self._order.advance(time)
         return self._due()
 
     def _due(self) -> list[Notification]:
         """Take the positions that are due; what is to be told of their objects."""
         watermark = self._order.watermark
         assert watermark is not None
-        return [told for one in self._order.due() for told in self._step(one, watermark)]
+        return [reported for one in self._order.due() for reported in self._process(one, watermark)]
 
-    def _step(
+    def _process(
         self,
         position: Position,
         watermark: int,
@@ -388,7 +392,7 @@ class Tracker:
             moving = ObjectState(key, time, event, point)
             return self._changed(moving, position, set(matched), set(), set())
         if passed is None:
-            passed = self._passed(moving, position)
+            passed = self._fences_on_path(moving, position)
         is_same = tuple(sorted(matched)) == moving.fences and {*passed}.issubset(moving.fences)
         if is_same and time < self.objects.quiet_until(moving):
             moving.time, moving.event, moving.point = time, event, point
@@ -416,19 +420,19 @@ class Tracker:
         _, time, point, event = position
         subscriber_of = self._fences.subscriber_of
         for id in sorted(crossed):
-            told = (moving.key, id, subscriber_of(id), time, moving.time, time)
-            yield Notification("cross", *told, event=event)
-        yield from fence_visits.change(
+            reported = (moving.key, id, subscriber_of(id), time, moving.time, time)
+            yield Notification("cross", *reported, event=event)
+        yield from fence_visits.change_fences(
             moving, fences, by_rule, time, self.rules, subscriber_of, event
         )
-        yield from fence_visits.wait(moving, time, self.rules, event)
+        yield from fence_visits.report_elapsed(moving, time, self.rules, event)
         for id in [id for id in moving.left if id not in self._fences]:
             del moving.left[id]
-        yield from fence_visits.each_position(moving, time, self.rules, event)
+        yield from fence_visits.report_each_position(moving, time, self.rules, event)
         moving.time, moving.event, moving.point = time, event, point
         self.objects.put(moving)
 
-    def _passed(self, moving: ObjectState, position: Position) -> list[str]:
+    def _fences_on_path(self, moving: ObjectState, position: Position) -> list[str]:
         """What the way from the last position passes through, or is in."""
         if self._ways is None or moving.point is None or position.point is None:
             return []
@@ -438,16 +442,16 @@ class Tracker:
 
     # Many positions
 
-    def _all_accepted(self, times: Sequence[int]) -> list[int]:
+    def _accept_all(self, times: Sequence[int]) -> list[int]:
         """Take positions that are in order and need not wait; the watermark at each."""
         clock = self._order.clock
         watermarks = [*accumulate(times, max, initial=clock)][clock is not None :]
         self._counts["positions"] += len(times)
         if watermarks:
-            self._order.see(watermarks[-1])
+            self._order.advance(watermarks[-1])
         return watermarks
 
-    def _accepted_many(self, positions: Positions) -> tuple[Positions, Ints, list[int]]:
+    def _accept_many(self, positions: Positions) -> tuple[Positions, Ints, list[int]]:
         """Put positions in order; those that are due then, and the watermark at each.
 
         And the rows of those that are due, where none waits.
@@ -457,7 +461,7 @@ class Tracker:
         rows: list[int] = []
         watermarks: list[int] = []
         for row, position in enumerate(positions):
-            if not self._accepted(position, newest):
+            if not self._accept(position, newest):
                 continue
             watermark = self._order.watermark
             assert watermark is not None
@@ -472,7 +476,7 @@ class Tracker:
             positions = positions.take(rows)
         return positions, np.array(rows, np.int64), watermarks
 
-    def _advance(
+    def _process_batch(
         self,
         positions: Positions,
         batch: PositionBatch,
@@ -482,16 +486,16 @@ class Tracker:
         """Take positions that are due; what is to be told of their objects."""
         objects = self.objects
         known = [objects.get(key) for key in batch.keys]
-        passed = matched.only(np.empty(0, np.int64))
+        passed = matched.restricted_to(np.empty(0, np.int64))
         if self._ways is not None:
             ways = batch.ways(positions, known, self._gap)
             passed = self._ways.match_many(positions.table, *ways)
-        differs = matched.differ(batch.before)
+        differs = matched.differs_from_previous(batch.before)
         through = passed.rows
         differs[through[~matched.has(through, passed)]] = True
         batch.add(differs)
         if objects.forget_after is not None:
-            batch.add_silent(watermarks, objects.forget_after)
+            batch.enqueue_silent(watermarks, objects.forget_after)
         before: dict[int, ObjectState] = {}
         for number, (row, moving) in enumerate(zip(batch.first.tolist(), known, strict=True)):
             objects.mark_changed(batch.keys[number])
@@ -501,7 +505,7 @@ class Tracker:
                 batch.add(row)
                 before[row] = moving
             else:
-                batch.add_from(number, objects.quiet_until(moving))
+                batch.enqueue_from(number, objects.quiet_until(moving))
         events = EventTable([moving.event for moving in before.values()], space=self.space)
         matched_now = self._fences.match_many(events)
         again = {row: matched_now.ids(k) for k, row in enumerate(before)}
@@ -513,14 +517,14 @@ class Tracker:
                 if not batch.is_queued(last):
                     self._move(positions, last)
             ids = matched.ids(row)
-            found += self._step(
+            found += self._process(
                 positions[row], watermarks[row], ids, passed.ids(row), again.get(row)
             )
             moving = objects.get(batch.keys[number])
             assert moving is not None
             until = ALWAYS if moving.fences != tuple(ids) else objects.quiet_until(moving)
             if until < NEVER:
-                batch.add_from(number, until, after=row)
+                batch.enqueue_from(number, until, after=row)
         for row in batch.last.tolist():
             if not batch.is_queued(row):
                 self._move(positions, row)
@@ -533,7 +537,7 @@ class Tracker:
         assert moving is not None
         moving.time, moving.point, moving.event = time, point, event
 
-    def _refuse(self, bad: RejectedEvents) -> None:
+    def _reject(self, bad: RejectedEvents) -> None:
         if self._dead is None:
             more = f"; and {len(bad) - 10} more" if len(bad) > 10 else ""
             raise ModelError("; ".join(reason for _, reason in bad[:10]) + more)
@@ -541,7 +545,7 @@ class Tracker:
         self._dead.extend(bad)
 
 
-def _optional(name: str, seconds: float | None) -> int | None:
+def _optional_duration_ns(name: str, seconds: float | None) -> int | None:
     return None if seconds is None else parse_duration_ns(name, seconds)
 
 
@@ -551,7 +555,7 @@ def _name(what: str, value: object) -> str:
     return value
 
 
-def _given(table: object, row: int) -> object:
+def _raw_event(table: object, row: int) -> object:
     """What stands in a row that is no event."""
     if isinstance(table, Mapping):
         table = table.get("features")

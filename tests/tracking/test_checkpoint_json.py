@@ -52,8 +52,8 @@ def test_a_position_of_a_table_comes_back() -> None:
 
 def test_what_is_kept_of_an_object_comes_back() -> None:
     stay = Stay("ann", True, 5, None, False)
-    moving = ObjectState(7, 9, EVENT, (1.0, 2.0), ("a",), {"a": stay}, {"b": ("bob", 3)})
-    given = Checkpoint(moving, [Position(7, 11, None, EVENT)], 12)
+    state = ObjectState(7, 9, EVENT, (1.0, 2.0), ("a",), {"a": stay}, {"b": ("bob", 3)})
+    given = Checkpoint(state, [Position(7, 11, None, EVENT)], 12)
     assert from_json(to_json(given), 7, 12, from_tables=True) == given
     nothing = Checkpoint(None, [], None)
     assert from_json(to_json(nothing), 7, None) == nothing

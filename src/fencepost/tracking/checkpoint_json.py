@@ -35,16 +35,16 @@ _READERS: dict[str, Callable[[str], object]] = {
 
 def to_json(kept: Checkpoint) -> str:
     """What is kept of one object; not the clock."""
-    moving = kept.moving
+    state = kept.state
     found: dict[str, Any] = {}
-    if moving is not None:
-        found["at"] = [moving.time, moving.point, moving.event]
-        found["fences"] = moving.fences
+    if state is not None:
+        found["at"] = [state.time, state.point, state.event]
+        found["fences"] = state.fences
         found["stays"] = {
             id: [stay.subscriber, stay.reported, stay.since, stay.changed, stay.dwelt]
-            for id, stay in moving.stays.items()
+            for id, stay in state.stays.items()
         }
-        found["left"] = moving.left
+        found["left"] = state.left
     if kept.held:
         found["held"] = [[one.time, one.point, one.event] for one in kept.held]
     return _written(found)
@@ -60,7 +60,7 @@ def from_json(text: str, key: Key, clock: int | None, *, from_tables: bool = Fal
     if "at" not in found:
         return Checkpoint(None, held, clock)
     time, point, event = found["at"]
-    moving = ObjectState(
+    state = ObjectState(
         key,
         time,
         Row(event),
@@ -69,7 +69,7 @@ def from_json(text: str, key: Key, clock: int | None, *, from_tables: bool = Fal
         {id: Stay(*stay) for id, stay in found["stays"].items()},
         {id: (subscriber, when) for id, (subscriber, when) in found["left"].items()},
     )
-    return Checkpoint(moving, held, clock)
+    return Checkpoint(state, held, clock)
 
 
 def _point(given: list[float] | None) -> tuple[float, float] | None:

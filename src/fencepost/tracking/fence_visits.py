@@ -122,31 +122,31 @@ class ObjectRegistry:
 
     def known(self, key: Key, watermark: int) -> ObjectState | None:
         """What is known of an object, if that is not too long ago."""
-        moving = self._by_key.get(key)
-        if moving is not None and self.is_silent(moving.time, watermark):
+        state = self._by_key.get(key)
+        if state is not None and self.is_silent(state.time, watermark):
             self.drop(key)
             return None
-        return moving
+        return state
 
     def is_silent(self, time: int, watermark: int) -> bool:
         """Whether an object that was last heard of at a time counts as forgotten."""
         return self.forget_after is not None and watermark - time > self.forget_after
 
-    def put(self, moving: ObjectState) -> None:
+    def put(self, state: ObjectState) -> None:
         """Know an object, or that what is known of it changed."""
-        self._by_key[moving.key] = moving
-        self.mark_changed(moving.key)
-        if moving.quiet_until(self._rules) < NEVER:
-            self._pending.add(moving.key)
+        self._by_key[state.key] = state
+        self.mark_changed(state.key)
+        if state.quiet_until(self._rules) < NEVER:
+            self._pending.add(state.key)
         else:
-            self._pending.discard(moving.key)
+            self._pending.discard(state.key)
 
-    def quiet_until(self, moving: ObjectState) -> int:
+    def quiet_until(self, state: ObjectState) -> int:
         """Up to when positions in the same fences change nothing that is told."""
         on = self._rules.on
-        if ("inside" in on and moving.fences) or ("outside" in on and moving.left):
+        if ("inside" in on and state.fences) or ("outside" in on and state.left):
             return ALWAYS
-        return moving.quiet_until(self._rules) if moving.key in self._pending else NEVER
+        return state.quiet_until(self._rules) if state.key in self._pending else NEVER
 
     def pending(self) -> list[ObjectState]:
         """The objects of whom time alone may tell something."""
@@ -184,7 +184,7 @@ class ObjectRegistry:
 
 
 def change_fences(
-    moving: ObjectState,
+    state: ObjectState,
     fences: Set[str],
     by_rule: Collection[str],
     time: int,
@@ -197,47 +197,47 @@ def change_fences(
     by_rule : the fences whose change is not the object's doing; it is told at once.
     event : the position; without one, only what changed by rule is looked at.
     """
-    looked_at = by_rule if event is None else fences | moving.stays.keys()
+    looked_at = by_rule if event is None else fences | state.stays.keys()
     for id in sorted(looked_at):
-        stay = moving.stays.get(id)
+        stay = state.stays.get(id)
         if stay is None:
-            stay = moving.stays[id] = Stay(subscriber_of(id), False, time, None)
+            stay = state.stays[id] = Stay(subscriber_of(id), False, time, None)
         if stay.reported == (id in fences):
             stay.changed = None
             if not stay.reported:
-                del moving.stays[id]
+                del state.stays[id]
             continue
         if stay.changed is None:
             stay.changed = time
         cause = RULE if id in by_rule else MOVEMENT
-        yield from _report_change(moving, id, stay, time, rules, cause, event)
-    moving.fences = tuple(sorted(fences))
+        yield from _report_change(state, id, stay, time, rules, cause, event)
+    state.fences = tuple(sorted(fences))
 
 
 def report_elapsed(
-    moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object] | None
+    state: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object] | None
 ) -> Iterator[Notification]:
     """What is to be told since time went by, and what is told of every position."""
-    for id, stay in sorted(moving.stays.items()):
+    for id, stay in sorted(state.stays.items()):
         if stay.changed is not None:
-            yield from _report_change(moving, id, stay, time, rules, MOVEMENT, event)
+            yield from _report_change(state, id, stay, time, rules, MOVEMENT, event)
         if not stay.reported or stay.changed is not None:
             continue
-        reported = (moving.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
+        reported = (state.key, id, stay.subscriber, time, stay.since, time, MOVEMENT, event)
         if "dwell" in rules.on and not stay.dwelt and time - stay.since >= rules.dwell:
             stay.dwelt = True
             yield Notification("dwell", *reported)
 
 
 def report_each_position(
-    moving: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object]
+    state: ObjectState, time: int, rules: ReportRules, event: Mapping[str, object]
 ) -> Iterator[Notification]:
     """What is told of every position: the fences that the object is in, or has left."""
     if "inside" in rules.on:
-        for id, stay in sorted(moving.stays.items()):
+        for id, stay in sorted(state.stays.items()):
             if stay.reported:
                 reported = (
-                    moving.key,
+                    state.key,
                     id,
                     stay.subscriber,
                     time,
@@ -248,13 +248,13 @@ def report_each_position(
                 )
                 yield Notification("inside", *reported)
     if "outside" in rules.on:
-        for id, (subscriber, since) in sorted(moving.left.items()):
-            reported = (moving.key, id, subscriber, time, since, time, MOVEMENT, event)
+        for id, (subscriber, since) in sorted(state.left.items()):
+            reported = (state.key, id, subscriber, time, since, time, MOVEMENT, event)
             yield Notification("outside", *reported)
 
 
 def _report_change(
-    moving: ObjectState,
+    state: ObjectState,
     id: str,
     stay: Stay,
     time: int,
@@ -270,21 +270,21 @@ def _report_change(
     if stay.reported:
         kind, since = "exit", stay.since
         stay.reported = False
-        del moving.stays[id]
-        _remember_left(moving, id, stay.subscriber, began, rules)
+        del state.stays[id]
+        _remember_left(state, id, stay.subscriber, began, rules)
     else:
         kind, since = "enter", began
         stay.reported, stay.since, stay.dwelt = True, began, False
-        moving.left.pop(id, None)
+        state.left.pop(id, None)
     if kind in rules.on:
-        yield Notification(kind, moving.key, id, stay.subscriber, began, since, time, cause, event)
+        yield Notification(kind, state.key, id, stay.subscriber, began, since, time, cause, event)
 
 
 def _remember_left(
-    moving: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules
+    state: ObjectState, id: str, subscriber: str, when: int, rules: ReportRules
 ) -> None:
     if "outside" not in rules.on:
         return
-    moving.left[id] = (subscriber, when)
-    if len(moving.left) > MAX_LEFT_FENCES:
-        del moving.left[next(iter(moving.left))]
+    state.left[id] = (subscriber, when)
+    if len(state.left) > MAX_LEFT_FENCES:
+        del state.left[next(iter(state.left))]

@@ -70,8 +70,8 @@ class PositionBatch:
         """Whether each position is newer than those before it of its object, known or here."""
         later = self.times > self.times[self.before]
         later[self.first] = [
-            moving is None or time > moving.time
-            for moving, time in zip(known, self.times[self.first].tolist(), strict=True)
+            state is None or time > state.time
+            for state, time in zip(known, self.times[self.first].tolist(), strict=True)
         ]
         return bool(later.all())
 
@@ -83,12 +83,12 @@ class PositionBatch:
         starts = ends[self.before]
         if gap is not None:
             starts[self.times - self.times[self.before] > gap] = np.nan
-        for row, moving in zip(self.first.tolist(), known, strict=True):
+        for row, state in zip(self.first.tolist(), known, strict=True):
             starts[row] = np.nan
-            if moving is None or moving.point is None:
+            if state is None or state.point is None:
                 continue
-            if gap is None or positions.times[row] - moving.time <= gap:
-                starts[row] = moving.point
+            if gap is None or positions.times[row] - state.time <= gap:
+                starts[row] = state.point
         rows = np.flatnonzero(~np.isnan(starts[:, 0]) & ~np.isnan(ends[:, 0]))
         return rows, starts[rows], ends[rows]
 

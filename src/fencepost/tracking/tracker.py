@@ -49,7 +49,7 @@ class Checkpoint:
         The latest time seen.
     """
 
-    moving: ObjectState | None
+    state: ObjectState | None
     held: list[Position]
     clock: int | None
 
@@ -225,16 +225,16 @@ class Tracker:
         now = self._order.watermark
         assert now is not None
         self.objects.sweep(now, always=True)
-        for moving in self.objects.pending():
-            if now > moving.time:
-                found += fence_visits.report_elapsed(moving, now, self.rules, None)
-                self.objects.put(moving)
-                self.objects.mark_changed(moving.key)
+        for state in self.objects.pending():
+            if now > state.time:
+                found += fence_visits.report_elapsed(state, now, self.rules, None)
+                self.objects.put(state)
+                self.objects.mark_changed(state.key)
         return sort_notifications(found)
 
     def next_tick(self) -> int | None:
         """From when on a tick would change something; None where only a position can."""
-        found = [moving.next_report(self.rules) for moving in self.objects.pending()]
+        found = [state.next_report(self.rules) for state in self.objects.pending()]
         first = self._order.first
         if first is not None:
             found.append(first)
@@ -252,11 +252,11 @@ class Tracker:
         """
         clock = self._order.watermark if time is None else parse_time_ns(time)
         self.objects.sweep(self._order.watermark, always=True)
-        moving = list(self.objects)
-        events = EventTable([one.event for one in moving], space=self.space)
+        state = list(self.objects)
+        events = EventTable([one.event for one in state], space=self.space)
         matched = self._fences.match_many(events)
         found: list[Notification] = []
-        for row, one in enumerate(moving):
+        for row, one in enumerate(state):
             fences = self._fences.held(one.fences, matched.ids(row), one.event, one.point)
             changed = fences.symmetric_difference(one.fences)
             if changed:
@@ -278,8 +278,8 @@ class Tracker:
 
     def inside(self, key: Key) -> list[str]:
         """The subscriptions that an object is told to be in, sorted."""
-        moving = self.objects.get(key)
-        return sorted(id for id, stay in moving.stays.items() if stay.reported) if moving else []
+        state = self.objects.get(key)
+        return sorted(id for id, stay in state.stays.items() if stay.reported) if state else []
 
     def checkpoint(self, key: Key) -> Checkpoint:
         """What is known of an object, for a tracker that knows it alone to go on with."""
@@ -315,8 +315,8 @@ class Tracker:
             self._order.add(position.key, position.time, position, None)
         if kept.clock is not None:
             self._order.advance(kept.clock)
-        if kept.moving is not None:
-            self.objects.put(kept.moving)
+        if kept.state is not None:
+            self.objects.put(kept.state)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -343,8 +343,8 @@ class Tracker:
 
         newest : the times of positions that went on, and are not known yet.
         """
-        moving = self.objects.get(position.key)
-        last, watermark = None if moving is None else moving.time, self._order.watermark
+        state = self.objects.get(position.key)
+        last, watermark = None if state is None else state.time, self._order.watermark
         if newest is not None:
             last = newest.get(position.key, last)
         if last is not None and watermark is not None and self.objects.is_silent(last, watermark):
@@ -384,33 +384,33 @@ class Tracker:
         through, and that the position before matches by now; found out where they are not known.
         """
         key, time, point, event = position
-        moving = self.objects.known(key, watermark)
+        state = self.objects.known(key, watermark)
         self.objects.mark_changed(key)
         if matched is None:
             matched = self._fences.match(event)
-        if moving is None:
-            moving = ObjectState(key, time, event, point)
-            return self._changed(moving, position, set(matched), set(), set())
+        if state is None:
+            state = ObjectState(key, time, event, point)
+            return self._changed(state, position, set(matched), set(), set())
         if passed is None:
-            passed = self._fences_on_path(moving, position)
-        is_same = tuple(sorted(matched)) == moving.fences and {*passed}.issubset(moving.fences)
-        if is_same and time < self.objects.quiet_until(moving):
-            moving.time, moving.event, moving.point = time, event, point
+            passed = self._fences_on_path(state, position)
+        is_same = tuple(sorted(matched)) == state.fences and {*passed}.issubset(state.fences)
+        if is_same and time < self.objects.quiet_until(state):
+            state.time, state.event, state.point = time, event, point
             return ()
-        fences = self._fences.held(moving.fences, matched, event, point)
-        crossed = set(passed) - fences - set(moving.fences)
-        by_rule = fences.symmetric_difference(moving.fences)
+        fences = self._fences.held(state.fences, matched, event, point)
+        crossed = set(passed) - fences - set(state.fences)
+        by_rule = fences.symmetric_difference(state.fences)
         if by_rule or crossed:
             if matched_before is None:
-                matched_before = self._fences.match(moving.event)
-            before = self._fences.held(moving.fences, matched_before, moving.event, moving.point)
+                matched_before = self._fences.match(state.event)
+            before = self._fences.held(state.fences, matched_before, state.event, state.point)
             by_rule -= fences.symmetric_difference(before)
             crossed -= before
-        return self._changed(moving, position, fences, by_rule, crossed)
+        return self._changed(state, position, fences, by_rule, crossed)
 
     def _changed(
         self,
-        moving: ObjectState,
+        state: ObjectState,
         position: Position,
         fences: set[str],
         by_rule: set[str],
@@ -420,25 +420,25 @@ class Tracker:
         _, time, point, event = position
         subscriber_of = self._fences.subscriber_of
         for id in sorted(crossed):
-            reported = (moving.key, id, subscriber_of(id), time, moving.time, time)
+            reported = (state.key, id, subscriber_of(id), time, state.time, time)
             yield Notification("cross", *reported, event=event)
         yield from fence_visits.change_fences(
-            moving, fences, by_rule, time, self.rules, subscriber_of, event
+            state, fences, by_rule, time, self.rules, subscriber_of, event
         )
-        yield from fence_visits.report_elapsed(moving, time, self.rules, event)
-        for id in [id for id in moving.left if id not in self._fences]:
-            del moving.left[id]
-        yield from fence_visits.report_each_position(moving, time, self.rules, event)
-        moving.time, moving.event, moving.point = time, event, point
-        self.objects.put(moving)
+        yield from fence_visits.report_elapsed(state, time, self.rules, event)
+        for id in [id for id in state.left if id not in self._fences]:
+            del state.left[id]
+        yield from fence_visits.report_each_position(state, time, self.rules, event)
+        state.time, state.event, state.point = time, event, point
+        self.objects.put(state)
 
-    def _fences_on_path(self, moving: ObjectState, position: Position) -> list[str]:
+    def _fences_on_path(self, state: ObjectState, position: Position) -> list[str]:
         """What the way from the last position passes through, or is in."""
-        if self._ways is None or moving.point is None or position.point is None:
+        if self._ways is None or state.point is None or position.point is None:
             return []
-        if self._gap is not None and position.time - moving.time > self._gap:
+        if self._gap is not None and position.time - state.time > self._gap:
             return []
-        return self._ways.match(moving.point, position.point, position.event)
+        return self._ways.match(state.point, position.point, position.event)
 
     # Many positions
 
@@ -497,16 +497,16 @@ class Tracker:
         if objects.forget_after is not None:
             batch.enqueue_silent(watermarks, objects.forget_after)
         before: dict[int, ObjectState] = {}
-        for number, (row, moving) in enumerate(zip(batch.first.tolist(), known, strict=True)):
+        for number, (row, state) in enumerate(zip(batch.first.tolist(), known, strict=True)):
             objects.mark_changed(batch.keys[number])
-            if moving is None or objects.is_silent(moving.time, watermarks[row]):
+            if state is None or objects.is_silent(state.time, watermarks[row]):
                 batch.add(row)
-            elif differs[row] or tuple(matched.ids(row)) != moving.fences:
+            elif differs[row] or tuple(matched.ids(row)) != state.fences:
                 batch.add(row)
-                before[row] = moving
+                before[row] = state
             else:
-                batch.enqueue_from(number, objects.quiet_until(moving))
-        events = EventTable([moving.event for moving in before.values()], space=self.space)
+                batch.enqueue_from(number, objects.quiet_until(state))
+        events = EventTable([state.event for state in before.values()], space=self.space)
         matched_now = self._fences.match_many(events)
         again = {row: matched_now.ids(k) for k, row in enumerate(before)}
         found: list[Notification] = []
@@ -520,9 +520,9 @@ class Tracker:
             found += self._process(
                 positions[row], watermarks[row], ids, passed.ids(row), again.get(row)
             )
-            moving = objects.get(batch.keys[number])
-            assert moving is not None
-            until = ALWAYS if moving.fences != tuple(ids) else objects.quiet_until(moving)
+            state = objects.get(batch.keys[number])
+            assert state is not None
+            until = ALWAYS if state.fences != tuple(ids) else objects.quiet_until(state)
             if until < NEVER:
                 batch.enqueue_from(number, until, after=row)
         for row in batch.last.tolist():
@@ -533,9 +533,9 @@ class Tracker:
     def _move(self, positions: Positions, row: int) -> None:
         """Let an object be at a position that changes nothing else."""
         key, time, point, event = positions[row]
-        moving = self.objects.get(key)
-        assert moving is not None
-        moving.time, moving.point, moving.event = time, point, event
+        state = self.objects.get(key)
+        assert state is not None
+        state.time, state.point, state.event = time, point, event
 
     def _reject(self, bad: RejectedEvents) -> None:
         if self._dead is None:

@@ -90,8 +90,8 @@ class RuleGroup:
     def needs_all(self, values: Mapping[str, object]) -> bool:
         """Whether every event like this must be sent, wherever its object is: it is in a fence."""
         key = values.get(self.tracker.names.key)
-        moving = self.tracker.objects.get(key) if isinstance(key, str | int) else None
-        return moving is not None and bool(moving.stays or moving.left)
+        state = self.tracker.objects.get(key) if isinstance(key, str | int) else None
+        return state is not None and bool(state.stays or state.left)
 
     @property
     def wants_all(self) -> bool:
@@ -150,7 +150,7 @@ class RuleGroup:
         changed_keys = tracker.objects.changed_keys
         if changed_keys:
             for key, kept in tracker.checkpoints(changed_keys):
-                there = kept.moving is not None or kept.held
+                there = kept.state is not None or kept.held
                 value = checkpoint_json.to_json(kept) if there else None
                 yield Change(self.owner, json.dumps(key), value)
             changed_keys.clear()

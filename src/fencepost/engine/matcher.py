@@ -32,11 +32,16 @@ from fencepost.engine.segment_manager import SegmentManager, in_use
 from fencepost.engine.segment_view import SegmentView
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
-from fencepost.engine.subscriptions import Subscription, compile_condition, compile_rows, compiled
+from fencepost.engine.subscriptions import (
+    Subscription,
+    compile_condition,
+    compile_rows,
+    compile_subscription,
+)
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import space_of
+from fencepost.geometry.space import parse_space
 
 DeadLetters = list[tuple[int, str]]
 
@@ -85,7 +90,7 @@ class Matcher:
         stop_words: Iterable[str] = (),
         clock: Clock = time.time_ns,
     ) -> None:
-        meaning = space_of(space)
+        meaning = parse_space(space)
         self._index = index_of(index, meaning)
         self._clock = clock
         self._load(ColumnRegistry(Tokenizer.without(stop_words), meaning), ())
@@ -148,7 +153,10 @@ class Matcher:
         ModelError
             Where the id is in use and `replace` is false.
         """
-        self.add([compiled(self._columns.space, id, expression, subscriber, expires)], replace)
+        self.add(
+            [compile_subscription(self._columns.space, id, expression, subscriber, expires)],
+            replace,
+        )
 
     def subscribe_many(
         self,

@@ -105,7 +105,7 @@ def parse_expiry(value: object) -> int:
 # ------------------------------------------------------------------------------ reading, not adding
 
 
-def compiled(
+def compile_subscription(
     space: Space, id: object, expression: object, subscriber: object = None, expires: object = None
 ) -> Subscription:
     """A subscription that was read and checked and changes nothing yet: see `Matcher.subscribe`.

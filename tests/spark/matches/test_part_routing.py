@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fencepost.engine import FilterTable, Matcher, Segment, Subscription, build
 from fencepost.engine.requirements import PLACE, of_segment, of_table
 from fencepost.engine.segment_builder import NEVER_EXPIRES
-from fencepost.engine.subscriptions import compiled
+from fencepost.engine.subscriptions import compile_subscription
 from fencepost.geometry import Space
 from fencepost.spark.indexes.partition_cuts import FIELDS, KIND, lie
 from fencepost.spark.matches.part_routing import filters_of, summary
@@ -92,7 +92,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     matcher = filled(expressions, stop_words=stop)
     table = FilterTable(matcher.view().columns.frozen())
     for number, expression in enumerate(expressions):
-        table.add(number, compiled(Space.PLANAR, f"s{number}", expression).asked)
+        table.add(number, compile_subscription(Space.PLANAR, f"s{number}", expression).asked)
     arrays = table.arrays()
     expires = np.full(len(expressions), NEVER_EXPIRES, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fencepost.engine.matcher import DeadLetters, Matcher
-from fencepost.engine.subscriptions import Subscription, compiled
+from fencepost.engine.subscriptions import Subscription, compile_subscription
 from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
@@ -45,7 +45,7 @@ class ExpressionSubscriptions:
     def prepare(self, definition: Definition) -> Subscription:
         """See `Asking`."""
         ends = None if definition.expires is None else format_instant(definition.expires)
-        return compiled(
+        return compile_subscription(
             self.matcher.view().columns.space,
             definition.id,
             definition.fields["expression"],
@@ -55,7 +55,7 @@ class ExpressionSubscriptions:
 
     def put(self, prepared: Sequence[PreparedSubscription]) -> None:
         """See `Asking`."""
-        self.matcher.add([one.compiled for one in prepared], replace=True)
+        self.matcher.add([one.compile_subscription for one in prepared], replace=True)
         for definition, _ in prepared:
             self._owners[definition.id] = definition.subscriber
             self._payloads.pop(definition.id, None)

@@ -16,13 +16,13 @@ import msgspec
 from fencepost.cql2.ast import And, Condition, IsNull, Not, Property
 from fencepost.cql2.parser import parse
 from fencepost.engine.matcher import Matcher
-from fencepost.engine.subscriptions import Subscription, compiled
+from fencepost.engine.subscriptions import Subscription, compile_subscription
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.times import format_instant
 from fencepost.events.value_types import is_missing
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.space import Space, space_of
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.space import Space, parse_space
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.subscription_kind import (
@@ -78,7 +78,7 @@ class RuleGroup:
         self.tracker.objects.changed_keys = set()
         self.changed = False
         self.counts = {"not_positions": 0, "refused": 0, "too_many_objects": 0}
-        self._space: Space = space_of(space)
+        self._space: Space = parse_space(space)
         self._most_objects = most_objects
         self._clock: int | None = None  # as it was written
 
@@ -205,8 +205,8 @@ class TrackedSubscriptions:
         ends = None if definition.expires is None else format_instant(definition.expires)
         return _Compiled(
             rules,
-            compiled(
-                space_of(self._space),
+            compile_subscription(
+                parse_space(self._space),
                 definition.id,
                 definition.fields["expression"],
                 definition.subscriber,
@@ -335,7 +335,7 @@ class TrackedSubscriptions:
         if group.wants_all:
             return has_key
         matcher = group.tracker.matcher
-        return And((parse(matcher.expression(id), space_of(self._space)), has_key))
+        return And((parse(matcher.expression(id), parse_space(self._space)), has_key))
 
     def stats(self) -> list[dict[str, Any]]:
         """Numbers about each set of rules."""
@@ -346,7 +346,7 @@ def _rules(given: object) -> str:
     """The rules of a subscription in one way of writing them."""
     if not isinstance(given, Mapping):
         raise ModelError(
-            f'`track` is an object as in {{"key": "vehicle", "on": ["enter"]}}; saw {shown(given)}'
+            f'`track` is an object as in {{"key": "vehicle", "on": ["enter"]}}; saw {short_repr(given)}'
         )
     known = (*_OPTIONS, *_SWITCHES)
     unknown = [name for name in given if name not in known]
@@ -355,14 +355,14 @@ def _rules(given: object) -> str:
     rules = {name: given[name] for name in sorted(given) if given[name] is not None}
     for name in _SWITCHES:
         if not isinstance(rules.get(name, False), bool):
-            raise ModelError(f"`{name}` of `track` is true or false; saw {shown(rules[name])}")
+            raise ModelError(f"`{name}` of `track` is true or false; saw {short_repr(rules[name])}")
         if rules.get(name) is False:
             del rules[name]
     if "key" not in rules:
         raise ModelError("`track` needs `key`, the attribute that says which object it is")
     on = rules.get("on", ["enter", "exit"])
     if not isinstance(on, list) or not all(isinstance(kind, str) for kind in on):
-        raise ModelError(f"`on` of `track` is a list of kinds; saw {shown(on)}")
+        raise ModelError(f"`on` of `track` is a list of kinds; saw {short_repr(on)}")
     rules["on"] = sorted(set(on))
     rules = {name: _plain(value) for name, value in rules.items()}
     return json.dumps(rules, sort_keys=True)

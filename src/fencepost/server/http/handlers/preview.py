@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from fencepost.engine.matcher import Matcher
-from fencepost.engine.subscriptions import compiled
+from fencepost.engine.subscriptions import compile_subscription
 from fencepost.errors import FencepostError
-from fencepost.geometry.space import space_of
+from fencepost.geometry.space import parse_space
 from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.http import request_bodies
 from fencepost.server.http.handlers.events import event_at
@@ -31,7 +31,7 @@ async def try_expression(context: RequestContext, body: Trial) -> TrialResults:
 
     def run() -> list[Explanation]:
         matcher = Matcher(context.service.settings.space)
-        matcher.add([compiled(space_of(matcher.space), _NAME, expression)])
+        matcher.add([compile_subscription(parse_space(matcher.space), _NAME, expression)])
         return [_explained(matcher, one, _NAME) for one in body.events]
 
     return TrialResults(await asyncio.to_thread(run))

@@ -246,7 +246,7 @@ def test_a_server_of_another_kind(make_client: Any) -> None:
     with HTTPServer(("127.0.0.1", 0), Page) as other:
         thread = threading.Thread(target=other.serve_forever)
         thread.start()
-        with make_client(f"http://127.0.0.1:{other.server_port}", patience_s=0) as client:
+        with make_client(f"http://127.0.0.1:{other.server_port}", retry_timeout_s=0) as client:
             with pytest.raises(fp.RequestRefused, match="is no Fencepost server"):
                 client.subscribe("a", "n = 1")
             with pytest.raises(fp.FencepostError):
@@ -256,7 +256,7 @@ def test_a_server_of_another_kind(make_client: Any) -> None:
 
 
 def test_a_server_that_is_not_there(make_client: Any) -> None:
-    with make_client("http://127.0.0.1:9", patience_s=0) as client:
+    with make_client("http://127.0.0.1:9", retry_timeout_s=0) as client:
         with pytest.raises(fp.Unreachable, match=r"127\.0\.0\.1:9 cannot be reached"):
             client.publish(taxis(1))
         with pytest.raises(fp.Unreachable):

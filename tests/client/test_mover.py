@@ -138,7 +138,7 @@ def test_a_bad_event_is_told_and_the_next_one_is_sent(make_client: Any) -> None:
 
 
 def test_a_server_that_is_gone(make_client: Any) -> None:
-    with make_client("http://127.0.0.1:9", patience_s=0) as client:
+    with make_client("http://127.0.0.1:9", retry_timeout_s=0) as client:
         mover = client.mover("taxi")
         with pytest.raises(fp.Unreachable):
             mover.send(at(1, 1))

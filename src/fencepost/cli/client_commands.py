@@ -351,7 +351,7 @@ def _brief(value: Any) -> str:
 
 
 @contextmanager
-def _client(server: str, key: str | None, patience_s: float) -> Iterator[Client]:
+def _client(server: str, key: str | None, retry_timeout_s: float) -> Iterator[Client]:
     """A client that says on standard error when it tries again."""
     from fencepost.client.optional_clients import Client
     from fencepost.client.retry_policy import logger
@@ -361,7 +361,7 @@ def _client(server: str, key: str | None, patience_s: float) -> Iterator[Client]
     logger.addHandler(handler)
     logger.propagate = False
     try:
-        with Client(server, key, patience_s=patience_s) as client:
+        with Client(server, key, retry_timeout_s=retry_timeout_s) as client:
             yield client
     except Unreachable as error:
         raise Unreachable(f"{error}; start it, or name another with --server") from error

@@ -77,7 +77,7 @@ class AsyncClient:
 
     Parameters
     ----------
-    url, key, timeout_s, patience_s
+    url, key, timeout_s, retry_timeout_s
         As of `Client`.
 
     Examples
@@ -95,12 +95,12 @@ class AsyncClient:
         key: str | None = None,
         *,
         timeout_s: float = 30.0,
-        patience_s: float = 60.0,
+        retry_timeout_s: float = 60.0,
     ) -> None:
         self.url = checked_url(url)
         self._key = key
         self._timeout_s = timeout_s
-        self._operations = Operations(self.url, RetryPolicy(patience_s, time.monotonic))
+        self._operations = Operations(self.url, RetryPolicy(retry_timeout_s, time.monotonic))
         self._http = httpx.AsyncClient(
             base_url=self.url, headers=auth_headers(key), timeout=timeout_s
         )

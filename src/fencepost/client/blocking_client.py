@@ -83,7 +83,7 @@ class Client:
         As `fencepost keys add` printed it.
     timeout_s : float
         How long one request may take.
-    patience_s : float
+    retry_timeout_s : float
         For how long one is tried again.
 
     Examples
@@ -101,12 +101,12 @@ class Client:
         key: str | None = None,
         *,
         timeout_s: float = 30.0,
-        patience_s: float = 60.0,
+        retry_timeout_s: float = 60.0,
     ) -> None:
         self.url = checked_url(url)
         self._key = key
         self._timeout_s = timeout_s
-        self._operations = Operations(self.url, RetryPolicy(patience_s, time.monotonic))
+        self._operations = Operations(self.url, RetryPolicy(retry_timeout_s, time.monotonic))
         self._http = httpx.Client(base_url=self.url, headers=auth_headers(key), timeout=timeout_s)
         self._closing = threading.Event()
         self._lines: WeakSet[_Line] = WeakSet()

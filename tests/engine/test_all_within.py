@@ -16,7 +16,7 @@ import fencepost as fp
 from fencepost.cql2 import parse, render_json, render_text
 from fencepost.cql2.ast import Condition, NearFunction
 from fencepost.engine import Matcher
-from fencepost.filters import distance_in, near_in
+from fencepost.filters import evaluate_near, measure_distance
 from fencepost.geometry import Shapes, Space
 from fencepost.papers.events import parse_ops4st, render_ops4st
 from fencepost.reference import are_near
@@ -174,12 +174,14 @@ def test_metres_to_the_farthest_point_are_those_of_samples(kinds: str) -> None:
             continue
         one, other = Shapes.read_one(a), Shapes.read_one(b)
         pairs = (one, other), (other, one)
-        value = max(distance_in(Space.WGS84, NearFunction.S_ALLWITHIN, *pair) for pair in pairs)
+        value = max(
+            measure_distance(Space.WGS84, NearFunction.S_ALLWITHIN, *pair) for pair in pairs
+        )
         assert value == pytest.approx(farthest(a, b), abs=2e-3)
         for bound in (value - 1e-4, value, value + 1e-4):
             wanted = value <= bound
             for pair in pairs:
-                assert near_in(Space.WGS84, NearFunction.S_ALLWITHIN, *pair, bound) == wanted
+                assert evaluate_near(Space.WGS84, NearFunction.S_ALLWITHIN, *pair, bound) == wanted
         for bound in (value - 1.0, value + 1.0):
             assert are_near(NearFunction.S_ALLWITHIN, a, b, bound, Space.WGS84) == (value <= bound)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fencepost.cql2 import ast, parse
 from fencepost.engine import ColumnRegistry, FilterTable
 from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 from fencepost.geometry import Space
 from fencepost.reference import evaluate
 from tests.engine.strategies import DISTANCES, GEOMETRIES, LITERALS, examples
@@ -23,7 +23,7 @@ SPATIAL = [function.name for function in ast.SpatialFunction]
 def places(text: str, space: Space = Space.PLANAR) -> Places:
     """Of the only check of an expression."""
     table = FilterTable(ColumnRegistry(space=space), compact=False)
-    table.add(0, filters(parse(text, space), space))
+    table.add(0, to_filters(parse(text, space), space))
     arrays = table.arrays()
     assert len(arrays.checks) == 1
     return bounding_boxes_of(arrays.checks, arrays.shapes.arrays)

@@ -26,7 +26,7 @@ from fencepost.engine import (
 )
 from fencepost.engine.event_sampler import ROOM, EventSampler, Sample
 from fencepost.events import EventTable, EventValues
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 from fencepost.kernels import EventArrays
 from fencepost.reference import matches
 from tests.engine.strategies import EVENTS, EXPRESSIONS, examples
@@ -61,7 +61,7 @@ def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> Sample:
 def segment_of(columns: ColumnRegistry, texts: list[str], sample: Sample) -> Segment:
     table = FilterTable(columns)
     for number, text in enumerate(texts):
-        table.add(number, filters(parse(text)))
+        table.add(number, to_filters(parse(text)))
     names = pa.table({"id": list(map(str, range(len(texts))))})
     return Segment(build(table.arrays(), np.full(len(texts), 2**62), sample=sample), names)
 

@@ -18,7 +18,7 @@ import fencepost as fp
 from fencepost.cql2.ast import NearFunction
 from fencepost.engine import Matcher
 from fencepost.errors import IndexingError, LanguageError, ModelError
-from fencepost.filters import distance_in, near_in
+from fencepost.filters import evaluate_near, measure_distance
 from fencepost.geometry import Shapes, Space
 from tests.engine.earth import (
     CLOSE,
@@ -174,14 +174,15 @@ def test_what_is_too_close_to_call_is_decided_by_one_value() -> None:
     for number, (one, other) in enumerate(given):
         a, b = Shapes.read_one(one), Shapes.read_one(other)
         value = min(
-            distance_in(Space.WGS84, NearFunction.S_DWITHIN, *both) for both in ((a, b), (b, a))
+            measure_distance(Space.WGS84, NearFunction.S_DWITHIN, *both)
+            for both in ((a, b), (b, a))
         )
         events.append({"g": one, "n": number})
         below = math.nextafter(value, 0)
         for name, d in (("above", value + 1e-7), ("at", value), ("below", below)):
             id = f"{number} {name}"
             matcher.subscribe(id, f"S_DWITHIN(g, {other}, {d!r}) AND n = {number}")
-            if near_in(Space.WGS84, NearFunction.S_DWITHIN, a, b, d):
+            if evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, a, b, d):
                 wanted.append((number, id))
     assert [id for _, id in wanted] == [f"{n} {name}" for n in range(3) for name in ("above", "at")]
     for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, Matcher, build
 from fencepost.engine.segment_builder import NEVER_EXPIRES, flat_arrays
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 
 BOX = "BBOX(0, 0, 1, 1)"
 LINE = "LINESTRING (0 0, 1 1)"
@@ -95,7 +95,7 @@ def test_building_changes_nothing_that_it_is_given() -> None:
         *("s LIKE 'a%'", "s > 'b'", "b", "n <> 3", f"NOT EH_MEET(g, {BOX})"),
     ]
     for number in range(40):
-        table.add(number, filters(parse(texts[number % len(texts)])))
+        table.add(number, to_filters(parse(texts[number % len(texts)])))
     arrays, expires = table.arrays(), np.full(40, NEVER_EXPIRES, np.int64)
     before = copy.deepcopy([arrays.checks, arrays.set_items, arrays.text, *arrays.shapes.arrays])
     first, second = build(arrays, expires), build(arrays, expires)

@@ -14,7 +14,7 @@ import fencepost as fp
 from fencepost.cql2 import parse
 from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import LanguageError, ModelError
-from fencepost.filters import Filter, filters
+from fencepost.filters import Filter, to_filters
 from fencepost.filters.covering import covers
 from fencepost.filters.covering import predicate_covering as covering
 from fencepost.filters.simplifier import simplify, simplify_each
@@ -203,8 +203,8 @@ def covers_pairwise(one: tuple[Filter, ...], other: tuple[Filter, ...]) -> bool:
 @given(st.lists(PREDICATES, min_size=2, max_size=5))
 @examples(80)
 def test_of_those_that_stay_none_covers_another(texts: list[str]) -> None:
-    plans = [simplify(filters(parse(text))).filters for text in usable(texts)]
-    found = covering.covered_predicates(plans, [0] * len(plans))
+    plans = [simplify(to_filters(parse(text))).filters for text in usable(texts)]
+    found = covering.find_covered_predicates(plans, [0] * len(plans))
     stays = [k for k in range(len(plans)) if k not in found and plans[k]]
     for one in range(len(plans)):
         for other in range(len(plans)):
@@ -217,11 +217,11 @@ def test_of_those_that_stay_none_covers_another(texts: list[str]) -> None:
 def test_blocks_of_coverers_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(9)
     texts = [some_wish(rng).text() for _ in range(80)]
-    plans = [simplify(filters(parse(text))).filters for text in texts]
-    whole = covering.covered_predicates(plans, [0] * len(plans))
+    plans = [simplify(to_filters(parse(text))).filters for text in texts]
+    whole = covering.find_covered_predicates(plans, [0] * len(plans))
     monkeypatch.setattr(covering, "_FIRST_BLOCK", 3)
     monkeypatch.setattr(covering, "_ROWS", 5)
-    parts = covering.covered_predicates(plans, [0] * len(plans))
+    parts = covering.find_covered_predicates(plans, [0] * len(plans))
     assert set(whole) == set(parts)
     assert isinstance(
         simplify_many([{"id": "a", "expression": "n > 1"}])[0], SimplifiedSubscription
@@ -231,5 +231,7 @@ def test_blocks_of_coverers_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
 @given(st.lists(PREDICATES, min_size=2, max_size=6))
 @examples(60)
 def test_together_is_as_one_by_one(texts: list[str]) -> None:
-    given = [filters(parse(text)) for text in (*usable(texts), "TRUE", "FALSE", "n > 1 OR n > 2")]
+    given = [
+        to_filters(parse(text)) for text in (*usable(texts), "TRUE", "FALSE", "n > 1 OR n > 2")
+    ]
     assert simplify_each(given) == [simplify(one) for one in given]

@@ -14,7 +14,7 @@ from fencepost.cql2 import parse
 from fencepost.engine import INDEXES, Matcher
 from fencepost.errors import ModelError
 from fencepost.events import EventValues, Tokenizer
-from fencepost.filters import truth
+from fencepost.filters import evaluate_condition
 from fencepost.reference import evaluate, matches
 from tests.engine.strategies import examples
 
@@ -97,7 +97,7 @@ def test_simplified_for_the_same_stop_words(
 def test_conditions_one_by_one(expression: str, value: object, stop_words: list[str]) -> None:
     condition, tokenizer = parse(expression), Tokenizer.without(stop_words)
     expected = evaluate(condition, {"t": value}, tokenizer.stop_words)
-    assert truth(condition, EventValues({"t": value}, tokenizer)) is expected
+    assert evaluate_condition(condition, EventValues({"t": value}, tokenizer)) is expected
 
 
 def test_columns_of_keywords() -> None:

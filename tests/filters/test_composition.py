@@ -7,7 +7,7 @@ import pytest
 import shapely
 
 from fencepost.engine import relations
-from fencepost.filters.spatial_relations import EVERY, compose, reachable
+from fencepost.filters.spatial_relations import ALL_RELATIONS, compose, compose_mask
 from fencepost.geometry import RELATIONS, Relation, Shapes
 
 KINDS = ("areas", "lines", "points")
@@ -103,8 +103,8 @@ def test_converse() -> None:
 
 
 def test_reachable() -> None:
-    assert reachable(EVERY, Relation.EQUALS) == EVERY
-    assert reachable(0, Relation.DISJOINT) == 0
-    assert reachable(Relation.INSIDE.bit | Relation.COVERED_BY.bit, Relation.DISJOINT) == (
+    assert compose_mask(ALL_RELATIONS, Relation.EQUALS) == ALL_RELATIONS
+    assert compose_mask(0, Relation.DISJOINT) == 0
+    assert compose_mask(Relation.INSIDE.bit | Relation.COVERED_BY.bit, Relation.DISJOINT) == (
         Relation.DISJOINT.bit
     )

@@ -15,7 +15,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import SpatialFunction
-from fencepost.filters import Term, filters
+from fencepost.filters import Term, to_filters
 from fencepost.filters.covering import CONFLICTS, COVERS, TermTable, conflicts, covers
 from fencepost.reference import evaluate
 from tests.engine.strategies import DAYS, ITEMS, LATTICE, NUMERIC, STRANGE, TIMES, WORDS
@@ -25,7 +25,7 @@ A, B = "POLYGON((0 0, 4 0, 4 4, 0 4, 0 0))", "POLYGON((3 3, 6 3, 6 6, 3 6, 3 3))
 
 def term(text: str) -> Term:
     """The one term of a condition."""
-    ((found,),) = filters(parse(text))
+    ((found,),) = to_filters(parse(text))
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fencepost.cql2.ast import NearFunction
-from fencepost.filters import near_in
+from fencepost.filters import evaluate_near
 from fencepost.geometry import Shapes, Space
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic.shape_distance import (
@@ -50,14 +50,14 @@ def test_the_value_decides_what_bounds_do_not(one: str, other: str) -> None:
     assert within(a, b, value) == UNSURE
     assert within(a, b, below) == UNSURE
     for first, second in ((a, b), (b, a)):
-        assert near_in(Space.WGS84, NearFunction.S_DWITHIN, first, second, value)
-        assert not near_in(Space.WGS84, NearFunction.S_BEYOND, first, second, value)
-        assert not near_in(Space.WGS84, NearFunction.S_CLOSER, first, second, value)
-        assert near_in(
+        assert evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, first, second, value)
+        assert not evaluate_near(Space.WGS84, NearFunction.S_BEYOND, first, second, value)
+        assert not evaluate_near(Space.WGS84, NearFunction.S_CLOSER, first, second, value)
+        assert evaluate_near(
             Space.WGS84, NearFunction.S_CLOSER, first, second, math.nextafter(value, math.inf)
         )
-        assert not near_in(Space.WGS84, NearFunction.S_DWITHIN, first, second, below)
-        assert near_in(Space.WGS84, NearFunction.S_BEYOND, first, second, below)
+        assert not evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, first, second, below)
+        assert evaluate_near(Space.WGS84, NearFunction.S_BEYOND, first, second, below)
 
 
 def test_beyond_is_the_contrary_of_within() -> None:
@@ -65,9 +65,9 @@ def test_beyond_is_the_contrary_of_within() -> None:
     for one, other in PAIRS:
         for distance in [0.0, -1.0, math.inf, *(10 ** rng.uniform(-3, 7.3) for _ in range(20))]:
             a, b = shapes(one), shapes(other)
-            inside = near_in(Space.WGS84, NearFunction.S_DWITHIN, a, b, distance)
-            assert near_in(Space.WGS84, NearFunction.S_BEYOND, a, b, distance) != inside
-            assert near_in(Space.WGS84, NearFunction.S_DWITHIN, b, a, distance) == inside
+            inside = evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, a, b, distance)
+            assert evaluate_near(Space.WGS84, NearFunction.S_BEYOND, a, b, distance) != inside
+            assert evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, b, a, distance) == inside
 
 
 def test_same_place_is_about_the_centroids() -> None:
@@ -79,13 +79,15 @@ def test_same_place_is_about_the_centroids() -> None:
     assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
     for distance in (0.0, 1.0, right - 1e-3, right + 1e-3, math.nan, math.inf):
         for first, second in ((a, b), (b, a)):
-            found = near_in(Space.WGS84, NearFunction.S_SAMEPLACE, first, second, distance)
+            found = evaluate_near(Space.WGS84, NearFunction.S_SAMEPLACE, first, second, distance)
             assert found == (distance > right), distance
 
 
 def test_same_place_is_less_than_the_bound() -> None:
     a, b = shapes("POINT(0 0)"), shapes("POINT(1 0)")
     value = min(measured(a, b), measured(b, a))
-    assert near_in(Space.WGS84, NearFunction.S_DWITHIN, a, b, value)
-    assert not near_in(Space.WGS84, NearFunction.S_SAMEPLACE, a, b, value)
-    assert near_in(Space.WGS84, NearFunction.S_SAMEPLACE, a, b, math.nextafter(value, math.inf))
+    assert evaluate_near(Space.WGS84, NearFunction.S_DWITHIN, a, b, value)
+    assert not evaluate_near(Space.WGS84, NearFunction.S_SAMEPLACE, a, b, value)
+    assert evaluate_near(
+        Space.WGS84, NearFunction.S_SAMEPLACE, a, b, math.nextafter(value, math.inf)
+    )

@@ -8,7 +8,7 @@ from hypothesis import given
 from fencepost.cql2 import ast, parse
 from fencepost.errors import LanguageError
 from fencepost.events import EventValues
-from fencepost.filters import Term, filters, truth
+from fencepost.filters import Term, evaluate_condition, to_filters
 from fencepost.filters.filter_conditions import condition_of_term
 from fencepost.filters.normal_form import MAX_FILTERS
 from fencepost.reference import evaluate as by_reference
@@ -19,29 +19,29 @@ from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, Event, examples
 @examples(300)
 def test_the_truth_of_a_condition_is_that_of_the_reference(text: str, event: Event) -> None:
     condition = parse(text)
-    assert truth(condition, EventValues(event)) is by_reference(condition, event)
+    assert evaluate_condition(condition, EventValues(event)) is by_reference(condition, event)
 
 
 @given(TEXT_EXPRESSIONS)
 def test_twice_not_is_nothing(text: str) -> None:
     condition = parse(text)
-    assert filters(ast.Not(ast.Not(condition))) == filters(condition)
+    assert to_filters(ast.Not(ast.Not(condition))) == to_filters(condition)
 
 
 @given(TEXT_EXPRESSIONS, TEXT_EXPRESSIONS)
 def test_the_laws_of_de_morgan(first: str, second: str) -> None:
     a, b = parse(first), parse(second)
     try:
-        both = filters(ast.Not(ast.And((a, b))))
+        both = to_filters(ast.Not(ast.And((a, b))))
     except LanguageError:
         return
-    assert both == filters(ast.Or((ast.Not(a), ast.Not(b))))
+    assert both == to_filters(ast.Or((ast.Not(a), ast.Not(b))))
 
 
 @given(TEXT_EXPRESSIONS)
 def test_an_alternative_said_twice_is_one(text: str) -> None:
     condition = parse(text)
-    assert filters(ast.Or((condition, condition))) == filters(condition)
+    assert to_filters(ast.Or((condition, condition))) == to_filters(condition)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_an_alternative_said_twice_is_one(text: str) -> None:
     ],
 )
 def test_a_constant_may_stand_on_either_side(text: str, turned: str) -> None:
-    assert filters(parse(text)) == filters(parse(turned))
-    assert filters(parse(f"NOT ({text})")) == filters(parse(f"NOT ({turned})"))
+    assert to_filters(parse(text)) == to_filters(parse(turned))
+    assert to_filters(parse(f"NOT ({text})")) == to_filters(parse(f"NOT ({turned})"))
 
 
 @pytest.mark.parametrize(
@@ -83,21 +83,21 @@ def test_a_constant_may_stand_on_either_side(text: str, turned: str) -> None:
     ],
 )
 def test_how_many_filters_there_are(text: str, count: int) -> None:
-    assert len(filters(parse(text))) == count
+    assert len(to_filters(parse(text))) == count
 
 
 def test_too_many_filters_are_refused() -> None:
     pairs = " AND ".join(f"(a{k} OR b{k})" for k in range(10))
-    assert len(filters(parse(pairs))) == MAX_FILTERS
+    assert len(to_filters(parse(pairs))) == MAX_FILTERS
     with pytest.raises(LanguageError, match=r"2,048 or more alternatives.*split it"):
-        filters(parse(pairs + " AND (a OR b)"))
+        to_filters(parse(pairs + " AND (a OR b)"))
 
 
 @given(TEXT_EXPRESSIONS)
 def test_the_columns_are_of_the_properties(text: str) -> None:
     condition = parse(text)
     asked = {p.name for p in ast.properties(condition)}
-    for terms in filters(condition):
+    for terms in to_filters(condition):
         for term in terms:
             assert {p.name for p in ast.properties(term.check.column.source)} <= asked
 
@@ -105,14 +105,14 @@ def test_the_columns_are_of_the_properties(text: str) -> None:
 @pytest.mark.parametrize("function", list(ast.NearFunction))
 def test_a_distance_function_and_its_negation_are_one_check(function: ast.NearFunction) -> None:
     text = f"{function.name}(g, POINT(1 1), 2)"
-    [[term]], [[contrary]] = filters(parse(text)), filters(parse(f"NOT {text}"))
+    [[term]], [[contrary]] = to_filters(parse(text)), to_filters(parse(f"NOT {text}"))
     assert contrary == Term(term.check, not term.negated)
     assert condition_of_term(term) == parse(text)
-    assert filters(condition_of_term(contrary)) == [(contrary,)]
+    assert to_filters(condition_of_term(contrary)) == [(contrary,)]
 
 
 def test_farther_than_is_not_within() -> None:
     for far, near in (("", "NOT "), ("NOT ", "")):
-        assert filters(parse(f"{far}S_BEYOND(g, POINT(1 1), 2)")) == filters(
+        assert to_filters(parse(f"{far}S_BEYOND(g, POINT(1 1), 2)")) == to_filters(
             parse(f"{near}S_DWITHIN(g, POINT(1 1), 2)")
         )

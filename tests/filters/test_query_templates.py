@@ -15,7 +15,7 @@ from fencepost.engine import ColumnRegistry, FilterTable
 from fencepost.engine.filter_table import TableArrays
 from fencepost.errors import LanguageError
 from fencepost.events import Tokenizer
-from fencepost.filters import filters, query_templates
+from fencepost.filters import query_templates, to_filters
 from fencepost.filters.query_templates import Filled, unusable
 from fencepost.geometry import Space
 
@@ -55,7 +55,7 @@ def _agrees(text: str, space: Space = Space.PLANAR) -> bool:
     """Whether a text is of a form; then it asks what its tree asks, and a bad one is none."""
     columns = ColumnRegistry(_STOP_WORDS, space)
     try:
-        expected = filters(parse(text, space), space)
+        expected = to_filters(parse(text, space), space)
     except LanguageError:
         expected = None
     own = filled(text, space)

@@ -17,7 +17,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
 from fencepost.cql2.ast import SpatialFunction
-from fencepost.filters import Filter, filters
+from fencepost.filters import Filter, to_filters
 from fencepost.filters.covering import (
     CONFLICTS,
     COVERS,
@@ -27,7 +27,7 @@ from fencepost.filters.covering import (
     covers,
     filter_rows,
 )
-from fencepost.filters.simplifier import MOST_TERMS, Simplified, simplify
+from fencepost.filters.simplifier import MAX_TERMS, SimplifiedFilters, simplify
 from fencepost.reference import matches
 from tests.engine.strategies import DAYS, STRANGE
 from tests.geometry_families import FAMILIES
@@ -35,8 +35,8 @@ from tests.geometry_families import FAMILIES
 A, INNER, FAR = "BBOX(0, 0, 4, 4)", "BBOX(1, 1, 3, 3)", "BBOX(7, 7, 9, 9)"
 
 
-def of(text: str) -> Simplified:
-    return simplify(filters(parse(text)))
+def of(text: str) -> SimplifiedFilters:
+    return simplify(to_filters(parse(text)))
 
 
 def rules(text: str) -> list[int]:
@@ -118,11 +118,11 @@ def rules(text: str) -> list[int]:
     ],
 )
 def test_what_is_left(text: str, same_as: str) -> None:
-    assert list(of(text).filters) == filters(parse(same_as))
+    assert list(of(text).filters) == to_filters(parse(same_as))
 
 
 def test_the_reasons() -> None:
-    given = filters(parse("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b"))
+    given = to_filters(parse("n > 5 AND n < 3 OR n > 6 AND n > 2 OR n > 8 AND b"))
     (low, high), (six, two), eight = given[0], given[1], given[2]
     assert [(one.rule, one.filter, one.terms, one.because) for one in simplify(given).dropped] == [
         (1, 0, (low, high), (low, high)),
@@ -133,7 +133,7 @@ def test_the_reasons() -> None:
 
 
 def test_of_two_that_are_equal_one_stays() -> None:
-    one, other = filters(parse("n > 5 AND m > 3 OR n > 5 AND m > 4"))
+    one, other = to_filters(parse("n > 5 AND m > 3 OR n > 5 AND m > 4"))
     assert simplify([one, one, one]).filters == (one,)
     assert simplify([one, one[::-1]]).filters == (one,)
     assert simplify([(*one, *one)]).filters == (one,)
@@ -143,10 +143,10 @@ def test_of_two_that_are_equal_one_stays() -> None:
 
 def test_of_those_that_cover_each_other_the_first_stays() -> None:
     first, second = parse("NOT (n < 4)"), parse("n >= 4")
-    assert simplify(filters(ast.Or((first, second)))).filters == tuple(filters(first))
-    assert simplify(filters(ast.Or((second, first)))).filters == tuple(filters(second))
-    assert simplify(filters(ast.And((first, second)))).filters == tuple(filters(first))
-    assert simplify(filters(ast.And((second, first)))).filters == tuple(filters(second))
+    assert simplify(to_filters(ast.Or((first, second)))).filters == tuple(to_filters(first))
+    assert simplify(to_filters(ast.Or((second, first)))).filters == tuple(to_filters(second))
+    assert simplify(to_filters(ast.And((first, second)))).filters == tuple(to_filters(first))
+    assert simplify(to_filters(ast.And((second, first)))).filters == tuple(to_filters(second))
     square, again = (
         "POLYGON((0 0, 1 0, 1 1, 0 1, 0 0))",
         "POLYGON((1 1, 0 1, 0 0.5, 0 0, 1 0, 1 1))",
@@ -156,16 +156,16 @@ def test_of_those_that_cover_each_other_the_first_stays() -> None:
 
 
 def test_nothing_and_everything() -> None:
-    assert simplify([]) == Simplified((), (), ())
-    (some,) = filters(parse("n > 5"))
+    assert simplify([]) == SimplifiedFilters((), (), ())
+    (some,) = to_filters(parse("n > 5"))
     assert simplify([some, (), some, ()]).filters == ((),)
 
 
 def test_a_filter_of_too_many_terms_is_left_as_it_is() -> None:
-    text = " AND ".join(f"n > {k}" for k in range(MOST_TERMS + 1))
+    text = " AND ".join(f"n > {k}" for k in range(MAX_TERMS + 1))
     assert of(text).dropped == ()
     assert of(f"{text} OR TRUE").filters == ((),)
-    assert rules(" AND ".join(f"n > {k}" for k in range(MOST_TERMS))) == [2] * (MOST_TERMS - 1)
+    assert rules(" AND ".join(f"n > {k}" for k in range(MAX_TERMS))) == [2] * (MAX_TERMS - 1)
 
 
 # ------------------------------------------------------------------------------ against brute force
@@ -196,7 +196,7 @@ class World:
         texts = [self._text(rng, [place.wkt for place in places]) for _ in range(120)]
         made = {}
         for text in texts:
-            ((found,),) = filters(parse(text))
+            ((found,),) = to_filters(parse(text))
             made[found] = text
         self.terms = list(made)
         rows = np.arange(len(self.terms))

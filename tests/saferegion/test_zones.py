@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fencepost as fp
 from fencepost.cql2 import parse
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 from fencepost.geometry import Space
 from fencepost.saferegion.client_rule import is_in
 from fencepost.saferegion.match_zones import Want, want_of
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def wanted(expression: str, space: Space) -> list[Want | None]:
-    found = filters(parse(expression, space), space)
+    found = to_filters(parse(expression, space), space)
     return [want_of(terms, "geometry", frozenset(), space) for terms in found]
 
 

@@ -11,7 +11,7 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2 import ast, parse
 from fencepost.events import EventValues
-from fencepost.filters import truth
+from fencepost.filters import evaluate_condition
 from fencepost.reference import matches
 from fencepost.tracking.point_conditions import (
     PATH_END,
@@ -74,7 +74,7 @@ def test_a_way_passes_where_one_of_its_points_satisfies(wkt: str, form: str) -> 
                 continue
             event = EventValues({"geometry": line, PATH_START: start, PATH_END: end})
             wanted = any(line.relate(geometry)[column] != "F" for column in where)
-            assert (truth(asked, event) is True) == wanted, (text, line)
+            assert (evaluate_condition(asked, event) is True) == wanted, (text, line)
             tried += 1
     assert tried > 5
 
@@ -100,7 +100,9 @@ def test_a_point_may_be_so_far_off(wkt: str, form: str) -> None:
                 inside = not thin and geometry.contains(point)
                 reach.append(geometry.boundary.distance(point) if inside else 0.0)
             wanted = bool(reach) and min(reach) <= 1.25
-            assert (truth(asked, EventValues({"geometry": point})) is True) == wanted, (text, point)
+            assert (
+                evaluate_condition(asked, EventValues({"geometry": point})) is True
+            ) == wanted, (text, point)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_ways_and_distances(
         **ends,
     }
     assert (
-        truth(path_condition(parse(text), "geometry"), EventValues(attributes)) is True
+        evaluate_condition(path_condition(parse(text), "geometry"), EventValues(attributes)) is True
     ) == wanted
 
 
@@ -171,7 +173,7 @@ def test_ways_and_distances(
 def test_distances_that_may_be_off_by_one(text: str, x: float, wanted: bool) -> None:
     attributes = {"geometry": shapely.Point(x, 0), "other": "POINT (0.5 0)"}
     asked = relaxed_condition(parse(text), "geometry", 1.0)
-    assert (truth(asked, EventValues(attributes)) is True) == wanted
+    assert (evaluate_condition(asked, EventValues(attributes)) is True) == wanted
 
 
 def test_the_shorter_way_round_the_earth() -> None:

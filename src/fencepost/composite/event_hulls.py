@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fencepost.composite.member_conditions import Asked, Place, Region
 from fencepost.cql2.ast import ComparisonOp, NearFunction, SpatialFunction
-from fencepost.filters.distances import near_in
-from fencepost.filters.spatial_relations import holds as related
+from fencepost.filters.distances import evaluate_near
+from fencepost.filters.spatial_relations import evaluate_spatial as related
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls, locate_in_hull
@@ -80,7 +80,9 @@ def holds(asked: Asked, left: Operand, right: Operand, space: Space = Space.PLAN
         return _overlap(left, right, space)
     assert asked.distance is not None
     if asked.place is Place.SPL:
-        return near_in(space, NearFunction.S_SAMEPLACE, _shape(left), _shape(right), asked.distance)
+        return evaluate_near(
+            space, NearFunction.S_SAMEPLACE, _shape(left), _shape(right), asked.distance
+        )
     match asked.compare:
         case ComparisonOp.LT:
             return _near(NearFunction.S_CLOSER, left, right, asked.distance, space)
@@ -106,7 +108,7 @@ def _near(
         if answer != UNSURE and distance > 0.0:
             return bool(answer == YES)
     reach = _radius(left) + _radius(right) + distance
-    return near_in(space, function, _shape(left), _shape(right), reach)
+    return evaluate_near(space, function, _shape(left), _shape(right), reach)
 
 
 def _overlap(left: Operand, right: Operand, space: Space) -> bool:
@@ -114,7 +116,7 @@ def _overlap(left: Operand, right: Operand, space: Space) -> bool:
         return bool(relation_of_hulls(left.hull, 0, right.hull, 0) != DISJOINT)
     radius = _radius(left) + _radius(right)
     if radius:
-        return near_in(space, NearFunction.S_DWITHIN, _shape(left), _shape(right), radius)
+        return evaluate_near(space, NearFunction.S_DWITHIN, _shape(left), _shape(right), radius)
     return related(SpatialFunction.S_INTERSECTS, _shape(left), _shape(right))
 
 
@@ -128,7 +130,9 @@ def _is_in(left: Operand, right: Operand, space: Space) -> bool:
         return bool(is_in_hull(Location.of(_shape(left)).hull, 0, right.hull, 0))
     assert isinstance(left, Location)  # not two constants
     if right.radius:
-        return near_in(space, NearFunction.S_ALLWITHIN, left.shape, _shape(right), right.radius)
+        return evaluate_near(
+            space, NearFunction.S_ALLWITHIN, left.shape, _shape(right), right.radius
+        )
     # S_WITHIN needs a point of the interior; what has none lies in the boundary.
     edge = _region_boundary(right)
     return related(SpatialFunction.S_WITHIN, left.shape, _shape(right)) or (
@@ -142,7 +146,7 @@ def _disc_in_hull(disc: Region, location: Location, space: Space) -> bool:
     if locate_in_hull(location.hull, 0, centre.x, centre.y) != INTERIOR:
         return False
     edge = Shapes.read_one(shapely.LinearRing(location.corners))
-    return not near_in(space, NearFunction.S_CLOSER, _shape(disc), edge, disc.radius)
+    return not evaluate_near(space, NearFunction.S_CLOSER, _shape(disc), edge, disc.radius)
 
 
 def _radius(operand: Operand) -> float:

@@ -166,9 +166,9 @@ class ColumnSubscriptions:
             if function is None:
                 raise _no_relation(name)
             mine = slice(None) if everywhere else np.array([n == name for n in named])
-            checks["function"][mine] = spatial_relations.CODE[function]
+            checks["function"][mine] = spatial_relations.FUNCTION_CODES[function]
             for dimension, field in enumerate(("points_mask", "lines_mask", "areas_mask")):
-                checks[field][mine] = spatial_relations.mask(function, dimension)
+                checks[field][mine] = spatial_relations.relation_mask(function, dimension)
 
     def _add_within(self, attribute: str, geometries: object, distances: object) -> None:
         rows = self._add_shapes(f"within[{attribute!r}]", geometries)

@@ -14,7 +14,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.single_event_layout import OneEvent, SingleEventLayout
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
-from fencepost.filters.distances import near_in
+from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.match_scratch import empty_match_scratch
@@ -241,7 +241,7 @@ def _decide(
             function, space = decode_near_function(check)
             negated = bool(check["flags"] & check_evaluation.NEGATED)
             pair = own.row(row), given.row(int(check["item"]))
-            if near_in(space, function, *pair, float(check["low"])) == negated:
+            if evaluate_near(space, function, *pair, float(check["low"])) == negated:
                 break
         else:
             decided.append((event, int(arrays.filter_subscription[number])))

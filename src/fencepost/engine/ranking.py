@@ -33,7 +33,7 @@ from fencepost.engine.segment_words import (
 from fencepost.engine.snapshot import Snapshot
 from fencepost.errors import ModelError
 from fencepost.events.event_values import EventValues
-from fencepost.filters.normal_form import filters
+from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.match.segment_search import look_up
@@ -315,7 +315,7 @@ class ReferenceScores:
 
     def _filters(self, rows: Any) -> list[list[Any]]:
         return [
-            filters(condition_on(shelf, row, self._columns), self._columns.space)
+            to_filters(condition_on(shelf, row, self._columns), self._columns.space)
             for shelf, own in rows
             for row in own.tolist()
         ]

@@ -25,11 +25,11 @@ from fencepost.errors import FencepostError, ModelError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import simplifier as plan
 from fencepost.filters.checks import ColumnKind, Filter, ListCheck, Term
-from fencepost.filters.covering.predicate_covering import covered_predicates
+from fencepost.filters.covering.predicate_covering import find_covered_predicates
 from fencepost.filters.filter_conditions import condition_of_filter
-from fencepost.filters.normal_form import filters
-from fencepost.filters.simplifier import rewritten, simplify_each
-from fencepost.geometry.space import Space, space_of
+from fencepost.filters.normal_form import to_filters
+from fencepost.filters.simplifier import rewrite_condition, simplify_each
+from fencepost.geometry.space import Space, parse_space
 
 NEVER = "FALSE"
 
@@ -176,7 +176,7 @@ def simplify(
     rule 2 drops wind <> 0: wind > 10 implies it
     rule 3 drops wind > 20: wind > 10 covers it
     """
-    meaning = space_of(space)
+    meaning = parse_space(space)
     condition = parse(expression, meaning)
     given = filters_of(condition, meaning, Tokenizer.without(stop_words))
     return told(expression, condition, given, plan.simplify(given))
@@ -184,20 +184,20 @@ def simplify(
 
 def filters_of(condition: Condition, space: Space, tokenizer: Tokenizer) -> list[Filter]:
     """The filters of a condition, whose checks of lists know what is left out of keywords."""
-    return _with_stop_words(filters(condition, space), tokenizer)
+    return _with_stop_words(to_filters(condition, space), tokenizer)
 
 
 def told(
     expression: str | Mapping[str, object],
     condition: Condition,
     given: list[Filter],
-    result: plan.Simplified,
+    result: plan.SimplifiedFilters,
 ) -> Simplification:
     """What became of an expression whose filters were simplified."""
     if not result.filters:
         text = NEVER
     elif result.dropped:
-        text = written(rewritten(condition, given, result))
+        text = written(rewrite_condition(condition, given, result))
     else:
         text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
     return Simplification(
@@ -221,7 +221,7 @@ def _with_stop_words(given: list[Filter], tokenizer: Tokenizer) -> list[Filter]:
     return [tuple(told(term) for term in terms) for terms in given]
 
 
-def _dropped(part: plan.Dropped) -> DroppedPart:
+def _dropped(part: plan.Removal) -> DroppedPart:
     if part.rule == 3:
         return DroppedPart(3, _text(part.terms), (_text(part.because),))
     because = [_text((term,)) for term in part.because]
@@ -309,7 +309,7 @@ def simplify_many(
     [None, 'a']
     """
     bad: DeadLetters = []
-    read = _read(table, bad, space_of(space), Tokenizer.without(stop_words))
+    read = _read(table, bad, parse_space(space), Tokenizer.without(stop_words))
     if bad and dead_letters is None:
         shown = "; ".join(f"row {row}: {reason}" for row, reason in sorted(bad)[:10])
         raise ModelError(f"{len(bad)} rows cannot be used: {shown}")
@@ -384,6 +384,6 @@ def _covered_ids(read: Sequence[_Read]) -> dict[str, str]:
     for owned in by_subscriber.values():
         if len(owned) > 1:
             owned.sort(key=lambda own: own.id)
-            because = covered_predicates([s.filters for s in owned], [s.until for s in owned])
+            because = find_covered_predicates([s.filters for s in owned], [s.until for s in owned])
             found |= {owned[k].id: owned[other].id for k, other in because.items()}
     return found

@@ -21,7 +21,7 @@ from fencepost.events.arrow_text import readable
 from fencepost.events.times import instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.filters.checks import Filter
-from fencepost.filters.normal_form import filters
+from fencepost.filters.normal_form import to_filters
 from fencepost.filters.query_templates import Filled, filled, unusable
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
@@ -65,7 +65,7 @@ class Subscription(NamedTuple):
         """The filters of which one must hold, of a matcher of some space."""
         if isinstance(self.asked, Filled):
             assert isinstance(self.expression, str)
-            return tuple(filters(parse(self.expression, space), space))
+            return tuple(to_filters(parse(self.expression, space), space))
         return self.asked
 
 
@@ -140,7 +140,7 @@ def compile_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
     """The filters of a condition, one of which must hold; refuses places that the space lacks."""
     if space is not Space.PLANAR:
         require_inside_space(condition, space)
-    return tuple(filters(condition, space))
+    return tuple(to_filters(condition, space))
 
 
 def _filled(space: Space, expression: object) -> Filled | None:

@@ -21,19 +21,19 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.filters.checks import Column, ColumnKind, Filter, Term
-    from fencepost.filters.distances import distance_in, near_in
-    from fencepost.filters.evaluation import truth
-    from fencepost.filters.normal_form import filters
+    from fencepost.filters.distances import evaluate_near, measure_distance
+    from fencepost.filters.evaluation import evaluate_condition
+    from fencepost.filters.normal_form import to_filters
 
 __all__ = [
     "Column",
     "Filter",
     "ColumnKind",
     "Term",
-    "distance_in",
-    "filters",
-    "near_in",
-    "truth",
+    "measure_distance",
+    "to_filters",
+    "evaluate_near",
+    "evaluate_condition",
 ]
 
 if not TYPE_CHECKING:
@@ -41,8 +41,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "checks": ["Column", "Filter", "ColumnKind", "Term"],
-            "distances": ["distance_in", "near_in"],
-            "evaluation": ["truth"],
-            "normal_form": ["filters"],
+            "distances": ["measure_distance", "evaluate_near"],
+            "evaluation": ["evaluate_condition"],
+            "normal_form": ["to_filters"],
         },
     )

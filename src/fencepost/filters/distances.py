@@ -41,14 +41,16 @@ from fencepost.kernels.geometry.planar_distance import distance as distance_of
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 
 
-def near_in(space: Space, function: NearFunction, a: Shapes, b: Shapes, distance: float) -> bool:
+def evaluate_near(
+    space: Space, function: NearFunction, a: Shapes, b: Shapes, distance: float
+) -> bool:
     """Whether what a function asks of the distance of two single shapes holds."""
     measure, strict, away = DISTANCE_BOUNDS[function]
     decide = near_wgs84 if space is Space.WGS84 else near
     return decide(measure, strict, a, b, distance) != away
 
 
-def distance_in(space: Space, function: NearFunction, a: Shapes, b: Shapes) -> float:
+def measure_distance(space: Space, function: NearFunction, a: Shapes, b: Shapes) -> float:
     """About the distance that a function bounds: of two single shapes, of their centroids, or of
     their farthest points.
     """
@@ -56,7 +58,7 @@ def distance_in(space: Space, function: NearFunction, a: Shapes, b: Shapes) -> f
     return measured(DISTANCE_BOUNDS[function].measure, a, b)
 
 
-def near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
+def is_near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether a distance of two single shapes in lon/lat is at most, or less than, some metres."""
     if strict and distance == 0.0:
         return False
@@ -76,7 +78,7 @@ def near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: f
     return bool(answer)
 
 
-def metres_between(measure: Measure, a: Shapes, b: Shapes) -> float:
+def distance_wgs84_m(measure: Measure, a: Shapes, b: Shapes) -> float:
     """A distance of two single shapes."""
     if measure is Measure.CENTROIDS:
         x, y, _ = centroid(a.arrays, 0)
@@ -114,7 +116,7 @@ def _finest(measure: Measure, a: Shapes, b: Shapes, distance: float) -> float:
 _Point = tuple[Fraction, Fraction]
 
 
-def near(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
+def is_near_planar(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) -> bool:
     """Whether a distance of two single shapes is at most, or less than, a bound."""
     if strict and distance == 0.0:
         return False
@@ -134,7 +136,7 @@ def near(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance: float) 
     return bool(answer)
 
 
-def distance_between(measure: Measure, a: Shapes, b: Shapes) -> float:
+def distance_planar(measure: Measure, a: Shapes, b: Shapes) -> float:
     """About a distance of two single shapes."""
     if measure is Measure.FARTHEST:
         return float(farthest(a.arrays, 0, b.arrays, 0))

@@ -21,11 +21,11 @@ from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.value_types import Pair
 from fencepost.filters.checks import Column, ColumnKind
-from fencepost.filters.distances import near_in
-from fencepost.filters.spatial_relations import holds
+from fencepost.filters.distances import evaluate_near
+from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.kernels.text.like import compile_pattern
-from fencepost.kernels.text.like import like as like_bytes
+from fencepost.kernels.text.like import matches_pattern as like_bytes
 
 OPERATORS: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
     ComparisonOp.EQ: operator.eq,
@@ -37,17 +37,17 @@ OPERATORS: dict[ComparisonOp, Callable[[Any, Any], bool]] = {
 }
 
 
-def truth(condition: ast.Condition, event: EventValues) -> bool | None:
+def evaluate_condition(condition: ast.Condition, event: EventValues) -> bool | None:
     """Whether a condition holds for an event; None if that is unknown."""
     match condition:
         case ast.Boolean(value):
             return value
         case ast.And(parts):
-            return all_of(truth(part, event) for part in parts)
+            return all_true(evaluate_condition(part, event) for part in parts)
         case ast.Or(parts):
-            return negation(all_of(negation(truth(part, event)) for part in parts))
+            return negate(all_true(negate(evaluate_condition(part, event)) for part in parts))
         case ast.Not(part):
-            return negation(truth(part, event))
+            return negate(evaluate_condition(part, event))
         case ast.IsTrue(ast.Property(name)):
             return value_types.boolean_of(event.get(name))
         case ast.IsNull(ast.Property(name)):
@@ -55,7 +55,7 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
         case ast.Comparison(op, left, right):
             return compare(op, left, right, event)
         case ast.Between(value, low, high):
-            return all_of(
+            return all_true(
                 (
                     compare(ComparisonOp.GE, value, low, event),
                     compare(ComparisonOp.LE, value, high, event),
@@ -65,25 +65,27 @@ def truth(condition: ast.Condition, event: EventValues) -> bool | None:
             found = [compare(ComparisonOp.EQ, value, item, event) for item in items]
             return True if True in found else False if False in found else None
         case ast.Like(value, pattern):
-            text, form = string(value, event), string(pattern, event)
-            return None if text is None or form is None else like(form, text)
+            text, form = as_string(value, event), as_string(pattern, event)
+            return None if text is None or form is None else matches_pattern(form, text)
         case ast.SpatialCondition(function, left, right):
-            a, b = geometry(left, event), geometry(right, event)
-            return None if a is None or b is None else holds(function, a, b)
+            a, b = as_geometry(left, event), as_geometry(right, event)
+            return None if a is None or b is None else evaluate_spatial(function, a, b)
         case ast.NearCondition(function, left, right, distance):
-            a, b = geometry(left, event), geometry(right, event)
+            a, b = as_geometry(left, event), as_geometry(right, event)
             if a is None or b is None:
                 return None
-            return near_in(event.space, function, a, b, distance)
+            return evaluate_near(event.space, function, a, b, distance)
         case ast.TemporalCondition(function, left, right):
-            first, second = span(left, event), span(right, event)
-            return None if first is None or second is None else spans(function, first, second)
+            first, second = as_span(left, event), as_span(right, event)
+            return (
+                None if first is None or second is None else spans_relate(function, first, second)
+            )
         case ast.ArrayCondition(function, left, right):
-            return lists(function, left, right, event)
+            return lists_relate(function, left, right, event)
     raise AssertionError(f"no rule for {condition!r}")
 
 
-def all_of(parts: object) -> bool | None:
+def all_true(parts: object) -> bool | None:
     """False if one is, true if all are, else unknown."""
     result: bool | None = True
     for part in parts:  # type: ignore[attr-defined]
@@ -94,18 +96,18 @@ def all_of(parts: object) -> bool | None:
     return result
 
 
-def negation(value: bool | None) -> bool | None:
+def negate(value: bool | None) -> bool | None:
     """Not; unknown stays unknown."""
     return None if value is None else not value
 
 
 def compare(op: ComparisonOp, left: ast.Value, right: ast.Value, event: EventValues) -> bool | None:
     """Compare two values if they have a type in common."""
-    both = in_common(left, right, event)
+    both = as_common_type(left, right, event)
     return None if both is None else OPERATORS[op](*both)
 
 
-def in_common(left: ast.Value, right: ast.Value, event: EventValues) -> tuple[Any, Any] | None:
+def as_common_type(left: ast.Value, right: ast.Value, event: EventValues) -> tuple[Any, Any] | None:
     """Two values as numbers, strings, booleans or instants (pairs), if they have a type in common.
 
     Two strings are strings, even where both could be read as times.
@@ -121,16 +123,16 @@ def _instant(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as an instant; a string in ISO 8601 is one beside a time."""
     if isinstance(value, ast.String):
         return value_types.time_of(value.value)
-    return time(value, event)
+    return as_time(value, event)
 
 
-def number(value: ast.Value, event: EventValues) -> Pair | None:
+def as_number_pair(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as a number."""
-    result = plain_number(value, event)
+    result = as_number(value, event)
     return None if result is None else value_types.pair_of(result)
 
 
-def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
+def as_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
     """A value as an exact number."""
     match value:
         case ast.Number(constant):
@@ -138,7 +140,7 @@ def plain_number(value: ast.Value, event: EventValues) -> int | float | Fraction
         case ast.Property(name):
             return value_types.plain_number(event.get(name))
         case ast.Arithmetic(op, left, right):
-            a, b = plain_number(left, event), plain_number(right, event)
+            a, b = as_number(left, event), as_number(right, event)
             return None if a is None or b is None else calculate(op, a, b)
     return None
 
@@ -184,7 +186,7 @@ def _quotient(a: float, b: float) -> float:
     return float(math.trunc(Fraction(a) / Fraction(b)))
 
 
-def string(value: ast.Value, event: EventValues) -> str | None:
+def as_string(value: ast.Value, event: EventValues) -> str | None:
     """A value as a string."""
     match value:
         case ast.String(constant):
@@ -192,12 +194,12 @@ def string(value: ast.Value, event: EventValues) -> str | None:
         case ast.Property(name):
             return value_types.string_of(event.get(name))
         case ast.FoldedString(kind, inner):
-            text = string(inner, event)
+            text = as_string(inner, event)
             return None if text is None else _folded(kind, text)
     return None
 
 
-def boolean(value: ast.Value, event: EventValues) -> bool | None:
+def as_boolean(value: ast.Value, event: EventValues) -> bool | None:
     """A value as a boolean."""
     match value:
         case ast.Boolean(constant):
@@ -207,7 +209,7 @@ def boolean(value: ast.Value, event: EventValues) -> bool | None:
     return None
 
 
-def time(value: ast.Value, event: EventValues) -> Pair | None:
+def as_time(value: ast.Value, event: EventValues) -> Pair | None:
     """A value as an instant."""
     match value:
         case ast.Time(nanoseconds):
@@ -217,44 +219,46 @@ def time(value: ast.Value, event: EventValues) -> Pair | None:
     return None
 
 
-def span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
+def as_span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
     """A value as a span of time."""
     match value:
         case ast.Time():
-            instant = time(value, event)
+            instant = as_time(value, event)
             return None if instant is None else (instant, instant)
         case ast.Property(name):
             return value_types.span_of(event.get(name))
         case ast.Interval(start, end):
             return value_types.ordered_span(
-                value_types.UNBOUNDED_START if start is None else time(start, event),
-                value_types.UNBOUNDED_END if end is None else time(end, event),
+                value_types.UNBOUNDED_START if start is None else as_time(start, event),
+                value_types.UNBOUNDED_END if end is None else as_time(end, event),
             )
     return None
 
 
-def pair_of(column: Column, event: EventValues) -> Pair | None:
+def column_pair(column: Column, event: EventValues) -> Pair | None:
     """What an event has for a column of numbers."""
     source: Any = column.source
     if column.kind is ColumnKind.NUMBER:
-        return number(source, event)
+        return as_number_pair(source, event)
     if column.kind is ColumnKind.TIME:
-        return time(source, event)
+        return as_time(source, event)
     if column.kind is ColumnKind.NATIVE_TIME:
         return value_types.clock_of(event.get(source.name))
-    ends = span(source, event)
+    ends = as_span(source, event)
     return None if ends is None else ends[column.kind is ColumnKind.SPAN_END]
 
 
-def truth_of(column: Column, event: EventValues) -> bool | None:
+def column_truth(column: Column, event: EventValues) -> bool | None:
     """What an event has for a column of truth values."""
     source: Any = column.source
     if column.kind is ColumnKind.TRUTH:
-        return truth(source, event)
-    return boolean(source, event)
+        return evaluate_condition(source, event)
+    return as_boolean(source, event)
 
 
-def spans(function: TemporalFunction, left: tuple[Pair, Pair], right: tuple[Pair, Pair]) -> bool:
+def spans_relate(
+    function: TemporalFunction, left: tuple[Pair, Pair], right: tuple[Pair, Pair]
+) -> bool:
     """Whether two spans have a relation."""
     return all(
         OPERATORS[op](left[own], right[other]) for own, op, other in SPAN_RULES[function]
@@ -290,7 +294,7 @@ SPAN_RULES: dict[TemporalFunction, tuple[tuple[int, ComparisonOp, int], ...]] = 
 }
 
 
-def geometry(value: ast.Value, event: EventValues) -> Shapes | None:
+def as_geometry(value: ast.Value, event: EventValues) -> Shapes | None:
     """A value as a geometry."""
     match value:
         case ast.Geometry(constant):
@@ -300,7 +304,7 @@ def geometry(value: ast.Value, event: EventValues) -> Shapes | None:
     return None
 
 
-def lists(
+def lists_relate(
     function: ArrayFunction,
     left: ast.Property | ast.ListLiteral,
     right: ast.Property | ast.ListLiteral,
@@ -358,7 +362,7 @@ def literal_key(item: ast.Number | ast.String | ast.Boolean | ast.Time) -> bytes
     return key
 
 
-def like(pattern: str, text: str) -> bool:
+def matches_pattern(pattern: str, text: str) -> bool:
     """Whether a string has a form."""
     form = np.frombuffer(bytearray(compile_pattern(pattern)), np.uint8)
     body = np.frombuffer(bytearray(text.encode("utf-8", "surrogatepass")), np.uint8)

@@ -69,7 +69,7 @@ def _exact(pair: Pair) -> Fraction:
     return Fraction(pair[0]) + Fraction(pair[1])
 
 
-def any_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
+def disjunction_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
     """A disjunction; of nothing it is FALSE."""
     parts = tuple(dict.fromkeys(conditions))
     if not parts:
@@ -77,7 +77,7 @@ def any_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
     return parts[0] if len(parts) == 1 else ast.Or(parts)
 
 
-def all_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
+def conjunction_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
     """A conjunction; of nothing it is TRUE."""
     parts: dict[ast.Condition, None] = {}
     for one in conditions:
@@ -89,7 +89,7 @@ def all_of(conditions: Iterable[ast.Condition]) -> ast.Condition:
 
 def condition_of_filter(terms: Filter, spelling: Spelling = time_of_pair) -> ast.Condition:
     """The conjunction of the terms of a filter."""
-    return all_of(condition_of_term(term, spelling) for term in terms)
+    return conjunction_of(condition_of_term(term, spelling) for term in terms)
 
 
 def condition_of_term(term: Term, spelling: Spelling = time_of_pair) -> ast.Condition:
@@ -157,7 +157,7 @@ def _range(check: RangeCheck, negated: bool, spelling: Spelling) -> ast.Conditio
     bounds = _bounds(check)
     if len(bounds) == 1 and negated:
         bounds, negated = [(_OPPOSITE[bounds[0][0]], bounds[0][1])], False
-    condition = all_of(_bounded(check, op, bound, spelling) for op, bound in bounds)
+    condition = conjunction_of(_bounded(check, op, bound, spelling) for op, bound in bounds)
     return ast.Not(condition) if negated else condition
 
 
@@ -223,5 +223,5 @@ def _end_of_span(span: _Span, kind: ColumnKind, op: ComparisonOp, bound: Pair) -
     if negated and not functions:  # true of every span, but of nothing else
         functions, negated = {TemporalFunction.T_INTERSECTS}, False
     chosen = [one for one in TemporalFunction if one in functions]
-    condition = any_of(ast.TemporalCondition(one, span, other) for one in chosen)
+    condition = disjunction_of(ast.TemporalCondition(one, span, other) for one in chosen)
     return ast.Not(condition) if negated else condition

@@ -68,7 +68,7 @@ _ALWAYS: list[Filter] = [()]
 _NEVER: list[Filter] = []
 
 
-def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filter]:
+def to_filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filter]:
     """The filters of which one must hold; none where nothing can match.
 
     Raises
@@ -81,7 +81,7 @@ def filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Filte
         match part:
             case ast.NearCondition(_, ast.Geometry(), ast.Geometry()):
                 nothing = EventValues({}, space=space)
-                return _constant(evaluation.truth(part, nothing), negated)
+                return _constant(evaluation.evaluate_condition(part, nothing), negated)
         return _atom(part, negated)
 
     return ast.fold(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
@@ -107,7 +107,7 @@ def _like(condition: ast.Like, negated: bool) -> list[Filter]:
     value, pattern = condition.value, condition.pattern
     if not _is_constant(pattern) or _is_constant(value):
         return _of_event_alone(condition, negated)
-    form = evaluation.string(pattern, _NOTHING)
+    form = evaluation.as_string(pattern, _NOTHING)
     if form is None:
         return _NEVER
     return _term(LikeCheck(Column(ColumnKind.STRING, value), form), negated)
@@ -118,7 +118,7 @@ def _spatial(condition: ast.SpatialCondition, negated: bool) -> list[Filter]:
         case ast.SpatialCondition(function, ast.Property() as place, ast.Geometry() as geometry):
             pass
         case ast.SpatialCondition(function, ast.Geometry() as geometry, ast.Property() as place):
-            function = spatial_relations.CONVERSE.get(function, function)
+            function = spatial_relations.CONVERSES.get(function, function)
         case _:
             return _of_event_alone(condition, negated)
     return _term(RelateCheck(Column(ColumnKind.GEOMETRY, place), function, geometry), negated)
@@ -161,7 +161,7 @@ def _temporal(condition: ast.TemporalCondition, negated: bool) -> list[Filter]:
 def _of_event_alone(condition: ast.Condition, negated: bool) -> list[Filter]:
     """A condition without a constant to compare with, or with nothing but constants."""
     if not any(True for _ in ast.properties(condition)):
-        return _constant(evaluation.truth(condition, _NOTHING), negated)
+        return _constant(evaluation.evaluate_condition(condition, _NOTHING), negated)
     return _term(BooleanCheck(Column(ColumnKind.TRUTH, condition), False, True), negated)
 
 
@@ -228,7 +228,7 @@ def _in(condition: ast.In, negated: bool) -> list[Filter]:
         return _of_event_alone(condition, negated)
     kinds: list[list[Filter]] = []
     if strings:
-        texts = [evaluation.string(item, _NOTHING) for item in strings]
+        texts = [evaluation.as_string(item, _NOTHING) for item in strings]
         known = tuple(dict.fromkeys(text for text in texts if text is not None))
         kinds.append(_term(MemberCheck(Column(ColumnKind.STRING, value), known), negated))
         kinds.append(_clocks(value, known, ComparisonOp.EQ, negated))
@@ -274,24 +274,24 @@ def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool)
         return _of_event_alone(ast.Comparison(op, left, right), negated)
     if op is ComparisonOp.NE:
         op, negated = ComparisonOp.EQ, not negated
-    number = evaluation.plain_number(right, _NOTHING)
+    number = evaluation.as_number(right, _NOTHING)
     if number is not None:
         if not value_types.ordinary(number):
             return _of_event_alone(ast.Comparison(op, left, right), negated)
         return _term(
             _range(Column(ColumnKind.NUMBER, left), op, value_types.pair_of(number)), negated
         )
-    instant = evaluation.time(right, _NOTHING)
+    instant = evaluation.as_time(right, _NOTHING)
     if instant is not None:
         return _term(_range(Column(ColumnKind.TIME, left), op, instant), negated)
-    text = evaluation.string(right, _NOTHING)
+    text = evaluation.as_string(right, _NOTHING)
     if text is not None:
         column = Column(ColumnKind.STRING, left)
         check: Check = (
             MemberCheck(column, (text,)) if op is ComparisonOp.EQ else OrderCheck(column, op, text)
         )
         return _any((_term(check, negated), _clocks(left, (text,), op, negated)))
-    flag = evaluation.boolean(right, _NOTHING)
+    flag = evaluation.as_boolean(right, _NOTHING)
     if flag is not None:
         allowed = [
             evaluation.compare(op, ast.Boolean(own), right, _NOTHING) for own in (False, True)
@@ -313,7 +313,7 @@ def _span_ends(
     function: TemporalFunction, left: ast.Value, right: ast.Value, negated: bool
 ) -> list[Filter]:
     """A relation to a constant span: comparisons of the ends."""
-    span = evaluation.span(right, _NOTHING)
+    span = evaluation.as_span(right, _NOTHING)
     if span is None:
         return _NEVER
     kinds = (ColumnKind.SPAN_START, ColumnKind.SPAN_END)

@@ -41,10 +41,14 @@ from fencepost.filters.checks import (
     Term,
     cost_rank,
 )
-from fencepost.filters.normal_form import filters
+from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import AREAS, LINES, POINTS
-from fencepost.geometry.readers.single_geometry import Outline, plain_arrays, raw_shapes
+from fencepost.geometry.readers.single_geometry import (
+    Outline,
+    outline_arrays,
+    raw_shapes_of_outlines,
+)
 from fencepost.geometry.space import Space
 from fencepost.kernels.index.memtable_arrays import laid_out
 
@@ -176,7 +180,7 @@ class Filled:
         """Whether the geometries are good, and easily seen to be."""
         if self.form.is_plain:
             return True
-        self.laid_out, usable = laid_out(*plain_arrays(self.shapes))
+        self.laid_out, usable = laid_out(*outline_arrays(self.shapes))
         return bool(usable)
 
 
@@ -190,7 +194,9 @@ def unusable(given: Sequence[Filled | None]) -> set[int]:
             owner += [k] * len(one.shapes)
     if not shapes:
         return set()
-    return {owner[problem.row] for problem in Shapes.lay_out(raw_shapes(shapes)).problems}
+    return {
+        owner[problem.row] for problem in Shapes.lay_out(raw_shapes_of_outlines(shapes)).problems
+    }
 
 
 def _outline(shape: _Shape, numbers: list[float], literals: Sequence[str]) -> Outline | None:
@@ -317,7 +323,7 @@ class _Reading:
     def form(self) -> TextForm:
         """The form."""
         said = list(self._conjunction(self._part))
-        whole = filters(compile_condition(self._part))
+        whole = to_filters(compile_condition(self._part))
         if len(whole) != 1 or whole[0] != tuple(one.term for one in said):
             raise _NoForm  # one is said twice
         # Two of a kind could be equal in another text, and then are one.
@@ -331,7 +337,7 @@ class _Reading:
             for arg in part.args:
                 yield from self._conjunction(arg)
             return
-        normal = filters(compile_condition(part))
+        normal = to_filters(compile_condition(part))
         if len(normal) != 1:
             raise _NoForm
         terms = normal[0]

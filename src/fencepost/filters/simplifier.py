@@ -34,17 +34,17 @@ from fencepost.events.value_types import Pair
 from fencepost.filters import evaluation
 from fencepost.filters.checks import ColumnKind, Filter, LikeCheck, MemberCheck, OrderCheck, Term
 from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
-from fencepost.filters.covering.covering_index import covered
+from fencepost.filters.covering.covering_index import find_covered
 from fencepost.filters.covering.filter_rows import FilterRows
 from fencepost.filters.covering.term_covering import TermTable
-from fencepost.filters.filter_conditions import all_of, any_of, condition_of_filter
+from fencepost.filters.filter_conditions import condition_of_filter, conjunction_of, disjunction_of
 
-MOST_TERMS = 64
+MAX_TERMS = 64
 _TERMS = 1 << 14  # that are compared with the others of their filters at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class Removal:
     """What was dropped and why.
 
     Attributes
@@ -67,7 +67,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Simplified:
+class SimplifiedFilters:
     """Filters that match what those given match.
 
     Attributes
@@ -82,22 +82,22 @@ class Simplified:
 
     filters: tuple[Filter, ...]
     places: tuple[int, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[Removal, ...]
 
 
-def simplify(filters: Sequence[Filter]) -> Simplified:
+def simplify(filters: Sequence[Filter]) -> SimplifiedFilters:
     """The filters without what they can do without."""
     return simplify_each([filters])[0]
 
 
-def simplify_each(predicates: Sequence[Sequence[Filter]]) -> list[Simplified]:
+def simplify_each(predicates: Sequence[Sequence[Filter]]) -> list[SimplifiedFilters]:
     """Each of many predicates by itself; together they cost less."""
-    found: dict[int, Simplified] = {}
+    found: dict[int, SimplifiedFilters] = {}
     for number, filters in enumerate(predicates):
         always = next((k for k, terms in enumerate(filters) if not terms), None)
         if always is not None:
-            rest = [Dropped(3, k, terms, ()) for k, terms in enumerate(filters) if k != always]
-            found[number] = Simplified(((),), (always,), tuple(rest))
+            rest = [Removal(3, k, terms, ()) for k, terms in enumerate(filters) if k != always]
+            found[number] = SimplifiedFilters(((),), (always,), tuple(rest))
     others = [number for number in range(len(predicates)) if number not in found]
     work = _Work([predicates[number] for number in others])
     work.drop_impossible()
@@ -114,16 +114,16 @@ class _Work:
         self.filters = [terms for filters in predicates for terms in filters]
         sizes = [len(filters) for filters in predicates]
         self.first = [0, *accumulate(sizes)]  # of each predicate, and where the last one ends
-        self.dropped: list[Dropped] = []  # by the place among all filters
+        self.dropped: list[Removal] = []  # by the place among all filters
         numbers: dict[Term, int] = {}
         self.left: dict[int, list[int]] = {}
         for place, terms in enumerate(self.filters):
-            if len(terms) <= MOST_TERMS:
+            if len(terms) <= MAX_TERMS:
                 self.left[place] = left = []
                 for term in terms:
                     number = numbers.setdefault(term, len(numbers))
                     if number in left:
-                        self.dropped.append(Dropped(2, place, (term,), (term,)))
+                        self.dropped.append(Removal(2, place, (term,), (term,)))
                     else:
                         left.append(number)
         self.terms = list(numbers)
@@ -153,7 +153,7 @@ class _Work:
         for place, pairs in self._pairs_within(CONFLICTS).items():
             alone = [pair for pair in pairs if pair[0] == pair[1]]
             because = alone[0][:1] if alone else pairs[0]
-            self.dropped.append(Dropped(1, place, self.filters[place], self.written(because)))
+            self.dropped.append(Removal(1, place, self.filters[place], self.written(because)))
             del self.left[place]
 
     def drop_implied_terms(self) -> None:
@@ -167,7 +167,7 @@ class _Work:
                         break
             for term in because:
                 why = _end_of_chain(because, term)
-                self.dropped.append(Dropped(2, place, self.written([term]), self.written([why])))
+                self.dropped.append(Removal(2, place, self.written([term]), self.written([why])))
             self.left[place] = [term for term in self.left[place] if term not in because]
 
     def drop_covered(self) -> None:
@@ -176,18 +176,18 @@ class _Work:
             places = [place for place in range(low, high) if place in self.left]
             if len(places) < 2:
                 continue
-            because = covered(FilterRows([self.left[place] for place in places], self.table))
+            because = find_covered(FilterRows([self.left[place] for place in places], self.table))
             for row in because:
                 why = self.left[places[_end_of_chain(because, row)]]
                 terms = self.filters[places[row]]
-                self.dropped.append(Dropped(3, places[row], terms, self.written(why)))
+                self.dropped.append(Removal(3, places[row], terms, self.written(why)))
             for row in because:
                 del self.left[places[row]]
 
-    def results(self) -> list[Simplified]:
+    def results(self) -> list[SimplifiedFilters]:
         """What is left of each predicate; filters of too many terms with it."""
         gone = {one.filter for one in self.dropped if one.rule != 2}
-        dropped: list[list[Dropped]] = [[] for _ in self.first[1:]]
+        dropped: list[list[Removal]] = [[] for _ in self.first[1:]]
         for one in sorted(self.dropped, key=lambda one: (one.filter, one.rule)):
             number = bisect_right(self.first, one.filter) - 1
             dropped[number].append(replace(one, filter=one.filter - self.first[number]))
@@ -199,7 +199,7 @@ class _Work:
                 for place in places
             ]
             inner = tuple(place - low for place in places)
-            found.append(Simplified(tuple(filters), inner, tuple(dropped[number])))
+            found.append(SimplifiedFilters(tuple(filters), inner, tuple(dropped[number])))
         return found
 
 
@@ -213,8 +213,8 @@ def _end_of_chain(because: dict[int, int], number: int) -> int:
 _ANY_STRING = ast.String("%")
 
 
-def rewritten(
-    condition: ast.Condition, given: Sequence[Filter], result: Simplified
+def rewrite_condition(
+    condition: ast.Condition, given: Sequence[Filter], result: SimplifiedFilters
 ) -> ast.Condition:
     """The condition of the filters in `result`, which are what is left of those of `condition`.
 
@@ -240,8 +240,8 @@ def rewritten(
             all_times = (term for term in given[place] if _is_clock(term))
             parts[k] = condition_of_filter((*result.filters[k], *all_times), spelling)
     said = {part for part, times in zip(parts, timed, strict=True) if times}
-    return any_of(
-        all_of([part, *_strings_only(terms)])
+    return disjunction_of(
+        conjunction_of([part, *_strings_only(terms)])
         for part, times, terms in zip(parts, timed, result.filters, strict=True)
         if times or part not in said
     )
@@ -262,7 +262,7 @@ def _texts(condition: ast.Condition) -> Iterator[str]:
     """Every string in a condition, folded as it says."""
     for node in ast.walk(condition, ast.FoldedString):
         if isinstance(node, ast.String | ast.FoldedString):
-            text = evaluation.string(node, EventValues({}))
+            text = evaluation.as_string(node, EventValues({}))
             if text is not None:
                 yield text
 

@@ -22,7 +22,7 @@ from fencepost.kernels.geometry.relation_matrix import matrix_pairs
 from fencepost.kernels.geometry.shape_arrays import AREAS
 from fencepost.kernels.geometry.spatial_functions import spatial_holds
 
-EVERY = 0xFF
+ALL_RELATIONS = 0xFF
 
 _LETTERS = {
     "d": Relation.DISJOINT,
@@ -67,7 +67,7 @@ def compose(first: Relation, second: Relation) -> int:
     return _COMPOSED[first, second]
 
 
-def reachable(mask: int, between: Relation) -> int:
+def compose_mask(mask: int, between: Relation) -> int:
     """The relations X can have to C if it has one of `mask` to B, and B has `between` to C."""
     result = 0
     for relation in RELATIONS:
@@ -76,10 +76,10 @@ def reachable(mask: int, between: Relation) -> int:
     return result
 
 
-FUNCTIONS = tuple(SpatialFunction)
-CODE = {function: code for code, function in enumerate(FUNCTIONS)}
+FUNCTIONS_BY_CODE = tuple(SpatialFunction)
+FUNCTION_CODES = {function: code for code, function in enumerate(FUNCTIONS_BY_CODE)}
 
-CONVERSE = {
+CONVERSES = {
     SpatialFunction.S_WITHIN: SpatialFunction.S_CONTAINS,
     SpatialFunction.S_CONTAINS: SpatialFunction.S_WITHIN,
     SpatialFunction.EH_INSIDE: SpatialFunction.EH_CONTAINS,
@@ -100,7 +100,7 @@ _EXCLUSIVE = {
 }
 
 _BETWEEN_AREAS = {
-    SpatialFunction.S_INTERSECTS: EVERY & ~Relation.DISJOINT.bit,
+    SpatialFunction.S_INTERSECTS: ALL_RELATIONS & ~Relation.DISJOINT.bit,
     SpatialFunction.S_DISJOINT: Relation.DISJOINT.bit,
     SpatialFunction.S_EQUALS: Relation.EQUALS.bit,
     SpatialFunction.S_TOUCHES: Relation.MEETS.bit,
@@ -117,7 +117,7 @@ _THIN_WITH_AREA = {
 }
 
 
-def mask(function: SpatialFunction, event_dimension: int) -> int:
+def relation_mask(function: SpatialFunction, event_dimension: int) -> int:
     """The set of relations to an area that satisfy a function, for an event's dimension."""
     if function in _EXCLUSIVE:
         return _EXCLUSIVE[function].bit
@@ -128,7 +128,7 @@ def packed_matrix(a: Shapes, b: Shapes) -> int:
     """The DE-9IM of two single shapes."""
     room = scratch(max(a.most_chains, b.most_chains))
     row = np.zeros(1, np.int64)
-    if dimension(a) == dimension(b) == AREAS:
+    if dimension_of(a) == dimension_of(b) == AREAS:
         facts = np.empty(1, np.uint8)
         relate_areas(a.arrays, b.arrays, row, row, 1, room, facts)
         return int(MATRIX_OF_FACTS[facts[0]])
@@ -137,16 +137,18 @@ def packed_matrix(a: Shapes, b: Shapes) -> int:
     return int(packed[0])
 
 
-def dimension(shape: Shapes) -> int:
+def dimension_of(shape: Shapes) -> int:
     """The dimension of a single shape."""
-    return int(shape.arrays.shapes["dimension"][0])
+    return int(shape.arrays.shapes["dimension_of"][0])
 
 
-def holds(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:
+def evaluate_spatial(function: SpatialFunction, a: Shapes, b: Shapes) -> bool:
     """Whether a spatial function holds for two single shapes."""
     packed = packed_matrix(a, b)
     exclusive = _EXCLUSIVE[function].bit if function in _EXCLUSIVE else 0
-    return bool(spatial_holds(CODE[function], exclusive, packed, dimension(a), dimension(b)))
+    return bool(
+        spatial_holds(FUNCTION_CODES[function], exclusive, packed, dimension_of(a), dimension_of(b))
+    )
 
 
 def relation_between(a: Shapes, b: Shapes) -> Relation:

@@ -47,10 +47,10 @@ from fencepost.filters.checks import (
     RangeCheck,
     RelateCheck,
 )
-from fencepost.filters.distances import near
+from fencepost.filters.distances import is_near_planar
 from fencepost.filters.evaluation import OPERATORS
-from fencepost.filters.normal_form import filters
-from fencepost.filters.spatial_relations import holds
+from fencepost.filters.normal_form import to_filters
+from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes
 
 _LEFT_OVER = 64  # entries of subscriptions that are gone, which the heap may hold besides
@@ -181,7 +181,7 @@ class TableEngine:
     def _take(self, id: str, compiled: tuple[Filter, ...] | None) -> None:
         shelf, row = self._shelves.find(id)
         if compiled is None:
-            compiled = tuple(filters(condition_on(shelf, row, self._shelves.columns)))
+            compiled = tuple(to_filters(condition_on(shelf, row, self._shelves.columns)))
         self._table.add(id, shelf.subscriber_of(row), compiled)
         expires = int(shelf.expires[row])
         if expires != NEVER_EXPIRES:
@@ -213,18 +213,18 @@ def read_column(column: Column, event: EventValues) -> object | None:
     source: Any = column.source
     match column.kind:
         case ColumnKind.NUMBER:
-            return evaluation.number(source, event)
+            return evaluation.as_number_pair(source, event)
         case ColumnKind.STRING:
-            return evaluation.string(source, event)
+            return evaluation.as_string(source, event)
         case ColumnKind.BOOLEAN | ColumnKind.TRUTH:
-            return evaluation.truth_of(column, event)
+            return evaluation.column_truth(column, event)
         case ColumnKind.MISSING:
             return event.get(source.name) is None
         case ColumnKind.GEOMETRY:
             return event.shapes(source.name)
         case ColumnKind.LIST:
             return event.get(source.name)
-    return evaluation.pair_of(column, event)
+    return evaluation.column_pair(column, event)
 
 
 def literal_of(check: Check) -> Shapes | None:
@@ -238,7 +238,7 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
     """Whether a check holds for an event; None where that is unknown."""
     if isinstance(check, ListCheck):
         source: Any = check.column.source
-        return evaluation.lists(check.function, source, check.items, event)
+        return evaluation.lists_relate(check.function, source, check.items, event)
     value: Any = read_column(check.column, event)
     if value is None:
         return None
@@ -252,15 +252,15 @@ def truth(check: Check, literal: Shapes | None, event: EventValues) -> bool | No
         case OrderCheck():
             return OPERATORS[check.op](value, check.bound)
         case LikeCheck():
-            return evaluation.like(check.pattern, value)
+            return evaluation.matches_pattern(check.pattern, value)
         case BooleanCheck():
             return check.allows_true if value else check.allows_false
         case NullCheck():
             return bool(value)
     assert literal is not None
     if isinstance(check, RelateCheck):
-        return holds(check.function, value, literal)
-    return near(check.measure, check.strict, value, literal, check.distance)
+        return evaluate_spatial(check.function, value, literal)
+    return is_near_planar(check.measure, check.strict, value, literal, check.distance)
 
 
 class Verified:

@@ -22,7 +22,7 @@ from typing import Any
 
 from fencepost.cql2.ast import Property, properties
 from fencepost.filters.checks import ColumnKind, Filter, NearCheck, NullCheck, RelateCheck, Term
-from fencepost.filters.spatial_relations import mask
+from fencepost.filters.spatial_relations import relation_mask
 from fencepost.geometry.relation import Relation
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.shape_arrays import POINTS
@@ -158,7 +158,7 @@ def _where(
     geometry: Any = check.geometry.value
     if isinstance(check, NearCheck):
         return not negated, near_zone(check.function, geometry, check.distance, space)
-    relations = mask(check.function, POINTS) ^ (0xFF if negated else 0)
+    relations = relation_mask(check.function, POINTS) ^ (0xFF if negated else 0)
     beyond = bool(relations & Relation.DISJOINT.bit)
     if geometry.geom_type not in _AREAS:
         return (False, None) if beyond else (True, GeometryZone(geometry))

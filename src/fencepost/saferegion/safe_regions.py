@@ -13,7 +13,7 @@ from fencepost.engine.subscriptions import parse_expiry
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.filters.checks import Filter
-from fencepost.filters.normal_form import filters
+from fencepost.filters.normal_form import to_filters
 from fencepost.geometry.space import Space
 from fencepost.saferegion.client_rule import UNUSABLE, SafeRegion, Shape, plain, point_of
 from fencepost.saferegion.free_space import RegionMethod, Surroundings, Windows, is_central
@@ -184,7 +184,7 @@ class SafeRegions:
         are there. A name given again takes the place of what it stood for.
         """
         space = Space(self._matcher.space)
-        found = tuple(one for member in members for one in filters(member, space))
+        found = tuple(one for member in members for one in to_filters(member, space))
         with self._lock:
             self._composites[name] = found
             self._names_of_composites = None

@@ -30,8 +30,8 @@ import shapely
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.cql2.ast import NearFunction, SpatialFunction
-from fencepost.filters.distances import distance_in
-from fencepost.filters.spatial_relations import holds
+from fencepost.filters.distances import measure_distance
+from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes, is_convex
 from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
@@ -107,7 +107,7 @@ class GeometryZone(Zone):
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = shapely.Point(x, y)
-        if not holds(SpatialFunction.S_WITHIN, Shapes.read_one(point), self._shapes):
+        if not evaluate_spatial(SpatialFunction.S_WITHIN, Shapes.read_one(point), self._shapes):
             return None
         found = _convex(self._geometry)
         if found is None:
@@ -208,7 +208,7 @@ class NearZone(Zone):
         if self._shapes is None:
             self._shapes = Shapes.read_one(self._geometry)
         point = Shapes.read_one(shapely.Point(x, y))
-        away = distance_in(self._space, self._function, point, self._shapes)
+        away = measure_distance(self._space, self._function, point, self._shapes)
         if self._space is Space.WGS84:
             room = self._distance - away * (1.0 + _ROUNDING_WGS84) - _MICROMETRE
             return EllipsoidPointZone(x, y, room).inner(x, y) if room > 0.0 else None
@@ -304,7 +304,7 @@ def _disc(x: float, y: float, radius: float) -> Shape | None:
 
 def _planar_distance(point: shapely.Point, edge: BaseGeometry) -> float:
     both = Shapes.read_one(point), Shapes.read_one(edge)
-    return distance_in(Space.PLANAR, NearFunction.S_DWITHIN, *both) * (1.0 - _ROUNDING)
+    return measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, *both) * (1.0 - _ROUNDING)
 
 
 def _reached(box: Box, metres: float) -> tuple[Box, ...]:

@@ -20,7 +20,7 @@ from fencepost.engine.subscriptions import Subscription, compile_condition
 from fencepost.errors import LanguageError, ModelError
 from fencepost.events.event_attributes import Row
 from fencepost.events.table import EventTable, Geometries
-from fencepost.filters.evaluation import truth
+from fencepost.filters.evaluation import evaluate_condition
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.raw_shapes import LINES, POINTS, RawShapes
 from fencepost.geometry.space import Space
@@ -145,7 +145,7 @@ class Fences:
             for id in before:
                 if id not in fences and id in self._matcher:
                     condition = self._relaxed.get(id) or self._relax(id)
-                    if condition is not None and truth(condition, values):
+                    if condition is not None and evaluate_condition(condition, values):
                         fences.add(id)
         return fences
 

@@ -33,7 +33,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import NearFunction, SpatialFunction
 from fencepost.filters.checks import DISTANCE_BOUNDS, Measure
-from fencepost.filters.spatial_relations import CONVERSE, mask
+from fencepost.filters.spatial_relations import CONVERSES, relation_mask
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
@@ -79,7 +79,7 @@ def _turned(atom: _Atom) -> _Atom:
     """The same condition with its sides exchanged."""
     if isinstance(atom, ast.NearCondition):
         return replace(atom, left=atom.right, right=atom.left)
-    function = CONVERSE.get(atom.function, atom.function)
+    function = CONVERSES.get(atom.function, atom.function)
     return ast.SpatialCondition(function, atom.right, atom.left)
 
 
@@ -170,7 +170,7 @@ def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> as
 
 def _where(function: SpatialFunction, geometry: BaseGeometry, negated: bool) -> int:
     """Where a point may be for a function to hold, or not to: in, on, out."""
-    relations = mask(function, POINTS)
+    relations = relation_mask(function, POINTS)
     # A point in a point equals it; in anything else it is inside.
     within = Relation.EQUALS if geometry.geom_type == "Point" else Relation.INSIDE
     found = 0

@@ -15,9 +15,9 @@ import shapely
 from fencepost.cql2.ast import NearFunction
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
-from fencepost.filters.distances import near_in
+from fencepost.filters.distances import evaluate_near
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.space import space_of
+from fencepost.geometry.space import parse_space
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import Position, PositionAttributes, parse_duration_ns, read_event
 from fencepost.tracking.positions import distance as checked_distance
@@ -101,7 +101,7 @@ class Roaming:
     ) -> None:
         self._names = PositionAttributes(key, time, position)
         self._near = Matcher(space)
-        self._space = space_of(space)
+        self._space = parse_space(space)
         self._distance = checked_distance("distance", distance)
         self._reach = self._distance + checked_distance("hysteresis", hysteresis)
         self._order: ReorderBuffer[Position] = ReorderBuffer(
@@ -194,7 +194,7 @@ class Roaming:
         found = set()
         for other in others:
             there = Shapes.read_one(shapely.Point(self._known[other].point))
-            if near_in(self._space, NearFunction.S_DWITHIN, there, here, self._distance):
+            if evaluate_near(self._space, NearFunction.S_DWITHIN, there, here, self._distance):
                 found.add(other)
         return found
 

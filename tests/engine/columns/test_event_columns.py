@@ -14,7 +14,7 @@ from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, lay_out
 from fencepost.engine.columns.event_columns import scaled, split
 from fencepost.events import EventTable, pair_of
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 from tests.engine.strategies import TEXT_EXPRESSIONS, examples, tables
 
 EDGES = [0, 1, -1, 2**31, 2**32, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
@@ -49,7 +49,7 @@ def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: p
     columns = ColumnRegistry()
     asked = FilterTable(columns)
     for number, text in enumerate(texts):
-        asked.add(number, filters(parse(text)))
+        asked.add(number, to_filters(parse(text)))
     whole = lay_out(columns, EventTable.read(table, columns.space))
     rows = lay_out(columns, EventTable(table.to_pylist()))
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):

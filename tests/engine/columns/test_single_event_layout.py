@@ -14,7 +14,7 @@ from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, lay_out
 from fencepost.engine.columns.single_event_layout import SingleEventLayout
 from fencepost.events import EventTable
-from fencepost.filters import filters
+from fencepost.filters import to_filters
 from fencepost.geometry import Shapes
 from fencepost.kernels import EventArrays
 from fencepost.kernels.geometry.shape_layout import lay_out_plain
@@ -64,7 +64,7 @@ def columns_of(texts: list[str]) -> ColumnRegistry:
     columns = ColumnRegistry()
     table = FilterTable(columns)
     for number, text in enumerate(texts):
-        table.add(number, filters(parse(text)))
+        table.add(number, to_filters(parse(text)))
     return columns
 
 

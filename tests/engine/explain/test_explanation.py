@@ -17,7 +17,7 @@ from fencepost.cql2 import parse
 from fencepost.cql2.ast import NearFunction
 from fencepost.engine.explain.explanation import Explanation, explain
 from fencepost.events import EventValues
-from fencepost.filters import distance_in
+from fencepost.filters import measure_distance
 from fencepost.geometry import Shapes, Space
 
 EVENT: dict[str, object] = {
@@ -269,10 +269,10 @@ PLACES = st.one_of(
 def test_distances_against_shapely(a: Any, b: Any) -> None:
     one, other = Shapes.read_one(a), Shapes.read_one(b)
     wanted = shapely.distance(a, b)
-    assert distance_in(Space.PLANAR, NearFunction.S_DWITHIN, one, other) == pytest.approx(
+    assert measure_distance(Space.PLANAR, NearFunction.S_DWITHIN, one, other) == pytest.approx(
         wanted, 1e-9, 1e-9
     )
     wanted = shapely.distance(shapely.centroid(a), shapely.centroid(b))
-    assert distance_in(Space.PLANAR, NearFunction.S_SAMEPLACE, one, other) == pytest.approx(
+    assert measure_distance(Space.PLANAR, NearFunction.S_SAMEPLACE, one, other) == pytest.approx(
         wanted, 1e-9, 1e-9
     )

@@ -17,7 +17,7 @@ from fencepost.cql2 import parse
 from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
 from fencepost.events import EventValues, attributes, pair_of
-from fencepost.filters import Column, ColumnKind, Filter, Term, near_in, normal_form
+from fencepost.filters import Column, ColumnKind, Filter, Term, evaluate_near, normal_form
 from fencepost.filters.checks import NearCheck, RangeCheck
 from fencepost.geometry import Space
 from fencepost.papers.regions.constraint_indexes import Family
@@ -29,7 +29,7 @@ from tests.papers.regions.figures import FIGURE_1, FIGURE_3
 
 
 def _filters(text: str) -> list[Filter]:
-    return normal_form.filters(parse(text))
+    return normal_form.to_filters(parse(text))
 
 
 def _event(values: Mapping[str, object]) -> EventValues:
@@ -84,7 +84,7 @@ def test_agrees_with_the_reference_as_subscriptions_come_and_go(
     for number, text in enumerate(texts):
         condition = parse(text)
         try:
-            filters = normal_form.filters(condition)
+            filters = normal_form.to_filters(condition)
         except LanguageError:
             continue
         table.add(number, f"I{number % 2}", filters)
@@ -191,7 +191,7 @@ class _Recording:
             place = EventValues({"g": check.geometry.value}).shapes("g")
             assert place is not None
             if (
-                near_in(Space.PLANAR, check.function, value, place, check.distance)
+                evaluate_near(Space.PLANAR, check.function, value, place, check.distance)
                 is not term.negated
             ):
                 found.append(number)

@@ -53,7 +53,7 @@ from fencepost.kernels.text.like import compile_pattern
 
 _ARRAYS = tuple(ArrayFunction)
 _MASKS = {
-    function: tuple(spatial_relations.mask(function, d) for d in range(3))
+    function: tuple(spatial_relations.relation_mask(function, d) for d in range(3))
     for function in SpatialFunction
 }
 _NO_PAIR: Pair = (0.0, 0.0)
@@ -197,12 +197,14 @@ def _list_again(row: np.void, column: Column, stored: From) -> Check:
 def _relate(check: RelateCheck, into: Into) -> Fields:
     masks = _MASKS[check.function]
     item = into.add_geometry(check.geometry.value)
-    return Fields(_NO_PAIR, _NO_PAIR, item, 0, spatial_relations.CODE[check.function], masks)
+    return Fields(
+        _NO_PAIR, _NO_PAIR, item, 0, spatial_relations.FUNCTION_CODES[check.function], masks
+    )
 
 
 def _relate_again(row: np.void, column: Column, stored: From) -> Check:
     geometry = Geometry(stored.geometry_at(int(row["item"])))
-    return RelateCheck(column, spatial_relations.FUNCTIONS[row["function"]], geometry)
+    return RelateCheck(column, spatial_relations.FUNCTIONS_BY_CODE[row["function"]], geometry)
 
 
 def near_function_code(measure: Measure, space: Space) -> int:

@@ -232,17 +232,17 @@ class RowWriter:
             if kind is float or (kind is int and -_EXACT <= value <= _EXACT):  # type: ignore[operator]
                 self._number[at + row], self._rest[at + row] = value, 0.0
             else:
-                pair = evaluation.pair_of(column, event) or _NO_NUMBER
+                pair = evaluation.column_pair(column, event) or _NO_NUMBER
                 self._number[at + row], self._rest[at + row] = pair
         for at, column in self._truths:
-            flag = evaluation.truth_of(column, event)
+            flag = evaluation.column_truth(column, event)
             self._truth[at + row] = -1 if flag is None else int(flag)  # it may be one of NumPy
         for at, name in self._missing:
             self._gone[at + row] = event.get(name) is None
         for at, name, column in self._strings:
             value = attributes.get(name) if name is not None else None
             if type(value) is not str:
-                value = evaluation.string(column.source, event)  # type: ignore[arg-type]
+                value = evaluation.as_string(column.source, event)  # type: ignore[arg-type]
                 if value is None:
                     self._start[at + row] = -1
                     continue

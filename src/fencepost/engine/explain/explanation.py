@@ -22,7 +22,7 @@ from fencepost.errors import LanguageError
 from fencepost.events.event_values import EventValues
 from fencepost.filters import evaluation
 from fencepost.filters.filter_conditions import condition_of_filter
-from fencepost.filters.normal_form import filters
+from fencepost.filters.normal_form import to_filters
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 _LONG = 72
@@ -81,7 +81,7 @@ class Explanation:
 
 def explain(condition: ast.Condition, event: EventValues, wanted: bool = True) -> Explanation:
     """The outcome of every part of a condition for an event; `wanted` is false under a NOT."""
-    outcome = evaluation.truth(condition, event)
+    outcome = evaluation.evaluate_condition(condition, event)
     text = written(condition)
     match condition:
         case ast.And(parts) | ast.Or(parts):
@@ -174,7 +174,7 @@ def planned(
     arrays = segment.arrays
     rows = iter(np.flatnonzero(arrays.filter_subscription == row).tolist())
     found = []
-    for terms in filters(condition, columns.space):
+    for terms in to_filters(condition, columns.space):
         table = FilterTable(columns.frozen())
         table.add(0, [terms])
         if table.posts and not table.checks:

@@ -17,10 +17,10 @@ from fencepost.events.event_values import EventValues
 from fencepost.events.times import SECOND, format_instant
 from fencepost.events.value_types import Pair
 from fencepost.filters import evaluation
-from fencepost.filters.distances import distance_in
+from fencepost.filters.distances import measure_distance
 from fencepost.filters.normal_form import ARRAY_CONVERSES
 from fencepost.filters.spatial_relations import relation_between
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.relation import Relation
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Finding:
         if self.off_by_s is not None:
             yield f"off by {_duration(self.off_by_s)}"
         if self.nearest is not None:
-            yield f"close to {shown(self.nearest)}"
+            yield f"close to {short_repr(self.nearest)}"
         if self.missing:
             yield f"missing {_listed(self.missing)}"
         if self.extra:
@@ -165,17 +165,20 @@ def _read(
 
 
 def _spatial(left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
-    a, b = _read(evaluation.geometry, left, right, event)
+    a, b = _read(evaluation.as_geometry, left, right, event)
     relation = relation_between(a, b)
     if relation is not Relation.DISJOINT:
         return Finding(relation=relation.value)
-    distance = _finite(distance_in(event.space, NearFunction.S_DWITHIN, a, b))
+    distance = _finite(measure_distance(event.space, NearFunction.S_DWITHIN, a, b))
     return Finding(relation.value, distance, event.space.unit)
 
 
 def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Finding:
-    a, b = _read(evaluation.geometry, condition.left, condition.right, event)
-    distance, unit = _finite(distance_in(event.space, condition.function, a, b)), event.space.unit
+    a, b = _read(evaluation.as_geometry, condition.left, condition.right, event)
+    distance, unit = (
+        _finite(measure_distance(event.space, condition.function, a, b)),
+        event.space.unit,
+    )
     if distance is None or not failed:
         return Finding(distance=distance, unit=unit)
     return Finding(distance=distance, unit=unit, off_by=_gap(distance, condition.distance))
@@ -185,7 +188,7 @@ def _near(condition: ast.NearCondition, event: EventValues, failed: bool) -> Fin
 
 
 def _comparison(op: ComparisonOp, left: ast.Value, right: ast.Value, event: EventValues) -> Finding:
-    both = evaluation.in_common(left, right, event)
+    both = evaluation.as_common_type(left, right, event)
     assert both is not None
     a, b = both
     if isinstance(a, str):
@@ -201,7 +204,7 @@ def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Findi
     gaps = []
     in_time = False
     for op, bound in ((ComparisonOp.GE, condition.low), (ComparisonOp.LE, condition.high)):
-        both = evaluation.in_common(condition.value, bound, event)
+        both = evaluation.as_common_type(condition.value, bound, event)
         if both is None or isinstance(both[0], (str, bool)):
             continue
         in_time = isinstance(both[0], tuple)
@@ -211,7 +214,7 @@ def _between(condition: ast.Between, event: EventValues, outcome: bool) -> Findi
 
 
 def _in(value: ast.Value, items: Iterable[ast.Value], event: EventValues) -> Finding:
-    pairs = [evaluation.in_common(value, item, event) for item in items]
+    pairs = [evaluation.as_common_type(value, item, event) for item in items]
     known = [pair for pair in pairs if pair is not None]
     texts = [b for a, b in known if isinstance(a, str)]
     if texts:
@@ -241,7 +244,7 @@ def _nearest(text: str, allowed: Iterable[str]) -> str | None:
 def _temporal(
     function: TemporalFunction, left: ast.Value, right: ast.Value, event: EventValues
 ) -> Finding:
-    first, second = _read(evaluation.span, left, right, event)
+    first, second = _read(evaluation.as_span, left, right, event)
     ends = [(first[own], op, second[other]) for own, op, other in evaluation.SPAN_RULES[function]]
     broken = [(a, b) for a, op, b in ends if not evaluation.OPERATORS[op](a, b)]
     if broken:  # each of them must be mended
@@ -284,7 +287,7 @@ def _plain(item: object) -> object:
     number = value_types.plain_number(value)
     if isinstance(number, int) and abs(number) < _LARGE:
         return number
-    return number if isinstance(number, float) and isfinite(number) else shown(value)
+    return number if isinstance(number, float) and isfinite(number) else short_repr(value)
 
 
 # ---------------------------------------------------------------------------------------- amounts
@@ -334,4 +337,4 @@ def _duration(seconds: float) -> str:
 
 def _listed(items: tuple[object, ...]) -> str:
     more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
-    return ", ".join(map(shown, items[:_LISTED])) + more
+    return ", ".join(map(short_repr, items[:_LISTED])) + more

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import Geometry
 from fencepost.filters.checks import RelateCheck, Term
-from fencepost.filters.spatial_relations import CODE, EVERY, FUNCTIONS, mask, reachable
+from fencepost.filters.spatial_relations import (
+    ALL_RELATIONS,
+    FUNCTION_CODES,
+    FUNCTIONS_BY_CODE,
+    compose_mask,
+    relation_mask,
+)
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.geometry.area_relations import RELATION_OF_FACTS, relate_areas
@@ -33,8 +39,8 @@ COVERS, CONFLICTS = 0, 1  # what is asked of two terms
 NO, UNSURE, YES = 0, 1, 2
 
 # A point or line never takes in an area.
-_THIN = EVERY & ~(Relation.EQUALS.bit | Relation.CONTAINS.bit | Relation.COVERS.bit)
-_POSSIBLE = {POINTS: _THIN, LINES: _THIN, AREAS: EVERY}
+_THIN = ALL_RELATIONS & ~(Relation.EQUALS.bit | Relation.CONTAINS.bit | Relation.COVERS.bit)
+_POSSIBLE = {POINTS: _THIN, LINES: _THIN, AREAS: ALL_RELATIONS}
 
 _IN_ANY_CASE = Relation.DISJOINT.bit | Relation.MEETS.bit | Relation.OVERLAPS.bit
 _WITHIN = Relation.INSIDE.bit | Relation.COVERED_BY.bit
@@ -42,18 +48,18 @@ _AROUND = Relation.CONTAINS.bit | Relation.COVERS.bit
 
 
 @cache
-def area_tables() -> NDArray[np.uint8]:
+def implication_tables() -> NDArray[np.uint8]:
     """[ask, type of c1, type of c2]: the relations of R2 to R1 for which the answer is yes.
 
     The type of a term is twice its function's code, and one more if it is negated.
     """
-    types = range(2 * len(FUNCTIONS))
+    types = range(2 * len(FUNCTIONS_BY_CODE))
     bits = 1 << np.arange(len(RELATIONS))
-    tables = np.full((2, len(types), len(types)), EVERY, np.uint8)
+    tables = np.full((2, len(types), len(types)), ALL_RELATIONS, np.uint8)
     for dimension, possible in _POSSIBLE.items():
         asked = [_mask_of_type(one, dimension) & possible for one in types]
         remaining = np.array(
-            [[reachable(own, between) & possible for between in RELATIONS] for own in asked]
+            [[compose_mask(own, between) & possible for between in RELATIONS] for own in asked]
         )
         for one, own in enumerate(asked):
             tables[COVERS, one] &= ((remaining & ~own == 0) @ bits).astype(np.uint8)
@@ -62,8 +68,8 @@ def area_tables() -> NDArray[np.uint8]:
 
 
 def _mask_of_type(number: int, dimension: int) -> int:
-    own = mask(FUNCTIONS[number // 2], dimension)
-    return EVERY & ~own if number % 2 else own
+    own = relation_mask(FUNCTIONS_BY_CODE[number // 2], dimension)
+    return ALL_RELATIONS & ~own if number % 2 else own
 
 
 class AreaTerms:
@@ -86,7 +92,9 @@ class AreaTerms:
         self._place = np.zeros(len(terms), np.int64)
         self._place[rows] = [numbers.setdefault(c.geometry, len(numbers)) for _, c in found]
         self.type = np.zeros(len(terms), np.int64)
-        self.type[rows] = [2 * CODE[check.function] + terms[k].negated for k, check in found]
+        self.type[rows] = [
+            2 * FUNCTION_CODES[check.function] + terms[k].negated for k, check in found
+        ]
         self._shapes = Shapes.read_all([geometry.value for geometry in numbers])
         shapes = self._shapes.arrays.shapes[self._place[rows]]
         self.box = np.zeros((4, len(terms)))
@@ -96,7 +104,7 @@ class AreaTerms:
     def quick(self, ask: int, first: Ints, second: Ints) -> States:
         """NO, YES or UNSURE, from what the boxes allow as the relation of R2 to R1."""
         states = np.zeros(len(first), np.int8)
-        allowed = area_tables()[ask, self.type[first], self.type[second]]
+        allowed = implication_tables()[ask, self.type[first], self.type[second]]
         some = np.flatnonzero(allowed)
         allowed, one, other = allowed[some], first[some], second[some]
         (x0, y0, x1, y1), (u0, v0, u1, v1) = self.box[:, one], self.box[:, other]
@@ -121,5 +129,5 @@ class AreaTerms:
         facts = np.empty(pairs.shape[1], np.uint8)
         g, room = self._shapes.arrays, scratch(self._shapes.most_chains)
         relate_areas(g, g, pairs[0].copy(), pairs[1].copy(), 0, room, facts)
-        allowed = area_tables()[ask, self.type[first], self.type[second]]
+        allowed = implication_tables()[ask, self.type[first], self.type[second]]
         return np.asarray(allowed >> RELATION_OF_FACTS[facts][back] & 1 == 1)

@@ -21,9 +21,9 @@ from math import inf
 
 import numpy as np
 
-from fencepost.filters.covering.area_covering import COVERS, NO, Ints, area_tables
-from fencepost.filters.covering.filter_rows import Covering, Filing, FilterRows, Pairs
-from fencepost.filters.covering.term_covering import AREA, RANGE, SINGLY
+from fencepost.filters.covering.area_covering import COVERS, NO, Ints, implication_tables
+from fencepost.filters.covering.filter_rows import FilterKeys, FilterPairTest, FilterRows, Pairs
+from fencepost.filters.covering.term_covering import AREA, PAIRWISE, RANGE
 from fencepost.geometry.relation import Relation
 from fencepost.kernels.index import rtree
 
@@ -33,14 +33,14 @@ _ROWS = 1 << 10  # filters that are looked up at a time
 Tree = tuple[int, int]  # a column, and a type of areas or whether the ranges are holes
 
 
-def covered(filters: FilterRows) -> dict[int, int]:
+def find_covered(filters: FilterRows) -> dict[int, int]:
     """The filters that others cover, each with one that does and was still there by then.
 
     Coverers come in blocks that grow: most of what is covered is found, and left out, before
     the long lists of candidates are made. Of filters that cover each other the first stays.
     """
-    filing = Filing(filters)
-    covering = Covering(filters, filing.terms)
+    filing = FilterKeys(filters)
+    covering = FilterPairTest(filters, filing.terms)
     alive = np.ones(len(filters), bool)
     because: dict[int, int] = {}
     low, size = 0, _FIRST_BLOCK
@@ -48,7 +48,7 @@ def covered(filters: FilterRows) -> dict[int, int]:
         rows = np.flatnonzero(alive)
         block = rows[(rows >= low) & (rows < low + size)]
         if len(block):
-            coverers = Coverers(filters, filing, block)
+            coverers = CovererIndex(filters, filing, block)
             parts = [rows[k : k + _ROWS] for k in range(0, len(rows), _ROWS)]
             pairs = [covering.pairs(*coverers.candidates(part)) for part in parts]
             first, second = (np.concatenate(some) for some in zip(*pairs, strict=True))
@@ -61,15 +61,15 @@ def covered(filters: FilterRows) -> dict[int, int]:
     return because
 
 
-class Coverers:
+class CovererIndex:
     """Some filters, ready to be asked which of them may cover others."""
 
-    def __init__(self, filters: FilterRows, filing: Filing, rows: Ints) -> None:
+    def __init__(self, filters: FilterRows, filing: FilterKeys, rows: Ints) -> None:
         self._filters, self._filing = filters, filing
         self._key = np.zeros(len(filters), np.int64)
         self._key[rows] = filing.key_terms(rows)
         self._by_key: dict[Hashable, list[int]] = {}
-        singly = filters.table.family[self._key[rows]] == SINGLY
+        singly = filters.table.family[self._key[rows]] == PAIRWISE
         for row in rows[singly].tolist():
             for name in filing.filed_under(int(self._key[row])):
                 self._by_key.setdefault(name, []).append(row)
@@ -139,7 +139,7 @@ class Coverers:
     def _trees_for(self, column: int, asked: int) -> list[tuple[Tree, bool]]:
         """The trees of areas that may cover a term, and whether areas apart from its may."""
         if (column, asked) not in self._asked:
-            allowed = area_tables()[COVERS, :, asked]
+            allowed = implication_tables()[COVERS, :, asked]
             self._asked[column, asked] = [
                 (tree, bool(allowed[tree[1]] & Relation.DISJOINT.bit))
                 for tree in self._trees

@@ -23,9 +23,21 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.covering.area_covering import COVERS, NO, UNSURE, Bools, Ints, area_tables
+from fencepost.filters.covering.area_covering import (
+    COVERS,
+    NO,
+    UNSURE,
+    Bools,
+    Ints,
+    implication_tables,
+)
 from fencepost.filters.covering.term_covering import AREA, RANGE, TermTable
-from fencepost.filters.covering.value_covering import Form, is_everything, item_keys, strings_of
+from fencepost.filters.covering.value_covering import (
+    LikePattern,
+    is_everything,
+    item_keys,
+    strings_of,
+)
 from fencepost.geometry.relation import Relation
 
 Pairs = tuple[Ints, Ints]
@@ -74,7 +86,7 @@ class FilterRows:
         ], k
 
 
-class Covering:
+class FilterPairTest:
     """Which of many pairs of filters cover, term by term.
 
     Of each pair the terms of the first filter are taken in the order of `terms` (laid out as those
@@ -121,7 +133,7 @@ class Covering:
 _FEW, _SOME, _MANY = 1, 4, 8  # what part of a column's terms one of them may cover, roughly
 
 
-class Filing:
+class FilterKeys:
     """The keys of filters and terms, each made once.
 
     Attributes
@@ -169,7 +181,7 @@ class Filing:
         if table.family[term] == RANGE:
             return _SOME * crowd
         if table.family[term] == AREA:
-            far = area_tables()[COVERS, table.areas.type[term]] & Relation.DISJOINT.bit
+            far = implication_tables()[COVERS, table.areas.type[term]] & Relation.DISJOINT.bit
             return (_MANY if far.any() else _FEW) * crowd
         whole_column = int(table.column[term]) in self.filed_under(term)
         return (_MANY if whole_column else _FEW) * crowd
@@ -187,7 +199,7 @@ def _filed_under(term: Term, column: int, owner: int) -> Iterator[Hashable]:
             if isinstance(strings, frozenset):
                 yield from ((column, "member", text) for text in strings)
                 return
-            if isinstance(strings, Form) and not is_everything(strings):
+            if isinstance(strings, LikePattern) and not is_everything(strings):
                 yield column, "start", strings.start
                 return
         case ListCheck(_, ArrayFunction.A_CONTAINS, items) if items.items and not term.negated:
@@ -209,7 +221,7 @@ def _looked_up(term: Term, column: int, owner: int) -> Iterator[Hashable]:
             if isinstance(strings, frozenset):
                 start = min(strings)
                 yield column, "member", start
-            elif isinstance(strings, Form):
+            elif isinstance(strings, LikePattern):
                 start = strings.start
             yield from ((column, "start", start[:length]) for length in range(len(start) + 1))
         case ListCheck(_, ArrayFunction.A_CONTAINS | ArrayFunction.A_EQUALS, _) if not term.negated:

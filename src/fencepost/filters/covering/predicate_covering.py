@@ -12,10 +12,10 @@ import numpy as np
 
 from fencepost.filters.checks import Filter, Term
 from fencepost.filters.covering.area_covering import Ints
-from fencepost.filters.covering.covering_index import Coverers
-from fencepost.filters.covering.filter_rows import Covering, Filing, FilterRows, Pairs
+from fencepost.filters.covering.covering_index import CovererIndex
+from fencepost.filters.covering.filter_rows import FilterKeys, FilterPairTest, FilterRows, Pairs
 from fencepost.filters.covering.term_covering import TermTable
-from fencepost.filters.simplifier import MOST_TERMS
+from fencepost.filters.simplifier import MAX_TERMS
 
 Predicate = Sequence[Filter]  # simplified
 
@@ -23,7 +23,9 @@ _FIRST_BLOCK, _GROWTH = 64, 4
 _ROWS = 1 << 10  # filters that are looked up at a time
 
 
-def covered_predicates(predicates: Sequence[Predicate], lasting: Sequence[int]) -> dict[int, int]:
+def find_covered_predicates(
+    predicates: Sequence[Predicate], lasting: Sequence[int]
+) -> dict[int, int]:
     """The predicates that others cover, each with one that does and stays.
 
     Parameters
@@ -58,7 +60,7 @@ class _Work:
         owners: list[int] = []
         for number, own in enumerate(predicates):
             for terms in own:
-                if 0 < len(terms) <= MOST_TERMS:
+                if 0 < len(terms) <= MAX_TERMS:
                     rows.append([numbers.setdefault(term, len(numbers)) for term in terms])
                     owners.append(number)
         self.owner = np.array(owners, np.int64)
@@ -81,17 +83,19 @@ class _Work:
         """Coverers come in blocks that grow, so that most is left out before there are many."""
         if not len(self.rows):
             return
-        filing = Filing(self.rows)
-        covering = Covering(self.rows, filing.terms)
+        filing = FilterKeys(self.rows)
+        covering = FilterPairTest(self.rows, filing.terms)
         low, size = 0, _FIRST_BLOCK
         while low < len(self.alive):
             left = np.flatnonzero(self.alive[self.owner])
             block = left[(self.owner[left] >= low) & (self.owner[left] < low + size)]
             if len(block):
-                self._drop_covered_by(Coverers(self.rows, filing, block), covering, left)
+                self._drop_covered_by(CovererIndex(self.rows, filing, block), covering, left)
             low, size = low + size, size * _GROWTH
 
-    def _drop_covered_by(self, coverers: Coverers, covering: Covering, left: Ints) -> None:
+    def _drop_covered_by(
+        self, coverers: CovererIndex, covering: FilterPairTest, left: Ints
+    ) -> None:
         parts = [left[k : k + _ROWS] for k in range(0, len(left), _ROWS)]
         found = [self._apart(*coverers.candidates(part)) for part in parts]
         pairs = [covering.pairs(*own) for own in found if len(own[0])]

@@ -33,7 +33,7 @@ from fencepost.filters.covering.area_covering import (
     Ints,
     States,
 )
-from fencepost.filters.covering.value_covering import conflicts_singly, covers_singly
+from fencepost.filters.covering.value_covering import pair_conflicts, pair_covers
 
 
 class RangeTerms:
@@ -110,7 +110,7 @@ def _ranks(cuts: NDArray[np.float64]) -> Ints:
     return ranks
 
 
-SINGLY, RANGE, AREA = 0, 1, 2  # how terms are compared: one by one, by bounds, by regions
+PAIRWISE, RANGE, AREA = 0, 1, 2  # how terms are compared: one by one, by bounds, by regions
 
 # A value has one of these types at most.
 _ONE_TYPE = (ColumnKind.NUMBER, ColumnKind.STRING, ColumnKind.BOOLEAN, ColumnKind.NATIVE_TIME)
@@ -167,7 +167,7 @@ class TermTable:
         negated = np.array([term.negated for term in terms], bool)
         self._null, self._not_null = null & ~negated, null & negated
         self.ranges, self.areas = RangeTerms(terms), AreaTerms(terms)
-        self.family = np.full(len(terms), SINGLY, np.int64)
+        self.family = np.full(len(terms), PAIRWISE, np.int64)
         self.family[self.ranges.rows] = RANGE
         self.family[self.areas.rows] = AREA
         self._known: dict[tuple[int, int, int], bool] = {}
@@ -186,7 +186,7 @@ class TermTable:
         apart = np.flatnonzero(~same)
         states[apart] = np.where(self._between_columns(ask, first[apart], second[apart]), YES, NO)
         alike = np.where(same & (self.family[first] == self.family[second]), self.family[first], -1)
-        states[alike == SINGLY] = UNSURE
+        states[alike == PAIRWISE] = UNSURE
         areas, ranges = np.flatnonzero(alike == AREA), np.flatnonzero(alike == RANGE)
         states[areas] = self.areas.quick(ask, first[areas], second[areas])
         compare = self.ranges.covers if ask == COVERS else self.ranges.conflicts

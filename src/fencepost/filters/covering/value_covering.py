@@ -30,13 +30,13 @@ from fencepost.filters.checks import (
     RelateCheck,
     Term,
 )
-from fencepost.filters.evaluation import like, literal_key
-from fencepost.filters.spatial_relations import EVERY, mask
+from fencepost.filters.evaluation import literal_key, matches_pattern
+from fencepost.filters.spatial_relations import ALL_RELATIONS, relation_mask
 from fencepost.kernels.geometry.shape_arrays import AREAS
 from fencepost.kernels.text.like import ANY_RUN, ONE, compile_pattern
 
 
-class Facts(NamedTuple):
+class SetFacts(NamedTuple):
     """What is certain about two sets a and b of the values that a column can have."""
 
     a_in_b: bool
@@ -44,9 +44,9 @@ class Facts(NamedTuple):
     apart: bool  # no value is in both
     complete: bool  # every value is in one of them
 
-    def turned(self) -> Facts:
+    def turned(self) -> SetFacts:
         """The same about b and a."""
-        return Facts(self.b_in_a, self.a_in_b, self.apart, self.complete)
+        return SetFacts(self.b_in_a, self.a_in_b, self.apart, self.complete)
 
 
 class Ray(NamedTuple):
@@ -56,7 +56,7 @@ class Ray(NamedTuple):
     cut: tuple[str, int]
 
 
-class Form(NamedTuple):
+class LikePattern(NamedTuple):
     """The strings that fit a pattern: characters, `ANY_RUN` and `ONE`."""
 
     pattern: str
@@ -69,7 +69,7 @@ class Form(NamedTuple):
 
 
 Members: TypeAlias = frozenset[str]
-Strings: TypeAlias = Members | Ray | Form
+Strings: TypeAlias = Members | Ray | LikePattern
 StringCheck: TypeAlias = MemberCheck | OrderCheck | LikeCheck
 
 _CUTS = {
@@ -92,62 +92,66 @@ def strings_of(check: StringCheck) -> Strings:
     symbols = _symbols(check.pattern)
     if _plain_length(symbols) == len(symbols):
         return frozenset(["".join(symbols)])  # type: ignore[arg-type]
-    return Form(check.pattern, symbols)
+    return LikePattern(check.pattern, symbols)
 
 
 def is_everything(strings: Strings) -> bool:
     """Whether all strings are in a set."""
     return strings == Ray(False, ("", 0)) or (
-        isinstance(strings, Form) and strings.symbols == (ANY_RUN,)
+        isinstance(strings, LikePattern) and strings.symbols == (ANY_RUN,)
     )
 
 
-def compare_strings(first: StringCheck, second: StringCheck) -> Facts:
+def compare_strings(first: StringCheck, second: StringCheck) -> SetFacts:
     """What is certain about the strings that two checks allow."""
     a, b = strings_of(first), strings_of(second)
     every_a, every_b = is_everything(a), is_everything(b)
     if every_a or every_b:
         nothing = frozenset[str]() in (a, b)
-        return Facts(every_b, every_a, nothing, True)
+        return SetFacts(every_b, every_a, nothing, True)
     if isinstance(a, frozenset):
         if isinstance(b, frozenset):
-            return Facts(a <= b, b <= a, not a & b, False)
+            return SetFacts(a <= b, b <= a, not a & b, False)
         inside = [_holds(b, member) for member in a]
-        return Facts(all(inside), False, not any(inside), False)
+        return SetFacts(all(inside), False, not any(inside), False)
     if isinstance(b, frozenset):
         return compare_strings(second, first).turned()
-    if isinstance(a, Form):
-        return _compare_forms(a, b) if isinstance(b, Form) else _compare_to_ray(a, b)
-    if isinstance(b, Form):
+    if isinstance(a, LikePattern):
+        return _compare_forms(a, b) if isinstance(b, LikePattern) else _compare_to_ray(a, b)
+    if isinstance(b, LikePattern):
         return compare_strings(second, first).turned()
     return _compare_rays(a, b)
 
 
-def _holds(strings: Ray | Form, text: str) -> bool:
-    if isinstance(strings, Form):
-        return like(strings.pattern, text)
+def _holds(strings: Ray | LikePattern, text: str) -> bool:
+    if isinstance(strings, LikePattern):
+        return matches_pattern(strings.pattern, text)
     return strings.below == ((text, 0) < strings.cut)
 
 
-def _compare_rays(a: Ray, b: Ray) -> Facts:
+def _compare_rays(a: Ray, b: Ray) -> SetFacts:
     if a.below == b.below:
         short, long = (a, b) if a.below else (b, a)
-        return Facts(short.cut <= long.cut, long.cut <= short.cut, False, False)
+        return SetFacts(short.cut <= long.cut, long.cut <= short.cut, False, False)
     low, high = (a, b) if a.below else (b, a)
-    return Facts(False, False, low.cut <= high.cut, low.cut >= high.cut)
+    return SetFacts(False, False, low.cut <= high.cut, low.cut >= high.cut)
 
 
-def _compare_to_ray(form: Form, ray: Ray) -> Facts:
+def _compare_to_ray(form: LikePattern, ray: Ray) -> SetFacts:
     """A form lies in the stretch of strings that begin as it does."""
     bound, side = ray.cut
     before = form.start < bound and not bound.startswith(form.start)
     after = form.start > bound or (form.start == bound and side == 0)
-    return Facts(before, False, after, False) if ray.below else Facts(after, False, before, False)
+    return (
+        SetFacts(before, False, after, False)
+        if ray.below
+        else SetFacts(after, False, before, False)
+    )
 
 
-def _compare_forms(a: Form, b: Form) -> Facts:
+def _compare_forms(a: LikePattern, b: LikePattern) -> SetFacts:
     clash = _clash(a.symbols, b.symbols) or _clash(a.symbols[::-1], b.symbols[::-1])
-    return Facts(_fits(b.symbols, a.symbols), _fits(a.symbols, b.symbols), clash, False)
+    return SetFacts(_fits(b.symbols, a.symbols), _fits(a.symbols, b.symbols), clash, False)
 
 
 def _fits(form: Sequence[str | int], other: Sequence[str | int]) -> bool:
@@ -200,8 +204,8 @@ def _symbols(pattern: str) -> tuple[str | int, ...]:
     return tuple(symbols)
 
 
-_NOTHING = Facts(False, False, False, False)
-_SAME = Facts(True, True, False, False)
+_NOTHING = SetFacts(False, False, False, False)
+_SAME = SetFacts(True, True, False, False)
 _STRINGS = (MemberCheck, OrderCheck, LikeCheck)
 # What these ask does not depend on dimensions: a set of relations to any geometry.
 _ANY_DIMENSION = {one for one in SpatialFunction if one.name.startswith("EH_")} | {
@@ -210,7 +214,7 @@ _ANY_DIMENSION = {one for one in SpatialFunction if one.name.startswith("EH_")} 
 }
 
 
-def covers_singly(first: Term, second: Term) -> bool:
+def pair_covers(first: Term, second: Term) -> bool:
     """Whether the second term of a column certainly implies the first."""
     a, b = first.check, second.check
     if isinstance(a, ListCheck) and isinstance(b, ListCheck) and _of_words(b) and not _of_words(a):
@@ -218,25 +222,25 @@ def covers_singly(first: Term, second: Term) -> bool:
     return all(_covers(one, first.negated, second.negated) for one in _facts(a, b))
 
 
-def conflicts_singly(first: Term, second: Term) -> bool:
+def pair_conflicts(first: Term, second: Term) -> bool:
     """Whether two terms of a column certainly cannot both be true."""
     facts = _facts(first.check, second.check)
     return all(_conflicts(one, first.negated, second.negated) for one in facts)
 
 
-def _covers(facts: Facts, not_a: bool, not_b: bool) -> bool:
+def _covers(facts: SetFacts, not_a: bool, not_b: bool) -> bool:
     if not_a:
         return facts.a_in_b if not_b else facts.apart
     return facts.complete if not_b else facts.b_in_a
 
 
-def _conflicts(facts: Facts, not_a: bool, not_b: bool) -> bool:
+def _conflicts(facts: SetFacts, not_a: bool, not_b: bool) -> bool:
     if not_a:
         return facts.complete if not_b else facts.b_in_a
     return facts.a_in_b if not_b else facts.apart
 
 
-def _facts(a: Check, b: Check) -> list[Facts]:
+def _facts(a: Check, b: Check) -> list[SetFacts]:
     """What is certain about two checks of one column, in each world that both know."""
     match a, b:
         case ListCheck(), ListCheck():
@@ -245,17 +249,23 @@ def _facts(a: Check, b: Check) -> list[Facts]:
             return [_compare_masks(_bits(a), _bits(b), 0b11)]
         case NearCheck(), NearCheck() if (a.function, a.geometry) == (b.function, b.geometry):
             never = a.strict and 0.0 in (a.distance, b.distance)  # nothing is less than 0
-            return [Facts(a.distance <= b.distance, b.distance <= a.distance, never, False)]
+            return [SetFacts(a.distance <= b.distance, b.distance <= a.distance, never, False)]
         case RelateCheck(), RelateCheck() if a.geometry == b.geometry:
             if {a.function, b.function} <= _ANY_DIMENSION:
-                return [_compare_masks(mask(a.function, AREAS), mask(b.function, AREAS), EVERY)]
+                return [
+                    _compare_masks(
+                        relation_mask(a.function, AREAS),
+                        relation_mask(b.function, AREAS),
+                        ALL_RELATIONS,
+                    )
+                ]
     if isinstance(a, _STRINGS) and isinstance(b, _STRINGS):
         return [compare_strings(a, b)]
     return [_SAME if a == b else _NOTHING]
 
 
-def _compare_masks(a: int, b: int, every: int) -> Facts:
-    return Facts(not a & ~b, not b & ~a, not a & b, a | b == every)
+def _compare_masks(a: int, b: int, every: int) -> SetFacts:
+    return SetFacts(not a & ~b, not b & ~a, not a & b, a | b == every)
 
 
 def _bits(check: BooleanCheck) -> int:
@@ -295,7 +305,7 @@ def _words(check: ListCheck) -> frozenset[str]:
     return frozenset(check.tokenizer.keywords(strings))
 
 
-def _compare_lists(a: ListCheck, b: ListCheck) -> list[Facts]:
+def _compare_lists(a: ListCheck, b: ListCheck) -> list[SetFacts]:
     found = [_compare_sets(_Listed(a.function, item_keys(a)), _Listed(b.function, item_keys(b)))]
     if _of_words(a) and _of_words(b):
         words = _Listed(a.function, _words(a)), _Listed(b.function, _words(b))
@@ -303,8 +313,8 @@ def _compare_lists(a: ListCheck, b: ListCheck) -> list[Facts]:
     return found
 
 
-def _compare_sets(a: _Listed, b: _Listed) -> Facts:
-    return Facts(
+def _compare_sets(a: _Listed, b: _Listed) -> SetFacts:
+    return SetFacts(
         _implies(a, b), _implies(b, a), _excludes(a, b) or _excludes(b, a), a.is_none or b.is_none
     )
 

@@ -236,7 +236,11 @@ class StringIndex(_OrderedIndex):
 
     def match(self, value: str) -> Ids:
         """The constraints that a string satisfies."""
-        forms = [c for c, (form, no) in self._forms.items() if evaluation.like(form, value) != no]
+        forms = [
+            c
+            for c, (form, no) in self._forms.items()
+            if evaluation.matches_pattern(form, value) != no
+        ]
         keyed = self._keyed.match(self._parts_of(value))
         return np.concatenate([*self.match_bounds(value), keyed, np.array(forms, np.int64)])
 
@@ -358,7 +362,7 @@ def masks_of(term: Term) -> list[int]:
     """The relations that satisfy a `RelateCheck` with an area, by the message's dimension."""
     check = term.check
     assert isinstance(check, RelateCheck)
-    masks = [spatial_relations.mask(check.function, dimension) for dimension in range(3)]
+    masks = [spatial_relations.relation_mask(check.function, dimension) for dimension in range(3)]
     return [_EVERYTHING & ~mask for mask in masks] if term.negated else masks
 
 

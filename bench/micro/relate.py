@@ -22,10 +22,10 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation, matrix_text
 from fencepost.testing import (
     Geometries,
+    add_holes,
     chain_sharing_pairs,
-    in_parts,
+    make_multipolygons,
     mixed_pairs,
-    with_holes,
 )
 
 ROUNDS = 5
@@ -42,12 +42,12 @@ def workloads(
     def holed() -> tuple[Geometries, Geometries]:
         source = rng()
         a, b = mixed_pairs(source, pairs // 10, 50)
-        return with_holes(source, a, 4), with_holes(source, b, 4)
+        return add_holes(source, a, 4), add_holes(source, b, 4)
 
     def parts() -> tuple[Geometries, Geometries]:
         source = rng()
         a, b = mixed_pairs(source, pairs // 10, 30)
-        return in_parts(source, a, 4), in_parts(source, b, 3)
+        return make_multipolygons(source, a, 4), make_multipolygons(source, b, 3)
 
     return [
         ("10 vertices, mixed", lambda: mixed_pairs(rng(), pairs, 10), 8.0),

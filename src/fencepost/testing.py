@@ -79,7 +79,7 @@ def chain_sharing_pairs(
     return np.array(first, object), np.array(second, object)
 
 
-def with_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Geometries:
+def add_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Geometries:
     """The polygons with small round holes in them, as many as fit of so many tried."""
     result = []
     for polygon in polygons:
@@ -95,7 +95,7 @@ def with_holes(rng: np.random.Generator, polygons: Geometries, holes: int) -> Ge
     return np.array(result, object)
 
 
-def in_parts(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geometries:
+def make_multipolygons(rng: np.random.Generator, polygons: Geometries, parts: int) -> Geometries:
     """Multi-polygons: each polygon (without holes) and smaller copies of it in a row beside it."""
     result = []
     for polygon in polygons:

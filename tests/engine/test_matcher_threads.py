@@ -20,7 +20,7 @@ from fencepost.engine import segment_manager as manager_module
 from fencepost.engine.columns import event_columns as events_module
 from fencepost.engine.columns import single_event_layout as one_event_module
 from fencepost.engine.segment_builder import merge_to_table as merge_arrays
-from fencepost.geometry.readers.single_geometry import plain
+from fencepost.geometry.readers.single_geometry import read_unchecked
 from fencepost.testing import keep_segments_small
 from tests.waiting import WAIT_S, until
 
@@ -220,7 +220,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
 
     def interrupted(value: object) -> object:
         interrupt()
-        return plain(value)
+        return read_unchecked(value)
 
     def add() -> None:
         k = next(serial)

@@ -10,7 +10,7 @@ import pytest
 import shapely
 
 from fencepost.geometry import Shapes
-from fencepost.geometry.readers.single_geometry import point_of
+from fencepost.geometry.readers.single_geometry import parse_point
 
 
 def numeral(rng: random.Random) -> str:
@@ -31,8 +31,8 @@ def test_written_points_are_those_of_shapely() -> None:
     for _ in range(2_000):
         text = f"POINT{rng.choice(('', ' '))}({numeral(rng)} {numeral(rng)})"
         point = shapely.from_wkt(text)
-        assert point_of(text) == (point.x, point.y), text
-        assert point_of(point.wkb) == point_of(point) == (point.x, point.y)
+        assert parse_point(text) == (point.x, point.y), text
+        assert parse_point(point.wkb) == parse_point(point) == (point.x, point.y)
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_written_points_are_those_of_shapely() -> None:
     ],
 )
 def test_all_else_is_left_to_the_readers(value: object) -> None:
-    assert point_of(value) is None
+    assert parse_point(value) is None
 
 
 def test_what_is_not_finite_is_for_the_caller_to_see() -> None:
     for x, y in ((nan, nan), (inf, 1.0), (1.0, -inf)):
-        found = point_of(struct.pack("<BIdd", 1, 1, x, y))
+        found = parse_point(struct.pack("<BIdd", 1, 1, x, y))
         assert found is not None
         assert not (isfinite(found[0]) and isfinite(found[1]))
-    assert point_of("POINT (1e999 2)") == (inf, 2.0)
+    assert parse_point("POINT (1e999 2)") == (inf, 2.0)
     assert Shapes.read_one("POINT (1 2)").arrays.x.tolist() == [1.0]
 
 

@@ -20,7 +20,7 @@ from paho.mqtt.properties import Properties
 
 from fencepost.delivery import BrokerAddress, default_topic, parse_broker_address, validate_topic
 from fencepost.errors import ModelError
-from fencepost.geometry import space_of
+from fencepost.geometry import parse_space
 from fencepost.server import Limits
 from fencepost.server.broker.mqtt_events import parse_payload
 from fencepost.store import event_log
@@ -330,7 +330,7 @@ def test_fuzzed_payloads_never_stop_the_server(tmp_path: Path, broker: Mosquitto
 
 @given(st.binary(max_size=300) | st.text(max_size=100).map(lambda text: text.encode("utf-8")))
 def test_any_payload_is_events_or_letters(payload: bytes) -> None:
-    events, letters = parse_payload(payload, Limits(), space_of("wgs84"))
+    events, letters = parse_payload(payload, Limits(), parse_space("wgs84"))
     assert len(events.table) == len(events.bodies)
     for letter in letters:
         assert letter.reason

@@ -13,8 +13,8 @@ from fencepost.errors import GeometryError, ModelError
 from fencepost.events.times import SECOND, instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.any_form import RawShapes, read_geometry
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.space import OUTSIDE, Space
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
 
 MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
@@ -35,9 +35,9 @@ class Names(NamedTuple):
 def nanoseconds(seconds: object, name: str) -> int:
     """A span of time, of 0 or more, in whole nanoseconds rounded down."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ModelError(f"{name} is a number of seconds; saw {shown(seconds)}")
+        raise ModelError(f"{name} is a number of seconds; saw {short_repr(seconds)}")
     if not (isfinite(seconds) and seconds >= 0):
-        raise ModelError(f"{name} is finite and 0 or more; saw {shown(seconds)}")
+        raise ModelError(f"{name} is finite and 0 or more; saw {short_repr(seconds)}")
     return min(int(Fraction(seconds) * SECOND), LONGEST)
 
 
@@ -51,7 +51,7 @@ def time_of(value: object, name: str) -> int:
     else:
         found = instant_of(value)
     if found is None or not -MOST_TIME < found < MOST_TIME:
-        raise ModelError(f"{shown(value)} is no time that can be used; {_ADVICE}")
+        raise ModelError(f"{short_repr(value)} is no time that can be used; {_ADVICE}")
     return found
 
 
@@ -63,7 +63,7 @@ def id_of(value: object, number: int) -> str | int:
         return int(value)
     if is_missing(value):
         return number
-    raise ModelError(f"the id of an event is a string or a whole number; saw {shown(value)}")
+    raise ModelError(f"the id of an event is a string or a whole number; saw {short_repr(value)}")
 
 
 def location_of(value: object, name: str) -> Hulls:
@@ -86,7 +86,7 @@ def check_location(space: Space, x: NDArray[np.float64], y: NDArray[np.float64])
         return
     far, high = space.limits
     if np.abs(x).max() > far or np.abs(y).max() > high:
-        raise ModelError(f"the location of the event has {OUTSIDE}")
+        raise ModelError(f"the location of the event has {OUTSIDE_WGS84}")
     if is_too_wide(x):
         raise ModelError(
             "the location of the event has longitudes more than 180 degrees apart, so its hull is "

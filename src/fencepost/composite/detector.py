@@ -28,9 +28,9 @@ from fencepost.cql2.ast import Condition
 from fencepost.engine.matcher import DeadLetters
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.event_attributes import attributes
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.readers.single_geometry import point_of
-from fencepost.geometry.space import space_of
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.readers.single_geometry import parse_point
+from fencepost.geometry.space import parse_space
 
 
 class Detector:
@@ -91,8 +91,8 @@ class Detector:
     ) -> None:
         for name, most in (("most_members", most_members), ("most_found", most_found)):
             if most is not None and not _is_count(most):
-                raise ModelError(f"{name} is a whole number above 0; saw {shown(most)}")
-        self._space = space_of(space)
+                raise ModelError(f"{name} is a whole number above 0; saw {short_repr(most)}")
+        self._space = parse_space(space)
         self._names = Names(time, geometry, id)
         self._most = most_members, most_found
         self._lock = RLock()
@@ -115,7 +115,7 @@ class Detector:
             Where there is one with its id.
         """
         if not isinstance(composite, Composite):
-            raise ModelError(f"a detector looks for composites; saw {shown(composite)}")
+            raise ModelError(f"a detector looks for composites; saw {short_repr(composite)}")
         with self._lock:
             self._registry.add(composite, self._clock.next)
             self._joiner.plan_anew()
@@ -176,7 +176,7 @@ class Detector:
 
     def _corners(self, place: object) -> tuple[Floats, Floats]:
         """Those of the hull of a location; a point's are there until the next."""
-        point = point_of(place)
+        point = parse_point(place)
         far, high = self._space.limits
         if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
             # Adding 0.0 makes a 0.0 of -0.0, as readers do.

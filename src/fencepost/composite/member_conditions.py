@@ -27,7 +27,7 @@ from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerp
 from fencepost.cql2.wkt_coordinates import read_coordinates, split_name
 from fencepost.cql2.writer import geometry_json, geometry_text
 from fencepost.errors import LanguageError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 TOLERANCE = 0.5
 """How far a distance may be from the one in ``DIST(a, b) = l``, unless something else is said: so
@@ -147,7 +147,7 @@ def read_condition(given: object) -> MemberCondition:
         return _Reader(given, _tokens_of(given)).condition()
     if isinstance(given, Mapping):
         return _from_json(given)
-    raise LanguageError(f"a condition between members is a text; saw {shown(given)}; {_FORMS}")
+    raise LanguageError(f"a condition between members is a text; saw {short_repr(given)}; {_FORMS}")
 
 
 def is_name(written: str) -> bool:
@@ -265,14 +265,14 @@ def _from_json(given: Mapping[str, object]) -> MemberCondition:
     try:
         asked = checked(place, COMPARE[op], distance, tolerance)
     except ValueError as error:
-        raise LanguageError(f"{error}; saw {shown(given)}") from None
+        raise LanguageError(f"{error}; saw {short_repr(given)}") from None
     return _of_json(given, asked, operands)
 
 
 def _of_json(given: object, asked: Asked, args: Any) -> MemberCondition:
     left, right = _operand_of_json(args[0], given), _operand_of_json(args[1], given)
     if isinstance(left, Region) and isinstance(right, Region):
-        raise LanguageError(f"both are constants; saw {shown(given)}; name a member for one")
+        raise LanguageError(f"both are constants; saw {short_repr(given)}; name a member for one")
     return MemberCondition(asked, left, right)
 
 
@@ -286,7 +286,7 @@ def _operand_of_json(given: object, whole: object) -> Operand:
                 try:
                     return circle(*numbers)
                 except ValueError as error:
-                    raise LanguageError(f"{error}; saw {shown(given)}") from None
+                    raise LanguageError(f"{error}; saw {short_repr(given)}") from None
         if "type" in given:
             try:
                 return Region(compile_geometry(ParseNode(NodeKind.GEOMETRY, given, given=given)))
@@ -296,7 +296,9 @@ def _operand_of_json(given: object, whole: object) -> Operand:
 
 
 def _refused(given: object) -> LanguageError:
-    return LanguageError(f"this is no condition between members; saw {shown(given)}; {_JSON_FORMS}")
+    return LanguageError(
+        f"this is no condition between members; saw {short_repr(given)}; {_JSON_FORMS}"
+    )
 
 
 # ---------------------------------------------------------------------------------------- both
@@ -330,13 +332,13 @@ def circle(x: object, y: object, radius: object) -> Region:
 
 def _length(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{what} is a number; saw {shown(value)}")
+        raise ValueError(f"{what} is a number; saw {short_repr(value)}")
     try:
         length = float(value)
     except OverflowError:
         raise ValueError(f"{what} is too large") from None
     if not (isfinite(length) and length >= 0):
-        raise ValueError(f"{what} is finite and 0 or more; saw {shown(value)}")
+        raise ValueError(f"{what} is finite and 0 or more; saw {short_repr(value)}")
     return length + 0.0
 
 

@@ -16,7 +16,7 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json, render_text
 from fencepost.engine.subscriptions import validate_id
 from fencepost.errors import FencepostError, LanguageError, ModelError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 MAX_MEMBERS = 64
 """Members of one composite, those within nested ones not counted."""
@@ -108,7 +108,7 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
             check_text(given)
             given = decode_json(given)  # type: ignore[assignment]
         if not isinstance(given, Mapping):
-            raise ModelError(f"a composite in JSON is an object; saw {shown(given)}")
+            raise ModelError(f"a composite in JSON is an object; saw {short_repr(given)}")
         unknown = sorted(map(str, {*given} - _FIELDS))
         missing = [name for name in ("id", "members", "within_s") if name not in given]
         if unknown or missing:
@@ -116,7 +116,7 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
                 f"lacks {missing[0]!r}" if missing else f"has {unknown[0]!r}, which means nothing"
             )
             raise ModelError(
-                f"the composite {what}; saw {shown(given)}; give id, members, within_s and, as "
+                f"the composite {what}; saw {short_repr(given)}; give id, members, within_s and, as "
                 "needed, where and subscriber"
             )
         return cls(**given)  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def _members(id: str, members: object) -> dict[str, Member]:
     if not isinstance(members, Mapping) or not members:
         raise ModelError(
             f"the members of {id!r:.60} are a mapping of names to expressions; saw "
-            f'{shown(members)}; give {{"a": "kind = \'taxi\'", ...}}'
+            f'{short_repr(members)}; give {{"a": "kind = \'taxi\'", ...}}'
         )
     if len(members) > MAX_MEMBERS:
         raise ModelError(
@@ -184,7 +184,7 @@ def _members(id: str, members: object) -> dict[str, Member]:
     for name, given in members.items():
         if not isinstance(name, str) or not is_name(name):
             raise ModelError(
-                f"the name of a member of {id!r:.60} is a word; saw {shown(name)}; use letters, "
+                f"the name of a member of {id!r:.60} is a word; saw {short_repr(name)}; use letters, "
                 "digits, _ . and -, a letter or _ first"
             )
         found[name] = _member(id, name, given)
@@ -210,7 +210,7 @@ def _member(id: str, name: str, given: Any) -> Member:
 def _where(id: str, where: object, members: Mapping[str, Member]) -> tuple[MemberCondition, ...]:
     if isinstance(where, str | Mapping) or not isinstance(where, Iterable):
         raise ModelError(
-            f"`where` of {id!r:.60} is a list of conditions; saw {shown(where)}; "
+            f"`where` of {id!r:.60} is a list of conditions; saw {short_repr(where)}; "
             'give ["DIST(a, b) < 500"]'
         )
     found: dict[MemberCondition, None] = {}
@@ -220,12 +220,12 @@ def _where(id: str, where: object, members: Mapping[str, Member]) -> tuple[Membe
             if name not in members:
                 raise ModelError(
                     f"a condition of {id!r:.60} names {name!r:.60}, which is no member; saw "
-                    f"{shown(str(condition))}; the members are {shown([*members])}"
+                    f"{short_repr(str(condition))}; the members are {short_repr([*members])}"
                 )
         if condition.left == condition.right:
             raise ModelError(
                 f"a condition of {id!r:.60} relates {condition.left!r} to itself; saw "
-                f"{shown(str(condition))}; name two members"
+                f"{short_repr(str(condition))}; name two members"
             )
         found[condition] = None
     return tuple(found)
@@ -242,7 +242,7 @@ def _window(id: str, within_s: object) -> float:
         seconds = -1.0
     if not (isfinite(seconds) and seconds > 0):
         raise ModelError(
-            f"within_s of {id!r:.60} is a number above 0; saw {shown(within_s)}; {advice}"
+            f"within_s of {id!r:.60} is a number above 0; saw {short_repr(within_s)}; {advice}"
         )
     return seconds
 

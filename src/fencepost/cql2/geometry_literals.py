@@ -13,8 +13,8 @@ from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.any_form import read_geometry
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.readers.shapely_objects import assembled
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.readers.shapely_objects import build_shapely
 
 _TYPES = tuple(GEOJSON_TYPE.values())
 _NUMBERS = {int, float}
@@ -34,7 +34,9 @@ def compile_geometry(part: ParseNode) -> Geometry:
         raise SemanticError(part, "GeometryCollection is not supported", COLLECTION_ADVICE)
     if not isinstance(kind, str) or kind not in _TYPES:
         raise SemanticError(
-            part, f"there is no geometry type {shown(kind)}", f"give one of {', '.join(_TYPES)}"
+            part,
+            f"there is no geometry type {short_repr(kind)}",
+            f"give one of {', '.join(_TYPES)}",
         )
     if kind == "Point":
         coordinates = mapping.get("coordinates")
@@ -50,7 +52,7 @@ def compile_geometry(part: ParseNode) -> Geometry:
         )
     chains = np.split(np.column_stack((raw.x, raw.y)), raw.chain_start[1:-1])
     return Geometry(
-        assembled(int(raw.dimension[0]), chains, raw.chain_part, kind.startswith("Multi"))
+        build_shapely(int(raw.dimension[0]), chains, raw.chain_part, kind.startswith("Multi"))
     )
 
 

@@ -27,7 +27,7 @@ from fencepost.cql2.expression_limits import (
 from fencepost.cql2.keywords import LITERALS
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, depth_above, error_at
 from fencepost.errors import LanguageError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 _FORMS = (
     'give {"op": ..., "args": [...]}, {"property": ...}, {"date": ...}, {"timestamp": ...}, '
@@ -78,7 +78,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members: dict[str, object] = {}
     for name, value in pairs:
         if name in members:
-            raise LanguageError(f"an object has the member {shown(name)} twice; leave one out")
+            raise LanguageError(f"an object has the member {short_repr(name)} twice; leave one out")
         members[name] = value
     return members
 
@@ -99,7 +99,7 @@ def _float(digits: str) -> float:
     value = float(digits)
     if not isfinite(value):
         raise LanguageError(
-            f"the number is too large for a double; saw {shown(digits)}; the largest is about "
+            f"the number is too large for a double; saw {short_repr(digits)}; the largest is about "
             "1.8e308, but whole numbers without exponent have no bound"
         )
     return value
@@ -155,7 +155,7 @@ class _Reader:
                 raise _refused(value, "the name of an attribute is a string")
             return ParseNode(NodeKind.PROPERTY, self._text(content), given=value)
         if not isinstance(name, str) or name not in LITERALS:
-            raise _refused(value, f"an object with the member {shown(name)} means nothing")
+            raise _refused(value, f"an object with the member {short_repr(name)} means nothing")
         if name in {"date", "timestamp"}:
             content = [content]
         if not isinstance(content, (list, tuple)):
@@ -173,7 +173,7 @@ class _Reader:
         small = name.lower() if name.isascii() else name
         if small in LITERALS:
             advice = f'write {{"{small}": ...}}'
-            raise _refused(value, f"{shown(name)} is no operation", advice)
+            raise _refused(value, f"{short_repr(name)} is no operation", advice)
         return self._part(NodeKind.CALL, small, args, value, levels)
 
     def _text(self, value: str) -> str:

@@ -22,7 +22,7 @@ from fencepost.cql2.geometry_literals import compile_bbox, compile_geometry
 from fencepost.cql2.keywords import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.events.times import parse_instant
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 Scalar: TypeAlias = Property | Number | String | Boolean | Time | Arithmetic | FoldedString
 Literal: TypeAlias = Number | String | Boolean | Time
@@ -81,7 +81,9 @@ def no_value(part: ParseNode) -> SemanticError:
 
 def no_function(part: ParseNode) -> SemanticError:
     """That there is no function of this name."""
-    return SemanticError(part, f"there is no function {shown(part.value)}", advice_for(part.value))
+    return SemanticError(
+        part, f"there is no function {short_repr(part.value)}", advice_for(part.value)
+    )
 
 
 def compile_scalar(part: ParseNode, user: str) -> Scalar:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fencepost.cql2.keywords import spoken
 from fencepost.errors import LanguageError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 _QUOTED = 60  # characters of the expression that a message repeats
 _BEFORE, _AFTER = 40, 40  # characters round the place, on the line that shows it
@@ -71,7 +71,7 @@ class SemanticError(Exception):
 
     def error_in_json(self) -> LanguageError:
         """The error for the user, of an expression that came as JSON."""
-        return LanguageError(f"{self.what}; saw {shown(self.part.given)}; {self.advice}")
+        return LanguageError(f"{self.what}; saw {short_repr(self.part.given)}; {self.advice}")
 
     def error_in_text(self, text: str, start: int, end: int) -> LanguageError:
         """The error for the user, who wrote the part from `start` to `end`."""

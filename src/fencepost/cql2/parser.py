@@ -14,7 +14,7 @@ from fencepost.cql2.json_reader import decode_json, read_json
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
 from fencepost.errors import LanguageError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.space import Space
 
 
@@ -58,7 +58,7 @@ def parse(
         raise LanguageError(too_deep()) from None
     raise LanguageError(
         f"an expression is CQL2 text or CQL2 JSON, not a {type(expression).__name__}; "
-        f"saw {shown(expression)}; give a str or a dict"
+        f"saw {short_repr(expression)}; give a str or a dict"
     )
 
 

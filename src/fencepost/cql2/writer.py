@@ -20,7 +20,7 @@ from fencepost.cql2.ast import ArithmeticOp, Condition, Value
 from fencepost.cql2.keywords import FUNCTIONS, GEOMETRY_DEPTH, KEYWORDS
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_date, format_instant
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 Node = Condition | Value
 
@@ -128,7 +128,7 @@ def _at(node: Node, level: int) -> str:
 
 def _joined(node: Node, parts: tuple[Condition, ...], operator: str, level: int) -> str:
     if len(parts) < 2:
-        raise LanguageError(f"{operator.strip()} needs two parts or more; saw {shown(node)}")
+        raise LanguageError(f"{operator.strip()} needs two parts or more; saw {short_repr(node)}")
     return operator.join(_at(part, level) for part in parts)
 
 
@@ -169,7 +169,7 @@ def _atom(node: Node) -> str:
             | ast.ArrayCondition(function, left, right)
         ):
             return f"{function.name}({_listed((left, right))})"
-    raise LanguageError(f"this is no part of an expression; saw {shown(node)}")
+    raise LanguageError(f"this is no part of an expression; saw {short_repr(node)}")
 
 
 def _name(name: str) -> str:
@@ -259,7 +259,7 @@ def _json(node: Node) -> Any:
             return {"type": kind, "coordinates": coordinates}
         case ast.ListLiteral(items):
             return [_json(item) for item in items]
-    raise LanguageError(f"this is no part of an expression; saw {shown(node)}")
+    raise LanguageError(f"this is no part of an expression; saw {short_repr(node)}")
 
 
 def _operation(name: str, *args: Node) -> dict[str, Any]:
@@ -282,7 +282,7 @@ def _instant(time: ast.Time | None) -> str:
 def _coordinates(geometry: Any) -> tuple[str, list[Any]]:
     """The GeoJSON type and coordinates of a Shapely geometry, in the plane."""
     if geometry.geom_type.lower() not in GEOMETRY_DEPTH or geometry.is_empty:
-        raise LanguageError(f"CQL2 cannot say this geometry; saw {shown(geometry)}")
+        raise LanguageError(f"CQL2 cannot say this geometry; saw {short_repr(geometry)}")
     mapping = shapely.geometry.mapping(shapely.force_2d(geometry))
     return mapping["type"], _lists(mapping["coordinates"])
 

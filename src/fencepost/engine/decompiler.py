@@ -23,7 +23,7 @@ from fencepost.errors import ModelError
 from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.filter_conditions import condition_of_filter
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.shapely_objects import assembled
+from fencepost.geometry.readers.shapely_objects import build_shapely
 from fencepost.kernels.geometry.shape_arrays import AREAS, ShapeArrays
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.segment_search import SegmentArrays
@@ -105,7 +105,7 @@ def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
     parts = g.chains["part"][first:stop]
     dimension = int(g.shapes["dimension"][row])
     several = (len(xy) > 1, len(chains) > 1, parts[-1] > parts[0])
-    found = assembled(dimension, chains, parts, bool(several[dimension]))
+    found = build_shapely(dimension, chains, parts, bool(several[dimension]))
     if dimension < AREAS:
         return found
     with np.errstate(all="ignore"):  # GEOS multiplies coordinates, however far they are

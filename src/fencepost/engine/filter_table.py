@@ -31,7 +31,7 @@ from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term
 from fencepost.filters.evaluation import literal_key
 from fencepost.filters.query_templates import Filled, TextForm
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.single_geometry import Outline, raw_shapes
+from fencepost.geometry.readers.single_geometry import Outline, raw_shapes_of_outlines
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.check_evaluation import (
@@ -269,7 +269,7 @@ class FilterTable:
         """All geometries; the checks of outlines are told their numbers."""
         if not self.outlines:
             return Shapes.read_all(self.geometries)
-        outlined = Shapes.lay_out(raw_shapes(self.outlines))
+        outlined = Shapes.lay_out(raw_shapes_of_outlines(self.outlines))
         if outlined.problems:
             raise GeometryError(outlined.problems)
         if not self.geometries:

@@ -33,7 +33,12 @@ from fencepost.engine.subscriptions import Expression, Subscription
 from fencepost.filters.checks import Filter, ListCheck
 from fencepost.filters.query_templates import Filled
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.single_geometry import Outline, joined, plain, plain_arrays
+from fencepost.geometry.readers.single_geometry import (
+    Outline,
+    join_unchecked,
+    outline_arrays,
+    read_unchecked,
+)
 from fencepost.geometry.space import Space
 from fencepost.kernels.geometry.shape_arrays import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
 from fencepost.kernels.index import memtable_arrays
@@ -271,7 +276,7 @@ class Memtable:
         self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
         if asked.form.is_plain:
             return None
-        return asked.laid_out or memtable_arrays.laid_out(*plain_arrays(asked.shapes))[0]
+        return asked.laid_out or memtable_arrays.laid_out(*outline_arrays(asked.shapes))[0]
 
     def _widen(self, first: int) -> None:
         """Let filters from one on have the boxes that distances on the ellipsoid reach."""
@@ -397,9 +402,9 @@ def _has_list(terms: Filter) -> bool:
 
 def _laid_out(geometries: Sequence[object]) -> Any:
     """The handle of the shapes of geometries; raises GeometryError for the first bad one."""
-    found = [one for geometry in geometries if (one := plain(geometry)) is not None]
+    found = [one for geometry in geometries if (one := read_unchecked(geometry)) is not None]
     if len(found) == len(geometries):
-        shapes, usable = memtable_arrays.laid_out(*joined(found))
+        shapes, usable = memtable_arrays.laid_out(*join_unchecked(found))
         if usable:
             return shapes
     for geometry in geometries:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.errors import ModelError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 __all__ = ["Row", "attributes"]
 
@@ -71,10 +71,10 @@ def attributes(event: object) -> Mapping[str, object]:
             return _feature_attributes(interface)
         raise ModelError(
             f"a value of type {type(event).__name__} is no event: its __geo_interface__ gives "
-            f"{shown(kind)}, not a Feature; saw {shown(event)}; {_advice(kind)}"
+            f"{short_repr(kind)}, not a Feature; saw {short_repr(event)}; {_advice(kind)}"
         )
     raise ModelError(
-        f"a value of type {type(event).__name__} is no event; saw {shown(event)}; {_FORMS}"
+        f"a value of type {type(event).__name__} is no event; saw {short_repr(event)}; {_FORMS}"
     )
 
 
@@ -85,7 +85,7 @@ def _feature_attributes(feature: Mapping[Any, object]) -> dict[str, object]:
     elif not isinstance(properties, Mapping):
         raise ModelError(
             "the properties of the Feature are no mapping but of type "
-            f"{type(properties).__name__}; saw {shown(properties)}; give a mapping of names to "
+            f"{type(properties).__name__}; saw {short_repr(properties)}; give a mapping of names to "
             "values, or null"
         )
     if not all(isinstance(name, str) for name in properties):
@@ -106,7 +106,7 @@ def _row_attributes(row: Any) -> dict[str, object]:
     if len(found) < len(row):
         twice = next(name for name in found if list(row.index).count(name) > 1)
         raise ModelError(
-            f"two columns of the row have one name; saw {shown(twice)} twice; rename one of them"
+            f"two columns of the row have one name; saw {short_repr(twice)} twice; rename one of them"
         )
     return found
 
@@ -114,7 +114,7 @@ def _row_attributes(row: Any) -> dict[str, object]:
 def _bad_name(names: Iterable[object], what: str) -> ModelError:
     name = next(name for name in names if not isinstance(name, str))
     return ModelError(
-        f"every {what} of an event must be a string; saw {shown(name)}, "
+        f"every {what} of an event must be a string; saw {short_repr(name)}, "
         f"which is of type {type(name).__name__}; give it a name that is a string"
     )
 

@@ -26,7 +26,7 @@ from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.arrow_columns import extension_name
-from fencepost.geometry.readers.geoarrow_columns import with_named_geometries
+from fencepost.geometry.readers.geoarrow_columns import with_geoarrow_types
 from fencepost.geometry.space import Space
 
 BadRows = list[tuple[int, str]]
@@ -266,7 +266,7 @@ class EventTable:
         with self.naming([name]):
             chosen = self._arrow.select([name])
             if geometric or _says_it_is_geometric(chosen.schema.field(0)):
-                chosen = with_named_geometries(chosen, (name,))
+                chosen = with_geoarrow_types(chosen, (name,))
             return python_values(chosen.column(0))
 
     def instants(self, name: str) -> Sequence[int | None]:
@@ -315,7 +315,7 @@ class EventTable:
 
     def _read_geometries(self, name: str) -> Geometries:
         if self._arrow is not None and name in self._arrow.column_names:
-            named = with_named_geometries(self._arrow.select([name]), (name,))
+            named = with_geoarrow_types(self._arrow.select([name]), (name,))
             array = _plain_array(named.column(0))
             if _is_geometric(array.type):
                 every = np.arange(self._size)

@@ -20,7 +20,10 @@ from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
 from fencepost.formats.file_formats import STDIN, cannot_read, open_input
 from fencepost.formats.line_batches import BATCH_ROWS
 from fencepost.geometry.readers.arrow_columns import extension_name
-from fencepost.geometry.readers.geoarrow_columns import OURS, named
+from fencepost.geometry.readers.geoarrow_columns import (
+    GEOMETRY_EXTENSION_PREFIXES,
+    wrap_as_geoarrow,
+)
 
 
 class ParquetRows:
@@ -144,9 +147,11 @@ def with_geometries(batch: pa.RecordBatch, geo: dict[str, Any]) -> pa.Table:
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         name = _extension_name(field, geo)
-        if isinstance(column, pa.ExtensionArray) and str(name).startswith(OURS):
+        if isinstance(column, pa.ExtensionArray) and str(name).startswith(
+            GEOMETRY_EXTENSION_PREFIXES
+        ):
             column = column.storage
-        columns.append(named(column, name))
+        columns.append(wrap_as_geoarrow(column, name))
     return pa.table(columns, names=batch.schema.names)
 
 

@@ -17,7 +17,7 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.geometry.prepared_shapes import Shapes
     from fencepost.geometry.relation import RELATIONS, Relation, matrix_text
-    from fencepost.geometry.space import Space, space_of
+    from fencepost.geometry.space import Space, parse_space
 
 __all__ = [
     "RELATIONS",
@@ -25,7 +25,7 @@ __all__ = [
     "Shapes",
     "Space",
     "matrix_text",
-    "space_of",
+    "parse_space",
 ]
 
 if not TYPE_CHECKING:
@@ -34,6 +34,6 @@ if not TYPE_CHECKING:
         {
             "prepared_shapes": ["Shapes"],
             "relation": ["RELATIONS", "Relation", "matrix_text"],
-            "space": ["Space", "space_of"],
+            "space": ["Space", "parse_space"],
         },
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
 from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read_geometry
-from fencepost.geometry.space import OUTSIDE, Space
+from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry import shape_arrays as layout_codes
 from fencepost.kernels.geometry.shape_arrays import (
     CHAIN,
@@ -153,7 +153,7 @@ class Shapes:
     def problems_outside(self, space: Space) -> list[GeometryProblem]:
         """What is wrong with those, in row order."""
         rows = self.rows_outside(space).tolist()
-        return [GeometryProblem(row, OUTSIDE, self._far_point(row)) for row in rows]
+        return [GeometryProblem(row, OUTSIDE_WGS84, self._far_point(row)) for row in rows]
 
     def _far_point(self, row: int) -> tuple[float, float]:
         """A point of a shape that is farthest out, for degrees."""

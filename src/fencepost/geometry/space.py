@@ -26,7 +26,7 @@ class Space(StrEnum):
         return "m" if self is Space.WGS84 else None
 
 
-def space_of(name: object) -> Space:
+def parse_space(name: object) -> Space:
     """The space of a name; raises ModelError where there is none."""
     try:
         return Space(name)  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ def space_of(name: object) -> Space:
         raise ModelError(f"space must be one of {', '.join(Space)}; saw {name!r:.40}") from None
 
 
-OUTSIDE = (
+OUTSIDE_WGS84 = (
     "a longitude beyond -180 to 180 or a latitude beyond -90 to 90, which space='wgs84' does not "
     "have (cut in two what crosses the antimeridian)"
 )

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from fencepost.delivery.cloud_events import EnvelopeFormatter
 from fencepost.delivery.connection_hub import ConnectionHub, Envelope
 from fencepost.errors import FencepostError, StoreError
-from fencepost.geometry.space import space_of
+from fencepost.geometry.space import parse_space
 from fencepost.server.broker.broker import Broker
 from fencepost.server.broker.tenant_subscriptions import TenantSubscriptions
 from fencepost.server.broker.transaction import CommittedChanges, Transaction
@@ -111,7 +111,7 @@ class Service:
         self.settings = settings
         self.clock = clock
         self.started = clock()
-        self.space = space_of(settings.space)
+        self.space = parse_space(settings.space)
         self.database = Database(settings.folder)
         try:
             self._settle_space()

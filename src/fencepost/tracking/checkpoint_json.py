@@ -17,7 +17,7 @@ import shapely
 
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import Row
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.tracking.fence_visits import ObjectState, Stay
 from fencepost.tracking.notification import Key
 from fencepost.tracking.positions import Position
@@ -103,7 +103,7 @@ def _tagged(value: object) -> dict[str, str]:
     if isinstance(value, shapely.Geometry):
         return {f"{_TAG}geometry": shapely.to_wkb(value, hex=True)}
     raise ModelError(
-        f"a value of type {type(value).__name__} cannot be kept as JSON; saw {shown(value)}; "
+        f"a value of type {type(value).__name__} cannot be kept as JSON; saw {short_repr(value)}; "
         "leave its column out, or convert it"
     )
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from fencepost.errors import ModelError
 from fencepost.events.times import SECOND
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 
 KINDS = ("enter", "exit", "cross", "dwell", "inside", "outside")
 MOVEMENT, RULE = "movement", "rule"
@@ -75,10 +75,10 @@ def parse_kinds(on: object) -> frozenset[str]:
     """The kinds of notification that are wanted."""
     kinds = (on,) if isinstance(on, str) else on
     if not isinstance(kinds, Iterable):
-        raise ModelError(f"on must be a list of kinds; saw {shown(on)}")
+        raise ModelError(f"on must be a list of kinds; saw {short_repr(on)}")
     wanted = list(kinds)
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown or not wanted:
-        seen = shown(unknown[0]) if unknown else "none"
+        seen = short_repr(unknown[0]) if unknown else "none"
         raise ModelError(f"on must name some of {', '.join(KINDS)}; saw {seen}")
     return frozenset(wanted)

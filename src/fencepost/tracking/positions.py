@@ -16,9 +16,9 @@ from fencepost.events.table import EventTable
 from fencepost.events.times import SECOND
 from fencepost.events.value_types import is_missing, nanoseconds_of
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.readers.single_geometry import point_of
-from fencepost.geometry.space import OUTSIDE, Space
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.readers.single_geometry import parse_point
+from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry.shape_arrays import POINTS, ShapeArrays
 from fencepost.tracking.notification import Key
 from fencepost.tracking.point_conditions import Point
@@ -113,7 +113,7 @@ def read_event(event: object, names: PositionAttributes, space: Space) -> Positi
     values = Row(attributes(event))
     key, time = read_key(values.get(names.key), names), read_time(values.get(names.time), names)
     place = values.get(names.position)
-    point = point_of(place)
+    point = parse_point(place)
     far, high = space.limits
     if point is not None and abs(point[0]) <= far and abs(point[1]) <= high:
         # Adding 0.0 makes a 0.0 of -0.0, as readers do.
@@ -125,7 +125,7 @@ def read_event(event: object, names: PositionAttributes, space: Space) -> Positi
     except GeometryError as error:
         raise ModelError(f"the {names.position!r} of the event cannot be used: {error}") from error
     if len(shapes.rows_outside(space)):
-        raise ModelError(f"the {names.position!r} of the event has {OUTSIDE}")
+        raise ModelError(f"the {names.position!r} of the event has {OUTSIDE_WGS84}")
     ((x, _), (y, _)) = _single_points(shapes.arrays)
     return Position(key, time, None if isnan(x) else (float(x), float(y)), values)
 
@@ -184,7 +184,7 @@ def read_key(value: object, names: PositionAttributes) -> Key:
         return int(value)
     raise ModelError(
         f"the {names.key!r} of the event must be a string or a whole number, to tell which object "
-        f"it is; saw {shown(value)}"
+        f"it is; saw {short_repr(value)}"
     )
 
 
@@ -194,7 +194,7 @@ def read_time(value: object, names: PositionAttributes) -> int:
     if parse_time_ns is None:
         raise ModelError(
             f"the {names.time!r} of the event must be a time, as a datetime or in ISO 8601; saw "
-            f"{shown(value)}"
+            f"{short_repr(value)}"
         )
     return parse_time_ns
 
@@ -204,7 +204,7 @@ def parse_duration_ns(name: str, seconds: object) -> int:
     rule = f"{name} must be a number of seconds from 0 on"
     found = _amount(seconds, rule) * SECOND
     if not isfinite(found):
-        raise ModelError(f"{rule}, and less than 1e299; saw {shown(seconds)}")
+        raise ModelError(f"{rule}, and less than 1e299; saw {short_repr(seconds)}")
     return round(found)
 
 
@@ -215,13 +215,13 @@ def distance(name: str, value: object) -> float:
 
 def _amount(value: object, rule: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ModelError(f"{rule}; saw {shown(value)}")
+        raise ModelError(f"{rule}; saw {short_repr(value)}")
     try:
         found = float(value)
     except OverflowError:
         found = -1.0
     if not isfinite(found) or found < 0:
-        raise ModelError(f"{rule}; saw {shown(value)}")
+        raise ModelError(f"{rule}; saw {short_repr(value)}")
     return found
 
 
@@ -233,7 +233,7 @@ def parse_time_ns(value: object) -> int:
     if found is None:
         raise ModelError(
             "give a time as a datetime, in ISO 8601 or in nanoseconds since 1970; saw "
-            f"{shown(value)}"
+            f"{short_repr(value)}"
         )
     return found
 

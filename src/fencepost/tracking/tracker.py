@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fencepost.engine.matcher import Matcher
 from fencepost.errors import FencepostError, ModelError
 from fencepost.events.table import EventTable
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.space import space_of
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.space import parse_space
 from fencepost.tracking import fence_visits
 from fencepost.tracking.fence_visits import ALWAYS, NEVER, ObjectRegistry, ObjectState, ReportRules
 from fencepost.tracking.fences import FenceMatches, Fences, PathMatcher
@@ -126,7 +126,7 @@ class Tracker:
         self.names = PositionAttributes(
             _name("key", key), _name("time", time), _name("position", position)
         )
-        self.space = space_of(matcher.space)
+        self.space = parse_space(matcher.space)
         self.rules = ReportRules(
             kinds,
             parse_duration_ns("debounce_s", debounce_s),
@@ -551,7 +551,7 @@ def _optional_duration_ns(name: str, seconds: float | None) -> int | None:
 
 def _name(what: str, value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ModelError(f"{what} must be the name of an attribute; saw {shown(value)}")
+        raise ModelError(f"{what} must be the name of an attribute; saw {short_repr(value)}")
     return value
 
 

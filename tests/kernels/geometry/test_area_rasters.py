@@ -23,7 +23,7 @@ from fencepost.kernels.geometry.area_rasters import (
     SIDE,
     TOUCHED,
 )
-from fencepost.testing import in_parts, star_coordinates, with_holes
+from fencepost.testing import add_holes, make_multipolygons, star_coordinates
 from tests import geometry_families
 
 EXTENT = np.array([0.0, 0.0, 64.0, 64.0])
@@ -58,7 +58,7 @@ def shapes_on_the_grid(rng: np.random.Generator) -> list[BaseGeometry]:
     ]
     some = np.array(plain[:12], object)
     boxes = [shapely.box(*rng.integers(0, 30, 2), *rng.integers(31, 65, 2)) for _ in range(15)]
-    return [*plain, *with_holes(rng, some, 3), *in_parts(rng, some, 3), *boxes]
+    return [*plain, *add_holes(rng, some, 3), *make_multipolygons(rng, some, 3), *boxes]
 
 
 def test_cells_are_what_their_bits_say() -> None:

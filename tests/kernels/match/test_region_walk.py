@@ -20,7 +20,7 @@ from fencepost.geometry import Relation, Shapes
 from fencepost.kernels import scratch
 from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.reference import relation as reference_relation
-from fencepost.testing import in_parts, mixed_pairs, star_coordinates, with_holes
+from fencepost.testing import add_holes, make_multipolygons, mixed_pairs, star_coordinates
 from tests import geometry_families
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -137,15 +137,15 @@ def test_a_lattice_of_boxes_under_boxes_on_its_lines() -> None:
 def test_large_regions_by_their_rasters() -> None:
     rng = np.random.default_rng(4)
     large = stars(rng, 300, 30.0, 60.0)
-    large += list(with_holes(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
-    large += list(in_parts(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
+    large += list(add_holes(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
+    large += list(make_multipolygons(rng, np.array(stars(rng, 60, 30.0, 60.0), object), 3))
     case = Case(rng, large + stars(rng, 200, 1.0, 60.0))
     assert len(case.arrays.large) > 300
     events: list[BaseGeometry] = []
     for radius in (0.2, 2.0, 20.0, 60.0, 5e3, 1e12):
         events += stars(rng, 8, radius, 60.0)
-    events += list(with_holes(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
-    events += list(in_parts(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
+    events += list(add_holes(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
+    events += list(make_multipolygons(rng, np.array(stars(rng, 8, 30.0, 60.0), object), 4))
     events += [shapely.Point(*p) for p in rng.random((20, 2)) * 80 - 10]
     events += [g.exterior for g in stars(rng, 8, 20.0, 60.0)]
     events += large[::40]
@@ -180,11 +180,11 @@ def test_regions_of_many_vertices() -> None:
         Polygon(star_coordinates(rng, int(n), tuple(40 * rng.random(2)), 3 * rng.random() + 0.1))
         for n in rng.integers(30, 600, 300)
     ]
-    rough += list(with_holes(rng, np.array(rough[:40], object), 3))
-    rough += list(in_parts(rng, np.array(rough[:40], object), 3))
+    rough += list(add_holes(rng, np.array(rough[:40], object), 3))
+    rough += list(make_multipolygons(rng, np.array(rough[:40], object), 3))
     case = Case(rng, rough)
     events: list[BaseGeometry] = [*stars(rng, 20, 8.0, 40.0), *rough[:20], *rough[-60::8]]
-    events += list(in_parts(rng, np.array(stars(rng, 6, 8.0, 40.0), object), 3))
+    events += list(make_multipolygons(rng, np.array(stars(rng, 6, 8.0, 40.0), object), 3))
     events += [g.buffer(0.05) for g in rough[:6]]
     assert case.check(events) > 1000
 
@@ -192,7 +192,7 @@ def test_regions_of_many_vertices() -> None:
 def test_holes_and_parts_of_events_and_regions() -> None:
     rng = np.random.default_rng(7)
     first, second = mixed_pairs(rng, 150, 12)
-    holed, parted = with_holes(rng, first, 3), in_parts(rng, second, 3)
+    holed, parted = add_holes(rng, first, 3), make_multipolygons(rng, second, 3)
     case = Case(rng, [*holed, *parted])
     assert case.check([*holed[:25], *parted[:25]]) > 0
 

@@ -12,8 +12,8 @@ from fencepost.engine.columns.event_columns import RowWriter
 from fencepost.engine.columns.event_items import lists_from_values
 from fencepost.events.event_values import EventValues
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.raw_shapes import Plain
-from fencepost.geometry.readers.single_geometry import joined, plain, point_of
+from fencepost.geometry.readers.raw_shapes import UncheckedGeometry
+from fencepost.geometry.readers.single_geometry import join_unchecked, parse_point, read_unchecked
 from fencepost.kernels.match.check_evaluation import ITEMS
 from fencepost.kernels.match.segment_search import EventArrays
 from fencepost.kernels.match.single_event import BETWEEN
@@ -92,7 +92,7 @@ class SingleEventLayout:
         """
         point = None
         if len(self._geometries) == 1:  # nearly always one, of a point
-            point = point_of(attributes.get(self._geometries[0]))
+            point = parse_point(attributes.get(self._geometries[0]))
             if point is not None:
                 self._place[0] = 0
                 if self._only_place:
@@ -151,15 +151,15 @@ class SingleEventLayout:
 
     def _shapes(self, event: EventValues) -> OneEvent | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""
-        found: list[Plain] = []
+        found: list[UncheckedGeometry] = []
         for k, name in enumerate(self._geometries):
             value = event.get(name)
             if value is None:
                 self._place[k] = -1
                 continue
-            one = plain(value)
+            one = read_unchecked(value)
             if one is None:
                 return None
             self._place[k] = len(found)
             found.append(one)
-        return joined(found) if found else _NOWHERE
+        return join_unchecked(found) if found else _NOWHERE

@@ -35,10 +35,10 @@ from fencepost.geometry.readers.arrow_columns import is_arrow, read_arrow
 from fencepost.geometry.readers.geojson import read_mappings
 from fencepost.geometry.readers.raw_shapes import (
     RawShapes,
-    concatenated,
+    concatenate_shapes,
     read_boxes,
-    reordered,
-    shown,
+    reorder_shapes,
+    short_repr,
 )
 from fencepost.geometry.readers.shapely_objects import (
     Objects,
@@ -106,13 +106,13 @@ def read_geometries(values: object) -> RawShapes:
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping | shapely.Geometry):
         raise ModelError(
             f"many geometries are expected and one {type(values).__name__} was given; "
-            f"saw {shown(values)}; put it into a list"
+            f"saw {short_repr(values)}; put it into a list"
         )
     if is_arrow(values):
         return read_arrow(values)
     if not isinstance(values, Iterable):
         raise ModelError(
-            f"a {type(values).__name__} is no column of geometries; saw {shown(values)}; give a "
+            f"a {type(values).__name__} is no column of geometries; saw {short_repr(values)}; give a "
             "list, an Arrow column, a GeoSeries or an (n, 4) array of boxes"
         )
     values = list(values)
@@ -172,7 +172,7 @@ def _read_rows(values: Objects) -> RawShapes:
     pieces.append(_read_shapely_lanes(values[rest], lanes[rest]))
     if len(pieces) == 1:
         return pieces[0]
-    return reordered(concatenated(pieces), np.argsort(np.concatenate([*order, rest])))
+    return reorder_shapes(concatenate_shapes(pieces), np.argsort(np.concatenate([*order, rest])))
 
 
 def _read_bytes(values: Objects) -> RawShapes:

@@ -34,9 +34,9 @@ from fencepost.geometry.readers.raw_shapes import (
     Floats,
     Ints,
     RawShapes,
-    concatenated,
+    concatenate_shapes,
+    drop_bad_rows,
     read_boxes,
-    settled,
 )
 from fencepost.geometry.readers.shapely_objects import Objects, parse_wkt, read_shapely
 from fencepost.geometry.readers.wkb import read_wkb_column
@@ -90,7 +90,7 @@ def read_arrow(values: Any) -> RawShapes:
         kind = kind.value_type
         chunks = [chunk.dictionary_decode() for chunk in chunks]
     encoding = encoding_name(kind, name)
-    return concatenated([_read_chunk(chunk, encoding) for chunk in chunks])
+    return concatenate_shapes([_read_chunk(chunk, encoding) for chunk in chunks])
 
 
 def _read_chunk(chunk: pa.Array, name: str) -> RawShapes:
@@ -260,7 +260,7 @@ def _read_native(chunk: pa.Array, encoding: _Encoding) -> RawShapes:
         )
     chain_start, chain_part, shape_chain = _layout(levels, encoding.dimension, len(x))
     dimension = np.full(len(shape_chain) - 1, encoding.dimension, np.int8)
-    return settled(x, y, chain_start, chain_part, shape_chain, dimension, reasons)
+    return drop_bad_rows(x, y, chain_start, chain_part, shape_chain, dimension, reasons)
 
 
 def _layout(levels: list[Ints], dimension: int, points: int) -> tuple[Ints, Ints, Ints]:

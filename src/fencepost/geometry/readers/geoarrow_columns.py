@@ -29,7 +29,10 @@ _KINDS = {
     "geoarrow.multipolygon": "MultiPolygon",
 }
 _BOX = "geoarrow.box"
-OURS = ("geoarrow.", "ogc.wkb")  # how names begin that say what a geometry is
+GEOMETRY_EXTENSION_PREFIXES = (
+    "geoarrow.",
+    "ogc.wkb",
+)  # how names begin that say what a geometry is
 
 
 class _GeometryScalar(pa.ExtensionScalar):  # type: ignore[misc]
@@ -71,14 +74,14 @@ def _coordinates(value: Any) -> Any:
     return value
 
 
-def named(column: pa.Array, name: str | None) -> pa.Array:
+def wrap_as_geoarrow(column: pa.Array, name: str | None) -> pa.Array:
     """A column of a native encoding as one that names it; any other as it is."""
     if name == _BOX or name in _KINDS:
         return pa.ExtensionArray.from_storage(_Geometry(column.type, name), column)
     return column
 
 
-def with_named_geometries(table: pa.Table, asked: Container[str]) -> pa.Table:
+def with_geoarrow_types(table: pa.Table, asked: Container[str]) -> pa.Table:
     """A table whose columns of geometries, among those asked for as such, name their encoding.
 
     It is known from the metadata of the field, or from the type alone where that leaves no choice.
@@ -101,7 +104,7 @@ def _named_chunks(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray |
     kind, name, chunks = field.type, extension_name(field), column.chunks
     if isinstance(kind, pa.BaseExtensionType):
         kind, name, chunks = kind.storage_type, kind.extension_name, [c.storage for c in chunks]
-    elif name is not None and not name.startswith(OURS):
+    elif name is not None and not name.startswith(GEOMETRY_EXTENSION_PREFIXES):
         name = None  # what does not concern us leaves what is stored
     encoded = pa.types.is_dictionary(kind)
     if encoded:
@@ -116,4 +119,6 @@ def _named_chunks(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray |
         return None
     if encoded:
         chunks = [chunk.dictionary_decode() for chunk in chunks]
-    return pa.chunked_array([named(chunk, encoding) for chunk in chunks], _Geometry(kind, encoding))
+    return pa.chunked_array(
+        [wrap_as_geoarrow(chunk, encoding) for chunk in chunks], _Geometry(kind, encoding)
+    )

@@ -25,11 +25,11 @@ from fencepost.geometry.readers.raw_shapes import (
     POINTS,
     UNREADABLE,
     RawShapes,
-    Refused,
+    RejectedGeometryError,
     chain_name,
-    empty_part,
-    not_finite,
-    shown,
+    empty_part_reason,
+    not_finite_reason,
+    short_repr,
 )
 
 _Chain = tuple[int, list[float], list[float]]  # part, x, y
@@ -64,13 +64,13 @@ def read_mappings(values: Iterable[object]) -> RawShapes:
     for row, value in enumerate(values):
         try:
             dimension, chains = read_mapping(value)
-        except Refused as refused:
+        except RejectedGeometryError as refused:
             problems.append(GeometryProblem(row, str(refused)))
             dimension, chains = UNREADABLE, []
         except Exception as error:
             # A mapping that is no dict, or a property `__geo_interface__`, runs somebody's code,
             # which may raise anything; one such row must not take the others with it.
-            reason = f"it cannot be read: {shown(error)}; saw {shown(value)}; {_FORMS}"
+            reason = f"it cannot be read: {short_repr(error)}; saw {short_repr(value)}; {_FORMS}"
             problems.append(GeometryProblem(row, reason))
             dimension, chains = UNREADABLE, []
         for part, chain_x, chain_y in chains:
@@ -97,15 +97,17 @@ def read_mapping(value: object) -> tuple[int, list[_Chain]]:
     kind = geometry.get("type")
     if kind == "Feature":
         if geometry.get("geometry") is None:
-            raise Refused(f"the Feature has no geometry; saw {shown(value)}; give it one")
+            raise RejectedGeometryError(
+                f"the Feature has no geometry; saw {short_repr(value)}; give it one"
+            )
         geometry = _mapping(geometry["geometry"])
         kind = geometry.get("type")
     if not isinstance(kind, str) or kind not in _DIMENSION:
-        raise Refused(_unknown_type(kind, geometry))
+        raise RejectedGeometryError(_unknown_type(kind, geometry))
     coordinates = geometry.get("coordinates")
     if coordinates is None:
-        raise Refused(
-            f'the {kind} has no "coordinates"; saw {shown(geometry)}; add them, or leave it out'
+        raise RejectedGeometryError(
+            f'the {kind} has no "coordinates"; saw {short_repr(geometry)}; add them, or leave it out'
         )
     return _DIMENSION[kind], _READERS[kind](coordinates)
 
@@ -114,17 +116,17 @@ def _mapping(value: object) -> Mapping[object, object]:
     if type(value) is dict or isinstance(value, Mapping):  # the first test is the faster one
         return value
     if value is None or (isinstance(value, float) and isnan(value)) or _is_pandas_null(value):
-        raise Refused(MISSING)
+        raise RejectedGeometryError(MISSING)
     interface = getattr(value, "__geo_interface__", None)
     if isinstance(interface, Mapping):
         return interface
     if interface is not None:
-        raise Refused(
+        raise RejectedGeometryError(
             f"__geo_interface__ of a {type(value).__name__} is no mapping; "
-            f"saw {shown(interface)}; {_FORMS}"
+            f"saw {short_repr(interface)}; {_FORMS}"
         )
-    raise Refused(
-        f"a value of type {type(value).__name__} is no geometry; saw {shown(value)}; {_FORMS}"
+    raise RejectedGeometryError(
+        f"a value of type {type(value).__name__} is no geometry; saw {short_repr(value)}; {_FORMS}"
     )
 
 
@@ -138,9 +140,9 @@ def _unknown_type(kind: object, geometry: Mapping[object, object]) -> str:
     if kind == "FeatureCollection":
         return 'a FeatureCollection holds many geometries; give its "features" one by one'
     if kind is None:
-        return f'the mapping has no "type"; saw {shown(geometry)}; {_FORMS}'
+        return f'the mapping has no "type"; saw {short_repr(geometry)}; {_FORMS}'
     names = ", ".join(_DIMENSION)
-    return f"there is no GeoJSON geometry type {shown(kind)}; give one of {names}"
+    return f"there is no GeoJSON geometry type {short_repr(kind)}; give one of {names}"
 
 
 # ------------------------------------------------------------------------- coordinates, by type
@@ -152,7 +154,7 @@ def _read_point(coordinates: object) -> list[_Chain]:
         if type(x) is type(y) is float and isfinite(x) and isfinite(y):
             return [(0, [x + 0.0], [y + 0.0])]
     if isinstance(coordinates, list | tuple) and not coordinates:
-        raise Refused(EMPTY)
+        raise RejectedGeometryError(EMPTY)
     return [_chain((coordinates,), POINTS)]
 
 
@@ -211,7 +213,7 @@ def _listed(
     assert isinstance(value, list | tuple)
     if not value:
         where = chain_name(dimension, part, ring)
-        raise Refused(empty_part(where) if where else EMPTY)
+        raise RejectedGeometryError(empty_part_reason(where) if where else EMPTY)
     return value
 
 
@@ -222,7 +224,9 @@ def _as_list(value: object, rule: str) -> Sequence[object]:
         return value
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return list(value)
-    raise Refused(f"the coordinates are nested wrongly: {rule}; saw {shown(value)}; give a list")
+    raise RejectedGeometryError(
+        f"the coordinates are nested wrongly: {rule}; saw {short_repr(value)}; give a list"
+    )
 
 
 # ----------------------------------------------------------------------------------- one chain
@@ -250,12 +254,12 @@ def _careful_chain(positions: Sequence[object], part: int, where: str) -> _Chain
         place = f"point {number} of {where}" if where else f"point {number}"
         pair = _as_list(position, f"{place} must be a position [x, y]")
         if len(pair) < 2:
-            raise Refused(
-                f"{place} has {len(pair)} coordinates, not 2; saw {shown(position)}; give [x, y]"
+            raise RejectedGeometryError(
+                f"{place} has {len(pair)} coordinates, not 2; saw {short_repr(position)}; give [x, y]"
             )
         x, y = _number(pair[0], f"x of {place}"), _number(pair[1], f"y of {place}")
         if not (isfinite(x) and isfinite(y)):
-            raise Refused(not_finite(x, y, number, where))
+            raise RejectedGeometryError(not_finite_reason(x, y, number, where))
         xs.append(x)
         ys.append(y)
     return part, xs, ys
@@ -263,14 +267,14 @@ def _careful_chain(positions: Sequence[object], part: int, where: str) -> _Chain
 
 def _number(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise Refused(
-            f"{name} is no number but a {type(value).__name__}; saw {shown(value)}; "
+        raise RejectedGeometryError(
+            f"{name} is no number but a {type(value).__name__}; saw {short_repr(value)}; "
             "give finite numbers, two for each position"
         )
     try:
         return float(value) + 0.0
     except OverflowError:
-        raise Refused(
-            f"{name} is too large for a coordinate; saw {shown(value)}; "
+        raise RejectedGeometryError(
+            f"{name} is too large for a coordinate; saw {short_repr(value)}; "
             "give a number between -1.7e308 and 1.7e308"
         ) from None

@@ -5,7 +5,7 @@
     chain_start   [ 0 . . . 5 . . . . 9 ]    chain c owns points chain_start[c]:chain_start[c+1]
     x, y          [ . . . . . . . . . . ]
 
-Every reader ends in `settled`, which is the only place that takes bad rows out, or (for GeoJSON,
+Every reader ends in `drop_bad_rows`, which is the only place that takes bad rows out, or (for GeoJSON,
 whose rows are read one at a time) leaves them out itself. A bad row stays a row: its dimension
 is -1, it owns no chain, and it has one problem.
 """
@@ -33,7 +33,7 @@ CURVES = "curves and surfaces are not supported; give lines and polygons (segmen
 COLLECTION = "a GeometryCollection mixes dimensions; give its parts separately"
 
 
-class Refused(Exception):
+class RejectedGeometryError(Exception):
     """A value that is no usable geometry; the message is the problem's reason."""
 
 
@@ -71,7 +71,7 @@ class RawShapes:
         return len(self.dimension)
 
 
-class Plain(NamedTuple):
+class UncheckedGeometry(NamedTuple):
     """One geometry as in `RawShapes`, but for its points, which are unseen."""
 
     xy: Floats  # (n, 2)
@@ -83,7 +83,7 @@ class Plain(NamedTuple):
 ONE_CHAIN = np.zeros(1, np.int64)
 
 
-def unreadable(reason: str) -> RawShapes:
+def unreadable_row(reason: str) -> RawShapes:
     """One row that could not be read."""
     return RawShapes(
         np.empty(0),
@@ -96,7 +96,7 @@ def unreadable(reason: str) -> RawShapes:
     )
 
 
-def settled(
+def drop_bad_rows(
     x: Floats,
     y: Floats,
     chain_start: Ints,
@@ -119,8 +119,8 @@ def settled(
         keep_chain = np.repeat(keep, chains)
         keep_point = np.repeat(keep_chain, points)
         x, y, chain_part = x[keep_point], y[keep_point], chain_part[keep_chain]
-        chain_start = starts(points[keep_chain])
-        shape_chain = starts(np.where(keep, chains, 0))
+        chain_start = offsets_of(points[keep_chain])
+        shape_chain = offsets_of(np.where(keep, chains, 0))
         dimension = np.where(keep, dimension, UNREADABLE)
     return RawShapes(
         x + 0.0,  # a copy in which -0.0 is 0.0
@@ -146,7 +146,7 @@ def _find_empty(
         row = int(np.searchsorted(shape_chain, chain, side="right")) - 1
         if row not in reasons:
             where = _chain_name(chain, chain_part, int(shape_chain[row]), int(dimension[row]))
-            reasons[row] = empty_part(where)
+            reasons[row] = empty_part_reason(where)
 
 
 def _find_not_finite(
@@ -170,7 +170,7 @@ def _find_not_finite(
     ):
         if row not in reasons:
             where = _chain_name(chain, chain_part, int(shape_chain[row]), int(dimension[row]))
-            reasons[row] = not_finite(
+            reasons[row] = not_finite_reason(
                 float(x[point]), float(y[point]), point - int(chain_start[chain]), where
             )
 
@@ -187,37 +187,37 @@ def chain_name(dimension: int, part: int, ring: int) -> str:
     return f"line {part}" if dimension == LINES else f"ring {ring} of part {part}"
 
 
-def not_finite(x: float, y: float, point: int, where: str) -> str:
+def not_finite_reason(x: float, y: float, point: int, where: str) -> str:
     """The reason for a point with a coordinate that is NaN or infinite."""
     bad = [f"{name} = {v}" for name, v in (("x", x), ("y", y)) if not np.isfinite(v)]
     place = f"point {point} of {where}" if where else f"point {point}"
     return f"{place} has {' and '.join(bad)}; saw ({x}, {y}); give finite coordinates"
 
 
-def empty_part(where: str) -> str:
+def empty_part_reason(where: str) -> str:
     """The reason for a geometry of which one part is empty."""
     return f"{where} is empty; leave it out or give it points"
 
 
-def starts(lengths: NDArray[np.integer]) -> Ints:
+def offsets_of(lengths: NDArray[np.integer]) -> Ints:
     """Where each of a row of runs starts, and the end of the last: one more than there are runs."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
 
 
-def concatenated(pieces: Sequence[RawShapes]) -> RawShapes:
+def concatenate_shapes(pieces: Sequence[RawShapes]) -> RawShapes:
     """The rows of all pieces, one piece after the other."""
     if len(pieces) == 1:
         return pieces[0]
-    rows = starts(np.array([len(p) for p in pieces], np.int64)).tolist()
+    rows = offsets_of(np.array([len(p) for p in pieces], np.int64)).tolist()
     nothing: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     return RawShapes(
         np.concatenate([np.empty(0), *(p.x for p in pieces)]),
         np.concatenate([np.empty(0), *(p.y for p in pieces)]),
-        starts(np.concatenate(nothing + [np.diff(p.chain_start) for p in pieces])),
+        offsets_of(np.concatenate(nothing + [np.diff(p.chain_start) for p in pieces])),
         np.concatenate(nothing + [p.chain_part for p in pieces]),
-        starts(np.concatenate(nothing + [np.diff(p.shape_chain) for p in pieces])),
+        offsets_of(np.concatenate(nothing + [np.diff(p.shape_chain) for p in pieces])),
         np.concatenate([np.empty(0, np.int8), *(p.dimension for p in pieces)]),
         tuple(
             GeometryProblem(row + problem.row, problem.reason, problem.place)
@@ -227,29 +227,29 @@ def concatenated(pieces: Sequence[RawShapes]) -> RawShapes:
     )
 
 
-def reordered(shapes: RawShapes, order: Ints) -> RawShapes:
+def reorder_shapes(shapes: RawShapes, order: Ints) -> RawShapes:
     """The same shapes with row ``order[i]`` as row i; `order` is a permutation."""
     chains = np.diff(shapes.shape_chain)[order]
-    chain = runs(shapes.shape_chain[order], chains)
+    chain = expand_ranges(shapes.shape_chain[order], chains)
     points = np.diff(shapes.chain_start)[chain]
-    point = runs(shapes.chain_start[chain], points)
+    point = expand_ranges(shapes.chain_start[chain], points)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     problems = [GeometryProblem(int(row[p.row]), p.reason, p.place) for p in shapes.problems]
     return RawShapes(
         shapes.x[point],
         shapes.y[point],
-        starts(points),
+        offsets_of(points),
         shapes.chain_part[chain],
-        starts(chains),
+        offsets_of(chains),
         shapes.dimension[order],
         tuple(sorted(problems, key=lambda problem: problem.row)),
     )
 
 
-def runs(first: Ints, lengths: Ints) -> Ints:
+def expand_ranges(first: Ints, lengths: Ints) -> Ints:
     """The numbers first[0], first[0] + 1, ... of every run, one run after the other."""
-    begin = starts(lengths)
+    begin = offsets_of(lengths)
     return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths)
 
 
@@ -264,7 +264,7 @@ def read_boxes(bounds: Floats, reasons: dict[int, str] | None = None) -> RawShap
     for row in np.flatnonzero(~(finite & (xmin < xmax) & (ymin < ymax))).tolist():
         reasons.setdefault(row, _bad_box(*bounds[row].tolist()))
     boxes = len(bounds)
-    return settled(
+    return drop_bad_rows(
         np.column_stack((xmin, xmax, xmax, xmin, xmin)).ravel(),
         np.column_stack((ymin, ymin, ymax, ymax, ymin)).ravel(),
         np.arange(0, 5 * boxes + 1, 5),
@@ -292,7 +292,7 @@ _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 3, 50, 50, 
 _SHOWN_LENGTH = 60
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """What a message shows of a value: its repr on one line, of at most 60 characters."""
     try:
         if isinstance(value, bytes | bytearray):

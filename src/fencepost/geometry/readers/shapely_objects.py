@@ -31,13 +31,13 @@ from fencepost.geometry.readers.raw_shapes import (
     UNREADABLE,
     Floats,
     Ints,
-    Plain,
     RawShapes,
-    Refused,
-    settled,
-    shown,
-    starts,
-    unreadable,
+    RejectedGeometryError,
+    UncheckedGeometry,
+    drop_bad_rows,
+    offsets_of,
+    short_repr,
+    unreadable_row,
 )
 
 Objects = NDArray[np.object_]
@@ -71,7 +71,9 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
     dimension = _DIMENSION[kinds]
     chain_start, chain_part, shape_chain = _layout(geometries, kinds)
     xy = shapely.get_coordinates(geometries[dimension >= 0])
-    return settled(xy[:, 0], xy[:, 1], chain_start, chain_part, shape_chain, dimension, reasons)
+    return drop_bad_rows(
+        xy[:, 0], xy[:, 1], chain_start, chain_part, shape_chain, dimension, reasons
+    )
 
 
 def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints, Ints]:
@@ -79,7 +81,7 @@ def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints
     multi = (kinds > _MULTIPOINT) & (kinds < _COLLECTION)
     single = (kinds >= 0) & (kinds <= _MULTIPOINT)
     count = np.where(multi, shapely.get_num_geometries(geometries), single)
-    row_part = starts(count)
+    row_part = offsets_of(count)
     parts = np.empty(row_part[-1], object)
     of_multi = np.repeat(multi, count)
     parts[~of_multi] = geometries[single]
@@ -93,10 +95,10 @@ def _layout(geometries: Objects, kinds: NDArray[np.integer]) -> tuple[Ints, Ints
         shapely.get_rings(parts[holes > 0])
     )
     part_number = np.arange(len(parts)) - np.repeat(row_part[:-1], count)
-    return starts(length), np.repeat(part_number, holes + 1), starts(holes + 1)[row_part]
+    return offsets_of(length), np.repeat(part_number, holes + 1), offsets_of(holes + 1)[row_part]
 
 
-def plain_shapely(geometry: shapely.Geometry) -> Plain | None:
+def read_unchecked_shapely(geometry: shapely.Geometry) -> UncheckedGeometry | None:
     """One point, line or polygon that is not empty; None of other geometries."""
     dimension = _SINGLE.get(geometry.geom_type)
     if dimension is None:
@@ -108,16 +110,16 @@ def plain_shapely(geometry: shapely.Geometry) -> Plain | None:
         lengths = _ring_lengths(geometry, len(xy))
         if len(lengths) > 1:
             return None if 0 in lengths else _rings(xy, lengths)
-    return Plain(xy, np.array((0, len(xy))), ONE_CHAIN, dimension)
+    return UncheckedGeometry(xy, np.array((0, len(xy))), ONE_CHAIN, dimension)
 
 
-def _rings(xy: Floats, lengths: list[int]) -> Plain:
-    return Plain(xy, np.cumsum((0, *lengths)), np.zeros(len(lengths), np.int64), AREAS)
+def _rings(xy: Floats, lengths: list[int]) -> UncheckedGeometry:
+    return UncheckedGeometry(xy, np.cumsum((0, *lengths)), np.zeros(len(lengths), np.int64), AREAS)
 
 
 def read_one_shapely(geometry: shapely.Geometry) -> RawShapes:
     """The shape of one Shapely geometry, without the cost of a column where it can be."""
-    one = plain_shapely(geometry)
+    one = read_unchecked_shapely(geometry)
     if one is None or not np.isfinite(one.xy).all():
         return read_shapely(np.array([geometry], object))
     x, y = np.add(one.xy.T, 0.0, order="C")
@@ -141,9 +143,9 @@ def _ring_lengths(polygon: shapely.Geometry, points: int) -> list[int]:
 def read_one_wkt(value: str) -> RawShapes:
     """The shape of one WKT geometry."""
     try:
-        return read_one_shapely(wkt_geometry(value))
-    except Refused as refused:
-        return unreadable(str(refused))
+        return read_one_shapely(parse_one_wkt(value))
+    except RejectedGeometryError as refused:
+        return unreadable_row(str(refused))
 
 
 def parse_wkt(values: Objects, reasons: dict[int, str]) -> Objects:
@@ -155,21 +157,21 @@ def parse_wkt(values: Objects, reasons: dict[int, str]) -> Objects:
         geometries: Objects = shapely.from_wkt(column, on_invalid="ignore")
     for row in np.flatnonzero((values != None) & ~shapely.is_geometry(geometries)).tolist():  # noqa: E711
         try:
-            geometries[row] = wkt_geometry(values[row])
-        except Refused as refused:
+            geometries[row] = parse_one_wkt(values[row])
+        except RejectedGeometryError as refused:
             reasons[row] = str(refused)
     return geometries
 
 
-def wkt_geometry(value: str) -> shapely.Geometry:
+def parse_one_wkt(value: str) -> shapely.Geometry:
     """A Shapely geometry of WKT; raises Refused."""
     _refuse_wkt(value)
     try:
         with np.errstate(all="ignore"):
             return shapely.from_wkt(value)
     except shapely.GEOSException as error:
-        raise Refused(
-            f"the WKT cannot be read: {error}; saw {shown(value)}; {_WKT_EXAMPLE}"
+        raise RejectedGeometryError(
+            f"the WKT cannot be read: {error}; saw {short_repr(value)}; {_WKT_EXAMPLE}"
         ) from None
 
 
@@ -190,18 +192,18 @@ def _refuse_wkt(text: str) -> None:
     if _plain_wkt(text):
         return
     if re.match(r"\s*GEOMETRYCOLLECTION", text, re.IGNORECASE):
-        raise Refused(COLLECTION)
+        raise RejectedGeometryError(COLLECTION)
     if _WKT_CURVE.match(text):
-        raise Refused(f"{CURVES}; saw {shown(text)}")
+        raise RejectedGeometryError(f"{CURVES}; saw {short_repr(text)}")
     hint = _WKT_EXAMPLE
     if text[:2] in ("00", "01"):
         hint = "it looks like hexadecimal WKB: give bytes.fromhex(...) of it"
     elif text[:4].upper() == "SRID":
         hint = "leave the SRID out: coordinates are taken as they are"
-    raise Refused(f"the text is no WKT; saw {shown(text)}; {hint}")
+    raise RejectedGeometryError(f"the text is no WKT; saw {short_repr(text)}; {hint}")
 
 
-def assembled(
+def build_shapely(
     dimension: int, chains: Sequence[Floats], chain_part: Ints, multi: bool
 ) -> BaseGeometry:
     """A geometry of chains of points, (n, 2) each, that belong to parts as in `RawShapes`.

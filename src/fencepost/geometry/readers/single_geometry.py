@@ -1,6 +1,6 @@
 """The coordinates of one geometry, or of a few, at the least cost.
 
-`plain` reads a geometry in whatever form. An `Outline` is one that was written in the text of an
+`read_unchecked` reads a geometry in whatever form. An `Outline` is one that was written in the text of an
 expression: numbers that become arrays when it is known how many geometries go together.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 import shapely
 
 from fencepost.geometry.readers.geojson import read_mappings
-from fencepost.geometry.readers.raw_shapes import ONE_CHAIN, POINTS, Plain, RawShapes
-from fencepost.geometry.readers.shapely_objects import plain_shapely, wkt_geometry
+from fencepost.geometry.readers.raw_shapes import ONE_CHAIN, POINTS, RawShapes, UncheckedGeometry
+from fencepost.geometry.readers.shapely_objects import parse_one_wkt, read_unchecked_shapely
 from fencepost.geometry.readers.wkb import read_wkb
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
@@ -34,7 +34,7 @@ _NOTHING = (
 )
 
 
-def point_of(value: object) -> tuple[float, float] | None:
+def parse_point(value: object) -> tuple[float, float] | None:
     """The coordinates of a point whose form is the plainest; None of all else, points too.
 
     They need not be finite.
@@ -59,29 +59,29 @@ def point_of(value: object) -> tuple[float, float] | None:
     return None
 
 
-def plain(value: object) -> Plain | None:
+def read_unchecked(value: object) -> UncheckedGeometry | None:
     """The coordinates of a geometry whose form allows it; None of all others, good or bad."""
     try:
         if type(value) is dict:
             return _of_raw(read_mappings((value,)))
         if isinstance(value, str):
-            value = wkt_geometry(value)
+            value = parse_one_wkt(value)
         elif isinstance(value, bytes):
             return _of_raw(read_wkb((value,)))
-        return plain_shapely(value) if isinstance(value, shapely.Geometry) else None
+        return read_unchecked_shapely(value) if isinstance(value, shapely.Geometry) else None
     except Exception:  # what is wrong with it is for the readers of all forms to say
         return None
 
 
-def _of_raw(raw: RawShapes) -> Plain | None:
+def _of_raw(raw: RawShapes) -> UncheckedGeometry | None:
     if raw.problems or (raw.dimension[0] == POINTS and len(raw.x) > 1):
         return None
-    return Plain(
+    return UncheckedGeometry(
         np.column_stack((raw.x, raw.y)), raw.chain_start, raw.chain_part, int(raw.dimension[0])
     )
 
 
-def joined(shapes: Sequence[Plain]) -> tuple[Any, ...]:
+def join_unchecked(shapes: Sequence[UncheckedGeometry]) -> tuple[Any, ...]:
     """Geometries as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
     if not shapes:
         return _NOTHING
@@ -106,7 +106,7 @@ Outline: TypeAlias = tuple[tuple[float, ...], tuple[int, ...], int]
 the dimension. It is nothing but tuples, which the garbage collector looks at once and not again."""
 
 
-def raw_shapes(outlines: Sequence[Outline]) -> RawShapes:
+def raw_shapes_of_outlines(outlines: Sequence[Outline]) -> RawShapes:
     """Many outlines as they are laid out from."""
     sizes = [size for _, chains, _ in outlines for size in chains]
     flat = np.fromiter(chain.from_iterable(xy for xy, _, _ in outlines), np.float64, 2 * sum(sizes))
@@ -122,14 +122,16 @@ def raw_shapes(outlines: Sequence[Outline]) -> RawShapes:
     )
 
 
-def plain_arrays(outlines: Sequence[Outline]) -> tuple[Any, ...]:
+def outline_arrays(outlines: Sequence[Outline]) -> tuple[Any, ...]:
     """A few outlines as `kernels.geometry.shape_layout.lay_out_plain` takes them."""
-    return joined([_of_outline(one) for one in outlines])
+    return join_unchecked([_of_outline(one) for one in outlines])
 
 
-def _of_outline(outline: Outline) -> Plain:
+def _of_outline(outline: Outline) -> UncheckedGeometry:
     xy, sizes, dimension = outline
     points = np.array(xy).reshape(-1, 2)
     if len(sizes) == 1:
-        return Plain(points, np.array((0, len(points))), ONE_CHAIN, dimension)
-    return Plain(points, np.cumsum((0, *sizes)), np.zeros(len(sizes), np.int64), dimension)
+        return UncheckedGeometry(points, np.array((0, len(points))), ONE_CHAIN, dimension)
+    return UncheckedGeometry(
+        points, np.cumsum((0, *sizes)), np.zeros(len(sizes), np.int64), dimension
+    )

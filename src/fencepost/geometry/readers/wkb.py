@@ -22,9 +22,9 @@ from fencepost.geometry.readers.raw_shapes import (
     Ints,
     RawShapes,
     chain_name,
-    empty_part,
-    settled,
-    shown,
+    drop_bad_rows,
+    empty_part_reason,
+    short_repr,
 )
 from fencepost.kernels.geometry import wkb_decoder
 
@@ -59,7 +59,7 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
         for row in np.flatnonzero(reason).tolist()
     }
     x, y = bits[:, :points].view(np.float64)
-    return settled(
+    return drop_bad_rows(
         x, y, chain_start[: chains + 1], chain_part[:chains], shape_chain, dimension, reasons
     )
 
@@ -78,13 +78,13 @@ def _reason(code: int, row: bytes, part: int, ring: int) -> str:
         return _no_wkb(_NO_WKB[code](row), row)
     where = chain_name(AREAS if _kind(row) in (3, 6) else LINES, part, ring)
     if code == wkb_decoder.EMPTY_CHAIN:
-        return empty_part(where)
+        return empty_part_reason(where)
     what = {
         wkb_decoder.TOO_SHORT: "it ends too early",
         wkb_decoder.SHORT_CHAIN: f"{where} has too few points (a line needs 2, a ring 3)",
         wkb_decoder.OPEN_RING: f"{where} is not closed: its last point is not its first",
     }[code]
-    return f"the WKB cannot be read: {what}; saw {shown(row)}; {_WHOLE}"
+    return f"the WKB cannot be read: {what}; saw {short_repr(row)}; {_WHOLE}"
 
 
 _NO_WKB: dict[int, Callable[[bytes], str]] = {
@@ -112,4 +112,4 @@ def _no_wkb(what: str, row: bytes) -> str:
     hint = "give WKB as bytes"
     if row[:2] in (b"00", b"01"):
         hint = "it looks like hexadecimal: give bytes.fromhex(...) of it"
-    return f"the bytes are no WKB: {what}; saw {shown(row)}; {hint}"
+    return f"the bytes are no WKB: {what}; saw {short_repr(row)}; {hint}"

@@ -30,8 +30,8 @@ from fencepost.formats.json_elements import (
     object_of_line,
     object_of_text,
 )
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.space import OUTSIDE, Space
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.server.http.problems import RequestError
 from fencepost.server.http.schemas import properties
 from fencepost.server.settings import Limits
@@ -95,7 +95,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(limits.body_seconds):
+        async with asyncio.timeout(limits.body_timeout_s):
             async for part in request.stream():
                 size += len(part)
                 if size > limits.body_bytes:
@@ -103,7 +103,9 @@ async def read_body(request: Request, limits: Limits) -> bytes:
                 parts.append(part)
     except TimeoutError:
         raise RequestError(
-            408, f"the body did not come within {limits.body_seconds:g} s", {"connection": "close"}
+            408,
+            f"the body did not come within {limits.body_timeout_s:g} s",
+            {"connection": "close"},
         ) from None
     except ClientDisconnect:
         raise RequestError(400, "the connection was closed before the body had come") from None
@@ -150,7 +152,7 @@ def _reason(reason: str, text: str) -> str:
         return f"{reason}; half of a surrogate pair is no character"
     at = _BYTE.search(reason)
     seen = "" if at is None else text.encode()[int(at[1]) :][:20].decode(errors="replace")
-    return f"{reason}: saw {shown(seen)}" if seen else reason.partition(" - at ")[0]
+    return f"{reason}: saw {short_repr(seen)}" if seen else reason.partition(" - at ")[0]
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _wrong(reason: str, value: dict[str, Any], type: Any) -> str:
         return f"{reason}; the members are {', '.join(members)}" if members else reason
     name = _NAME.match(at[1])[0]  # type: ignore[index]
     wanted = members.get(name, {}).get("description")
-    found = f"`{at[1]}`: {reason[: at.start()]}; saw {shown(value.get(name))}"
+    found = f"`{at[1]}`: {reason[: at.start()]}; saw {short_repr(value.get(name))}"
     return found if wanted is None else f"{found}. {wanted}"
 
 
@@ -339,8 +341,8 @@ def event_table(
 
 
 def _unusable(problem: GeometryProblem) -> str:
-    if problem.reason == OUTSIDE:
-        return f"its geometry has {OUTSIDE}"
+    if problem.reason == OUTSIDE_WGS84:
+        return f"its geometry has {OUTSIDE_WGS84}"
     return f"its geometry cannot be used: {problem}"
 
 

@@ -24,8 +24,8 @@ from fencepost.errors import ModelError
 from fencepost.events.table import EventTable
 from fencepost.events.times import format_instant
 from fencepost.events.value_types import is_missing
-from fencepost.geometry.readers.raw_shapes import shown
-from fencepost.geometry.space import space_of
+from fencepost.geometry.readers.raw_shapes import short_repr
+from fencepost.geometry.space import parse_space
 from fencepost.server.broker.subscription_definitions import Definition
 from fencepost.server.settings import Limits
 from fencepost.server.stateful.subscription_kind import (
@@ -222,7 +222,7 @@ class CompositeSubscriptions:
         self._written = position = int(kept[_POSITION])
         while page := event_log.events_after(connection, tenant, position, _PAGE):
             events = EventTable.read(
-                [json.loads(body) for _, _, body in page], space_of(self._space)
+                [json.loads(body) for _, _, body in page], parse_space(self._space)
             )
             self._pushed(AcceptedEvents.of(events, [at for at, *_ in page]))
             position = page[-1][0]
@@ -238,7 +238,7 @@ def composite_of(definition: Definition) -> Composite:
     if not isinstance(given, Mapping):
         raise ModelError(
             '`composite` is an object as in {"members": ..., "within_s": 600}; saw '
-            f"{shown(given)}"
+            f"{short_repr(given)}"
         )
     unknown = [name for name in given if name not in _MEMBERS]
     if unknown:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fencepost.engine.simplify import SimplifiedSubscription, simplify_many
 from fencepost.errors import ModelError
 from fencepost.events.tokenizer import Tokenizer
-from fencepost.geometry.space import Space, space_of
+from fencepost.geometry.space import Space, parse_space
 from fencepost.spark.indexes.subscription_rows import Form, with_names_as_text
 from fencepost.spark.matches.match_frames import TWICE, ids_given_twice, plain_names, plainly
 
@@ -70,7 +70,9 @@ def simplify(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    work = _Simplify(tuple(Form().used(subscriptions.columns)), space_of(space), tuple(stop_words))
+    work = _Simplify(
+        tuple(Form().used(subscriptions.columns)), parse_space(space), tuple(stop_words)
+    )
     Tokenizer.without(work.stop_words)  # says what is wrong with them
     plain = plainly(subscriptions, work.names)
     renamed = dict(zip(work.names, plain_names(len(work.names)), strict=True))

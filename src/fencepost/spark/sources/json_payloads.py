@@ -14,7 +14,7 @@ import shapely
 from fencepost.errors import ModelError
 from fencepost.events.event_attributes import attributes
 from fencepost.events.times import DAY, parse_instant
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.spark.matches.observed_metrics import observed_payloads
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _value(column: Column, value: object, row: int, reasons: list[str | None]) -
         read = column.read(value)
         pa.scalar(read, column.type)  # too large a number, text that is no Unicode
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        reasons[row] = reasons[row] or f"{column.name}: {error}; saw {shown(value)}"
+        reasons[row] = reasons[row] or f"{column.name}: {error}; saw {short_repr(value)}"
         return None
     return read
 
@@ -225,7 +225,7 @@ def _objects(
             text = payload.decode("utf-8") if isinstance(payload, bytes) else payload
             value = json.loads(text or "", parse_constant=_no_number)
             if not isinstance(value, dict):
-                raise ValueError(f"it is no JSON object; saw {shown(value)}")
+                raise ValueError(f"it is no JSON object; saw {short_repr(value)}")
             row = dict(attributes(value))
         except UnicodeDecodeError as error:
             reason = f"byte {error.start + 1} of the payload is not UTF-8"

@@ -9,7 +9,7 @@ from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.parse_tree import excerpt
 from fencepost.errors import LanguageError
 from fencepost.events.times import format_instant, instant_of, parse_instant
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.papers.events.notation.notation_lexer import is_string, is_time, string_of, tokens_of
 from fencepost.papers.events.notation.notation_reader import Settings, SubscriptionReader
 
@@ -49,7 +49,7 @@ def parse_ops4st_event(
 'coordinates': [116.3, 39.9]}}
     """
     if not isinstance(text, str):
-        raise LanguageError(f"an event in OPS4ST is text; saw {shown(text)}; give a str")
+        raise LanguageError(f"an event in OPS4ST is text; saw {short_repr(text)}; give a str")
     check_text(text)
     settings = Settings(geometry=geometry, values=values or {})
     return _Reader(text, tokens_of(text, with_times=True), settings).event(geometry)

@@ -19,7 +19,7 @@ from fencepost.cql2.lexer import Cursor, Tokens
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerpt
 from fencepost.errors import LanguageError
 from fencepost.geometry.prepared_shapes import is_convex
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.papers.events.notation.location_conditions import located
 from fencepost.papers.events.notation.notation_lexer import is_string, string_of, tokens_of
 
@@ -339,7 +339,7 @@ class SubscriptionReader(Cursor):
             raise self.unexpected("a string in double quotes")
         value = self.named("a string in double quotes")
         if not isinstance(value, str):
-            raise self.error_at(first, f"{written} is to be a string; saw {shown(value)}")
+            raise self.error_at(first, f"{written} is to be a string; saw {short_repr(value)}")
         return self.leaf(kind, self._checked(value, first), first)
 
     def _checked(self, value: str, token: int) -> str:
@@ -368,7 +368,7 @@ class SubscriptionReader(Cursor):
         if isinstance(value, float | np.floating) and isfinite(value):
             return float(value)
         raise self.error_at(
-            first, f"{self.texts[first]} is to be a finite number; saw {shown(value)}"
+            first, f"{self.texts[first]} is to be a finite number; saw {short_repr(value)}"
         )
 
     def named(self, what: str) -> object:
@@ -379,7 +379,7 @@ class SubscriptionReader(Cursor):
             raise self.error_at(
                 token,
                 f"{what} is expected here; {excerpt(written)} is a name without a value: "
-                f"give one in values={{{shown(written)}: ...}}",
+                f"give one in values={{{short_repr(written)}: ...}}",
             )
         return self._settings.values[written]
 

@@ -17,7 +17,7 @@ from fencepost.composite.model import Composite, Member
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import Condition, Value
 from fencepost.errors import LanguageError
-from fencepost.geometry.readers.raw_shapes import shown
+from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.papers.events.notation.location_conditions import placed
 from fencepost.papers.events.notation.notation_reader import (
     Composed,
@@ -82,7 +82,7 @@ def parse_ops4st(
 within_s=60.0)
     """
     if not isinstance(text, str):
-        raise LanguageError(f"a subscription in OPS4ST is text; saw {shown(text)}; give a str")
+        raise LanguageError(f"a subscription in OPS4ST is text; saw {short_repr(text)}; give a str")
     near = None if same_place_m is None else _length("same_place_m", same_place_m)
     slack = _length("tolerance", tolerance)
     node = read_subscription(text, Settings(geometry, near, slack, values or {}))
@@ -94,7 +94,7 @@ within_s=60.0)
 def _length(name: str, value: object) -> float:
     if isinstance(value, int | float) and 0 <= value <= float_info.max:
         return float(value)
-    raise LanguageError(f"{name} is a finite number of 0 or more; saw {shown(value)}")
+    raise LanguageError(f"{name} is a finite number of 0 or more; saw {short_repr(value)}")
 
 
 def _composite(
@@ -152,7 +152,7 @@ def render_ops4st(subscription: Condition | Composite, *, geometry: str = "geome
 
 def _unsayable(composite: Composite, what: str) -> LanguageError:
     return LanguageError(
-        f"OPS4ST has {what}; saw {shown(composite)}; keep the composite in JSON (to_json)"
+        f"OPS4ST has {what}; saw {short_repr(composite)}; keep the composite in JSON (to_json)"
     )
 
 
@@ -210,7 +210,7 @@ def render_region(region: Region) -> str:
     )
     if known is None:
         raise LanguageError(
-            f"OPS4ST has points, circles and convex polygons only; saw {shown(place)}; "
+            f"OPS4ST has points, circles and convex polygons only; saw {short_repr(place)}; "
             "keep it in CQL2, or in the JSON of the composite"
         )
     points = place.exterior.coords[:-1] if place.geom_type == "Polygon" else place.coords
@@ -275,6 +275,6 @@ def _quoted(text: str) -> str:
 
 def _unsayable_condition(part: Condition) -> LanguageError:
     return LanguageError(
-        f"OPS4ST cannot say this condition; saw {shown(part)}; it has conjunctions of predicates "
+        f"OPS4ST cannot say this condition; saw {short_repr(part)}; it has conjunctions of predicates "
         "on strings and numbers, and of places: keep the expression in CQL2"
     )

@@ -21,8 +21,8 @@ from fencepost.engine import (
     Matcher,
     Segment,
     build,
+    encode_events,
     event_sampler,
-    lay_out,
 )
 from fencepost.engine.event_sampler import ROOM, EventSampler, Sample
 from fencepost.events import EventTable, EventValues
@@ -53,7 +53,7 @@ def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> Sample:
     with every_event():
         taken = EventSampler()
         for event in events:
-            look(taken, lay_out(columns, EventTable([event])), 1)
+            look(taken, encode_events(columns, EventTable([event])), 1)
     assert len(taken.sample()) == len(events)
     return taken.sample()
 
@@ -144,7 +144,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
         taken = EventSampler()
         for k in range(20):
             event = EventValues({"a": "x", "b": "y"})
-            look(taken, lay_out(columns, EventTable([event.attributes])), 1)
+            look(taken, encode_events(columns, EventTable([event.attributes])), 1)
             if k == 9:
                 expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.selectivity
     found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.selectivity
@@ -168,7 +168,7 @@ def test_long_strings_are_known_by_their_ends() -> None:
 
 def numbered(columns: ColumnRegistry, first: int, count: int) -> EventArrays:
     rows = [EventValues({"n": first + k}) for k in range(count)]
-    return lay_out(columns, EventTable([row.attributes for row in rows]))
+    return encode_events(columns, EventTable([row.attributes for row in rows]))
 
 
 def kept(taken: EventSampler) -> list[float]:

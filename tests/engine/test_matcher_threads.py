@@ -213,7 +213,7 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
         other.join(WAIT_S)
         assert not other.is_alive()
 
-    class Interrupted(events_module.Block):
+    class Interrupted(events_module.EventColumnBuilder):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             interrupt()

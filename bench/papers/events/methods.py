@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bench.papers.events.scenarios import Scenario
 from fencepost.cql2.ast import Condition
-from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.columns.event_columns import encode_events
 from fencepost.engine.kernel_runner import KernelRunner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.event_values import EventValues
@@ -162,7 +162,7 @@ def _add_ours(
     shelves = matcher.view().snapshot()
     table = as_table(scenario)
     columns = matcher.view().columns
-    block = struct_ref(lay_out(columns, EventTable.read(table, columns.space)))
+    block = struct_ref(encode_events(columns, EventTable.read(table, columns.space)))
     runner, now = KernelRunner(), time.time_ns()
     ids = [
         np.array([int(shelf.id_of(row)) for row in range(len(shelf))], np.int64)

@@ -52,7 +52,7 @@ class ConstraintContest:
     def ways(self, messages: Geometries) -> Ways:
         """What there is to time: each runs all messages."""
         table = ours.table_of(messages)
-        blocks = [self.ours.lay_out(message) for message in messages]
+        blocks = [self.ours.encode_events(message) for message in messages]
         laid_out = [Shapes.read_one(message) for message in messages]
         found: Ways = {
             ours.KERNEL: _over(self.ours.match_block, blocks),
@@ -118,7 +118,7 @@ class PredicateContest:
         events = [faithful.read_message(message) for message in messages]
         found: Ways = {}
         for name, engine in self.ours.items():
-            blocks = [engine.lay_out(message) for message in messages]
+            blocks = [engine.encode_events(message) for message in messages]
             found[name] = _over(engine.match_block, blocks)
         for name, peer in self._peers.items():
             found[name] = _over(peer, messages)

@@ -14,7 +14,7 @@ from shapely.geometry.base import BaseGeometry
 
 from bench.papers.regions.predicates import ATTRIBUTE, FUNCTIONS
 from bench.papers.regions.workloads import Workload
-from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.columns.event_columns import encode_events
 from fencepost.engine.kernel_runner import KernelRunner
 from fencepost.engine.matcher import Matcher
 from fencepost.engine.segment_builder import NEVER_EXPIRES
@@ -39,9 +39,9 @@ class Ours:
         self._runner = KernelRunner()
         self._now = time.time_ns()
 
-    def lay_out(self, message: BaseGeometry) -> Any:
+    def encode_events(self, message: BaseGeometry) -> Any:
         """A message ready for the kernel."""
-        return struct_ref(lay_out(self._columns, EventTable([{ATTRIBUTE: message}])))
+        return struct_ref(encode_events(self._columns, EventTable([{ATTRIBUTE: message}])))
 
     def match_block(self, block: Any) -> NDArray[np.uint32]:
         """The rows of the subscriptions that a message, laid out, answers."""
@@ -52,7 +52,7 @@ class Ours:
         event = {ATTRIBUTE: message}
         found = self._runner.match_one(self._shelves, self._columns, event, self._now)
         if found is None:
-            return self.match_block(self.lay_out(message))
+            return self.match_block(self.encode_events(message))
         return np.array(found[1:], np.uint32)
 
     def match_batch(self, messages: pa.Table) -> pa.Table:

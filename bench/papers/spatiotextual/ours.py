@@ -19,7 +19,7 @@ from bench.papers.spatiotextual import token_sets
 from bench.papers.spatiotextual.methods import WARM_UP, Found, Method, timed
 from bench.papers.spatiotextual.token_sets import Floats, TokenBoxes
 from bench.papers.spatiotextual.workloads import Workload
-from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.columns.event_columns import encode_events
 from fencepost.engine.kernel_runner import KernelRunner, events_of
 from fencepost.engine.matcher import Matcher
 from fencepost.events.table import EventTable
@@ -67,7 +67,9 @@ class Ours:
 
     def _kernel(self, messages: TokenBoxes) -> Callable[[], Found]:
         columns = self.matcher.view().columns
-        block = struct_ref(lay_out(columns, EventTable.read(self.table(messages), columns.space)))
+        block = struct_ref(
+            encode_events(columns, EventTable.read(self.table(messages), columns.space))
+        )
         now = time.time_ns()
 
         def run() -> Found:
@@ -79,7 +81,7 @@ class Ours:
     def look_up(self, messages: TokenBoxes) -> Callable[[], None]:
         """Finding the numbers of the words alone, which is a part of what the kernel does."""
         columns = self.matcher.view().columns
-        block = lay_out(columns, EventTable.read(self.table(messages), columns.space))
+        block = encode_events(columns, EventTable.read(self.table(messages), columns.space))
         starts, stops = block.item_start[:-1], block.item_start[1:]
         numbers = np.empty(len(starts), np.int64)
 

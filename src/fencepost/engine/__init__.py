@@ -53,7 +53,7 @@ from fencepost.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from fencepost.engine.batch import Pairs, match_pairs
     from fencepost.engine.columns.column_registry import ColumnRegistry
-    from fencepost.engine.columns.event_columns import lay_out
+    from fencepost.engine.columns.event_columns import encode_events
     from fencepost.engine.filter_table import FilterTable
     from fencepost.engine.index_registry import INDEXES
     from fencepost.engine.matcher import DeadLetters, Matcher
@@ -76,7 +76,7 @@ __all__ = [
     "Snapshot",
     "Subscription",
     "build",
-    "lay_out",
+    "encode_events",
     "match_pairs",
     "matrices",
     "merge_segments",
@@ -90,7 +90,7 @@ if not TYPE_CHECKING:
         {
             "batch": ["Pairs", "match_pairs"],
             "columns.column_registry": ["Columns"],
-            "columns.event_columns": ["lay_out"],
+            "columns.event_columns": ["encode_events"],
             "filter_table": ["FilterTable"],
             "index_registry": ["INDEXES"],
             "matcher": ["DeadLetters", "Matcher"],

@@ -18,7 +18,7 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.cql2.parser import parse
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.columns.event_columns import lay_out
+from fencepost.engine.columns.event_columns import encode_events
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.kernel_runner import Found, KernelRunner
 from fencepost.engine.segment import SegmentReader
@@ -128,7 +128,7 @@ class SegmentEngine(_OfShelves):
         found = self._runner.match_one(snapshot, columns, event, self._clock())
         if found is not None and self._shelves.event_sampler.due(1):
             table = EventTable((event,), space=columns.space)
-            self._shelves.event_sampler.take(lay_out(columns, table), 1)
+            self._shelves.event_sampler.take(encode_events(columns, table), 1)
         return found
 
     def _split(
@@ -142,7 +142,7 @@ class SegmentEngine(_OfShelves):
 
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
         begin = time.perf_counter_ns()
-        block = lay_out(self._shelves.columns, events)
+        block = encode_events(self._shelves.columns, events)
         if self._shelves.event_sampler.due(len(events)):
             self._shelves.event_sampler.take(block, len(events))
         self._runner.add_time(time.perf_counter_ns() - begin, 0)

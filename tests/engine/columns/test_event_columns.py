@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import ColumnRegistry, FilterTable, lay_out
+from fencepost.engine import ColumnRegistry, FilterTable, encode_events
 from fencepost.engine.columns.event_columns import scaled, split
 from fencepost.events import EventTable, pair_of
 from fencepost.filters import to_filters
@@ -50,8 +50,8 @@ def test_a_table_gives_the_columns_that_its_rows_give(texts: list[str], table: p
     asked = FilterTable(columns)
     for number, text in enumerate(texts):
         asked.add(number, to_filters(parse(text)))
-    whole = lay_out(columns, EventTable.read(table, columns.space))
-    rows = lay_out(columns, EventTable(table.to_pylist()))
+    whole = encode_events(columns, EventTable.read(table, columns.space))
+    rows = encode_events(columns, EventTable(table.to_pylist()))
     for name in ("number", "number_rest", "truth", "missing", "list_kind"):
         a, b = getattr(whole, name), getattr(rows, name)
         if name == "number_rest":
@@ -69,5 +69,5 @@ def _string(block: object, row: int, event: int) -> bytes | None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_no_columns_and_no_rows(rows: int) -> None:
-    block = lay_out(ColumnRegistry(), EventTable([{}] * rows))
+    block = encode_events(ColumnRegistry(), EventTable([{}] * rows))
     assert block.geometry.shape == (0, rows)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2.ast import Property
-from fencepost.engine import ColumnRegistry, lay_out
+from fencepost.engine import ColumnRegistry, encode_events
 from fencepost.events import EventTable, tokenize
 from fencepost.filters import Column, ColumnKind
 from fencepost.kernels import EventArrays
@@ -100,8 +100,8 @@ def lists_in(block: EventArrays) -> list[list[tuple[int, list[bytes]]]]:
 @examples(300)
 def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
     columns = columns_of(table)
-    by_rows = lay_out(columns, EventTable(table.to_pylist()))
-    block = lay_out(columns, EventTable.read(table, columns.space))
+    by_rows = encode_events(columns, EventTable(table.to_pylist()))
+    block = encode_events(columns, EventTable.read(table, columns.space))
     assert lists_in(block) == lists_in(by_rows)
     assert block.text.flags.writeable
     assert block.item_start[-1] == len(block.text)
@@ -112,7 +112,7 @@ def test_a_table_has_the_items_of_its_rows(table: pa.Table) -> None:
 def test_one_text_of_any_length(word: str, size: int) -> None:
     text = " ".join(f"{word}{k % 700}" for k in range(size))
     columns = columns_of(pa.table({"c": [text], "d": [text]}))
-    block = lay_out(columns, EventTable([{"c": text, "d": ["x", text]}]))
+    block = encode_events(columns, EventTable([{"c": text, "d": ["x", text]}]))
     words, listed = lists_in(block)
     assert [key[1:].decode() for key in words[0][1]] == sorted(tokenize(text), key=str.encode)
     assert listed[0][1] == sorted([b"sx", b"s" + text.encode()])

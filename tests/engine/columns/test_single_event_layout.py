@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.cql2 import parse
-from fencepost.engine import ColumnRegistry, FilterTable, lay_out
+from fencepost.engine import ColumnRegistry, FilterTable, encode_events
 from fencepost.engine.columns.single_event_layout import SingleEventLayout
 from fencepost.events import EventTable
 from fencepost.filters import to_filters
@@ -69,7 +69,7 @@ def columns_of(texts: list[str]) -> ColumnRegistry:
 
 
 def assert_alike(columns: ColumnRegistry, event: dict[str, Any]) -> None:
-    row = lay_out(columns, EventTable([event]))
+    row = encode_events(columns, EventTable([event]))
     one = (
         written(SingleEventLayout(columns), event) or row
     )  # who cannot write it, leaves it to rows
@@ -95,8 +95,8 @@ def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | N
             return None
         shapes, usable = Shapes.read_one(shapely.Point(*rest)).arrays, True
     else:
-        lay_out: Any = lay_out_plain
-        shapes, usable = lay_out(*rest, *layout.limits)
+        encode_events: Any = lay_out_plain
+        shapes, usable = encode_events(*rest, *layout.limits)
     if layout.joined[0] < layout.joined[1]:
         split_joined_items(layout.joined, layout.events.text, layout.events.item_start)
     return layout.events._replace(shapes=shapes) if usable else None
@@ -150,7 +150,7 @@ def test_nothing_is_left_of_the_event_before() -> None:
     for event in events * 2:
         one = written(layout, event)
         assert one is not None
-        row = lay_out(columns, EventTable([event]))
+        row = encode_events(columns, EventTable([event]))
         for name in ("number", "number_rest", "truth", "missing"):
             np.testing.assert_array_equal(getattr(one, name), getattr(row, name), name)
         assert strings_of(one) == strings_of(row)
@@ -177,7 +177,7 @@ def test_lists_one_after_another() -> None:
             event = {"l": items, "s": "a string", "g": place}
             one = written(layout, event)
             assert one is not None
-            row = lay_out(columns, EventTable([event]))
+            row = encode_events(columns, EventTable([event]))
             assert one.list_kind.tolist() == row.list_kind.tolist()
             assert lists_of(one) == lists_of(row)
             assert strings_of(one) == strings_of(row)

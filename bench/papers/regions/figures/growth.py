@@ -98,7 +98,7 @@ def _measure(
         codes = relations(Shapes.read_one(message), regions)
         answer = np.flatnonzero(codes == workload.relations)
         under = codes != Relation.DISJOINT.code
-        block = engine.lay_out(message)
+        block = engine.encode_events(message)
         ways: dict[str, Any] = {ours.KERNEL: lambda block=block: engine.match_block(block)}
         wrong = len(np.setxor1d(engine.match_block(block), answer))
         for peer in peers:

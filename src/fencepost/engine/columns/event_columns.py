@@ -40,7 +40,7 @@ _EXACT = 2**53  # every whole number up to it is a double
 _NO_NUMBER = np.nan, 0.0
 
 
-class Block:
+class EventColumnBuilder:
     """Columns being filled."""
 
     def __init__(self, columns: ColumnRegistry, events: int) -> None:
@@ -136,10 +136,10 @@ def _no_shapes() -> Shapes:
     return Shapes.gather([])
 
 
-def lay_out(columns: ColumnRegistry, events: EventTable) -> EventArrays:
+def encode_events(columns: ColumnRegistry, events: EventTable) -> EventArrays:
     """Events as the columns that are asked for."""
     columns = columns.frozen()
-    block = Block(columns, len(events))
+    block = EventColumnBuilder(columns, len(events))
     names = events.column_names
     left: list[tuple[Storage, int, Column]] = []  # to be filled event by event
     for storage in Storage:
@@ -269,7 +269,7 @@ def _plain_name(column: Column, kind: ColumnKind) -> str | None:
 
 
 def _fill_from_arrow(
-    block: Block,
+    block: EventColumnBuilder,
     storage: Storage,
     number: int,
     column: Column,
@@ -314,7 +314,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _fill_strings(block: Block, number: int, array: pa.Array) -> None:
+def _fill_strings(block: EventColumnBuilder, number: int, array: pa.Array) -> None:
     strings = strings_of(array)
     base = block.add_text(strings.text)
     np.add(strings.start, base, out=block.string_start[number])
@@ -323,7 +323,9 @@ def _fill_strings(block: Block, number: int, array: pa.Array) -> None:
     np.add(strings.stop, base, out=block.string_stop[number])
 
 
-def _fill_numbers(block: Block, number: int, kind: ColumnKind, array: pa.Array) -> bool:
+def _fill_numbers(
+    block: EventColumnBuilder, number: int, kind: ColumnKind, array: pa.Array
+) -> bool:
     """Fill a number or time column; False where each row must be looked at."""
     given = array.type
     if kind is ColumnKind.NUMBER:
@@ -354,7 +356,7 @@ def _fill_numbers(block: Block, number: int, kind: ColumnKind, array: pa.Array) 
 
 
 def _set_pair(
-    block: Block,
+    block: EventColumnBuilder,
     number: int,
     array: pa.Array,
     first: NDArray[np.float64],

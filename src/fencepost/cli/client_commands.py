@@ -22,7 +22,7 @@ from fencepost.errors import Unreachable
 
 if TYPE_CHECKING:
     from fencepost.client.blocking_client import Client
-    from fencepost.client.results import Message, Rejected
+    from fencepost.client.results import Message, RejectedRow
     from fencepost.formats.dead_letters import LetterBox
     from fencepost.formats.event_files import Batch
     from fencepost.formats.subscription_files import Row
@@ -120,7 +120,9 @@ def _lines(batch: Batch, geometry: str | None) -> Iterator[bytes]:
     return (json_text(event).encode("utf-8", "replace") for event in events)
 
 
-def _set_aside(name: str, batch: Batch, rejected: Sequence[Rejected], letters: LetterBox) -> None:
+def _set_aside(
+    name: str, batch: Batch, rejected: Sequence[RejectedRow], letters: LetterBox
+) -> None:
     from fencepost.formats.dead_letters import DeadLetter, shortened
     from fencepost.formats.feature_writer import json_text
 

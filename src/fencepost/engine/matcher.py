@@ -28,7 +28,7 @@ from fencepost.engine.ranking import (
     ranked,
 )
 from fencepost.engine.segment import Segment
-from fencepost.engine.segment_manager import SegmentManager, in_use
+from fencepost.engine.segment_manager import SegmentManager, id_in_use_message
 from fencepost.engine.segment_view import SegmentView
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.storage import index_folder
@@ -191,7 +191,11 @@ class Matcher:
         with self._segments.lock:
             if not replace:
                 taken = self._segments.taken(list(good))
-                bad += [(n, in_use(id)) for n, id in zip(numbers, good, strict=True) if id in taken]
+                bad += [
+                    (n, id_in_use_message(id))
+                    for n, id in zip(numbers, good, strict=True)
+                    if id in taken
+                ]
                 for id in taken:
                     del good[id]
             if bad and dead_letters is None:
@@ -248,7 +252,7 @@ class Matcher:
             )
             taken = self._segments.taken(made.ids)
             if taken:
-                raise ModelError(in_use(min(taken)))
+                raise ModelError(id_in_use_message(min(taken)))
             segment = made.segment(self._segments.event_sampler.sample())
             self._columns.adopt(columns)
             report_step("adding them to the others")

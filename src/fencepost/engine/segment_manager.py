@@ -117,7 +117,7 @@ class SegmentManager:
             if not replace:
                 for segment, row in places:
                     if self._is_there(segment, row):
-                        raise ModelError(in_use(segment.id_of(row)))
+                        raise ModelError(id_in_use_message(segment.id_of(row)))
             version = self._next_version()
             made = self._built(list(given.values())) if len(given) > _MANY else None
             if made is None:
@@ -393,6 +393,6 @@ def _unlock_all() -> None:
 os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
-def in_use(id: str) -> str:
+def id_in_use_message(id: str) -> str:
     """What is said of an id that is taken."""
     return f"there is a subscription {id!r:.60} already; give replace=True to put this in its place"

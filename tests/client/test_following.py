@@ -79,8 +79,8 @@ class Pretended:
 def handed(
     server: Pretended, since: int | None, tell: bool, stop_after: int | None = None
 ) -> list[int]:
-    patience = RetryPolicy(1e9, lambda: server.now, lambda: 0.5)
-    steps = MessageFollower("http://x", patience, "me", since, tell).steps()
+    retry_policy = RetryPolicy(1e9, lambda: server.now, lambda: 0.5)
+    steps = MessageFollower("http://x", retry_policy, "me", since, tell).steps()
     found: list[int] = []
     before = server.acknowledged
     came: Any = None
@@ -137,8 +137,8 @@ def test_refusals_are_told_and_others_waited_out() -> None:
 
 def test_who_was_there_once_is_waited_for_without_end() -> None:
     now = 0.0
-    patience = RetryPolicy(10, lambda: now, lambda: 0.75)
-    steps = MessageFollower("http://x", patience, "me", None, True).steps()
+    retry_policy = RetryPolicy(10, lambda: now, lambda: 0.75)
+    steps = MessageFollower("http://x", retry_policy, "me", None, True).steps()
     next(steps)
     assert isinstance(steps.send(None), ReceiveFrame)
     effect = steps.send(ConnectionLost("closed", 1001))

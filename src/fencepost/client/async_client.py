@@ -106,7 +106,7 @@ class AsyncClient:
         )
         self._closing = asyncio.Event()
         self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = MoverPublisher(self.url, self._operations.patience)
+        self._movers = MoverPublisher(self.url, self._operations.retry_policy)
         self._movers_line = self._line()
         self._movers_turn = asyncio.Lock()
 

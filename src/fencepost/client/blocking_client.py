@@ -110,7 +110,7 @@ class Client:
         self._http = httpx.Client(base_url=self.url, headers=auth_headers(key), timeout=timeout_s)
         self._closing = threading.Event()
         self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = MoverPublisher(self.url, self._operations.patience)
+        self._movers = MoverPublisher(self.url, self._operations.retry_policy)
         self._movers_line = self._line()
         self._movers_turn = threading.Lock()
 

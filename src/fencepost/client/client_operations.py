@@ -22,9 +22,9 @@ from fencepost.client.network_effects import (
     Steps,
     StreamSteps,
     YieldValue,
-    quoted,
+    quote_segment,
 )
-from fencepost.client.publish_batches import json_line, new_batch, split_batches, together
+from fencepost.client.publish_batches import json_line, merge_result, new_batch, split_batches
 from fencepost.client.results import (
     AcknowledgeResult,
     MatchExplanation,
@@ -61,12 +61,12 @@ class Operations:
     ----------
     server : str
         The address, for messages.
-    patience : RetryPolicy
+    retry_policy : RetryPolicy
     """
 
-    def __init__(self, server: str, patience: RetryPolicy) -> None:
+    def __init__(self, server: str, retry_policy: RetryPolicy) -> None:
         self.server = server
-        self.patience = patience
+        self.retry_policy = patience
 
     def subscribe(
         self,
@@ -110,7 +110,7 @@ class Operations:
         definition = definition_of(
             expression, subscriber, expires, track, _plain_composite(composite), payload
         )
-        path = f"/v1/subscriptions/{quoted(id)}"
+        path = f"/v1/subscriptions/{quote_segment(id)}"
         answer = yield from self._json("PUT", path, definition)
         return dict(answer)
 
@@ -137,7 +137,7 @@ class Operations:
 
     def unsubscribe(self, id: str) -> Steps[bool]:
         """Remove a subscription; whether there was one."""
-        request = Request("DELETE", f"/v1/subscriptions/{quoted(id)}")
+        request = Request("DELETE", f"/v1/subscriptions/{quote_segment(id)}")
         answer, tries = yield from self._outcome(request)
         if isinstance(answer, Response) and answer.status == 404:
             return tries > 1  # the answer to an earlier try may have been lost
@@ -207,7 +207,7 @@ class Operations:
                         done.accepted, done.messages, rejected, done.first, done.last
                     )
                 else:
-                    done = together(done, self._parsed(answer), part)
+                    done = merge_result(done, self._parsed(answer), part)
         return done
 
     def messages(
@@ -233,7 +233,7 @@ class Operations:
         Unreachable
             Where the server was not there from the beginning.
         """
-        following = MessageFollower(self.server, self.patience, subscriber, since, acknowledge)
+        following = MessageFollower(self.server, self.retry_policy, subscriber, since, acknowledge)
         return StreamSteps(following.steps())
 
     def acknowledge(self, subscriber: str, position: int) -> Steps[AcknowledgeResult]:
@@ -243,7 +243,7 @@ class Operations:
 
     def explain(self, id: str, event: Mapping[str, Any]) -> Steps[MatchExplanation]:
         """Why an event matches a subscription or not."""
-        path = f"/v1/subscriptions/{quoted(id)}/explanation"
+        path = f"/v1/subscriptions/{quote_segment(id)}/explanation"
         return reason_of((yield from self._json("POST", path, {"event": event})))
 
     def try_expression(
@@ -269,7 +269,7 @@ class Operations:
 
     def _outcome(self, request: Request) -> Steps[tuple[Response | ConnectionLost, int]]:
         """What a request came to after as many tries as it took, and that number."""
-        backoff = Backoff(self.patience)
+        backoff = Backoff(self.retry_policy)
         tries = 0
         while True:
             outcome: Response | ConnectionLost = yield request
@@ -331,11 +331,11 @@ class MessageFollower:
     """
 
     def __init__(
-        self, server: str, patience: RetryPolicy, subscriber: str, since: int | None, tell: bool
+        self, server: str, retry_policy: RetryPolicy, subscriber: str, since: int | None, tell: bool
     ) -> None:
-        self._server, self._patience = server, patience
+        self._server, self._retry_policy = server, patience
         self._subscriber = subscriber
-        self._path = f"/v1/subscribers/{quoted(subscriber)}/socket"
+        self._path = f"/v1/subscribers/{quote_segment(subscriber)}/socket"
         self._last = since  # handed out; None where the server knows it
         self._tell = tell
         self._done: int | None = None  # up to here, what is not told yet
@@ -343,7 +343,7 @@ class MessageFollower:
 
     def steps(self) -> Steps[None]:
         """Connect, hand out, connect again."""
-        backoff = Backoff(self._patience)
+        backoff = Backoff(self._retry_policy)
         while True:
             query = {} if self._last is None else {"since": str(self._last)}
             lost: ConnectionLost | None = yield OpenSocket(self._path, query)
@@ -390,6 +390,6 @@ class MessageFollower:
 
 def acknowledge_request(subscriber: str, position: int) -> Request:
     """What tells the server that all messages up to a position are read."""
-    path = f"/v1/subscribers/{quoted(subscriber)}/acknowledgement"
+    path = f"/v1/subscribers/{quote_segment(subscriber)}/acknowledgement"
     content = json.dumps({"position": position}).encode()
     return Request("POST", path, headers={"content-type": "application/json"}, content=content)

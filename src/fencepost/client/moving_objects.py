@@ -33,15 +33,15 @@ class MoverPublisher:
     back comes unasked, as `{"withdrawn": key, "version"}`.
     """
 
-    def __init__(self, server: str, patience: RetryPolicy) -> None:
-        self._server, self._patience = server, patience
+    def __init__(self, server: str, retry_policy: RetryPolicy) -> None:
+        self._server, self._retry_policy = server, patience
         self._safe: dict[str, SafeClient] = {}
         self._frames = 0
 
     def send(self, key: str, event: Mapping[str, Any]) -> Steps[bool]:
         """Publish an event of a thing if it may matter to anybody; whether it was sent."""
         body = json_line(event, 0).decode()
-        backoff = Backoff(self._patience)
+        backoff = Backoff(self._retry_policy)
         while True:
             lost: ConnectionLost | None = yield from self._caught_up()
             if lost is not None:

@@ -131,7 +131,7 @@ def auth_headers(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {given}"} if given else {}
 
 
-def quoted(name: str) -> str:
+def quote_segment(name: str) -> str:
     """A name as one segment of a path."""
     if not name:
         raise ModelError("an id is a text that is not empty")

@@ -89,7 +89,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} has no place in JSON")
 
 
-def together(before: PublishResult, answer: Mapping[str, Any], part: PublishBatch) -> PublishResult:
+def merge_result(
+    before: PublishResult, answer: Mapping[str, Any], part: PublishBatch
+) -> PublishResult:
     """What became of events so far, and of a further part."""
     first, last = answer.get("first"), answer.get("last")
     return PublishResult(

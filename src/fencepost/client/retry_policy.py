@@ -40,22 +40,22 @@ class RetryPolicy:
 class Backoff:
     """When to try again, and when patience ends; a minute without failure begins anew."""
 
-    def __init__(self, patience: RetryPolicy, *, forever: bool = False) -> None:
-        self._patience = patience
+    def __init__(self, retry_policy: RetryPolicy, *, forever: bool = False) -> None:
+        self._retry_policy = patience
         self.forever = forever
         self._began = self._last = -float("inf")
         self._failures = 0
 
     def failed(self, asked_s: float = 0.0) -> float | None:
         """Seconds to wait after a failure, at least those that were asked; None to give up."""
-        now = self._patience.clock()
+        now = self._retry_policy.clock()
         if now - self._last > _CALM_S:
             self._began, self._failures = now, 0
-        left = self._began + self._patience.seconds - now
+        left = self._began + self._retry_policy.seconds - now
         if not self.forever and left <= asked_s:
             return None
         self._failures += 1
-        wait = _SCHEDULE.wait_s(self._failures, asked_s, self._patience.chance())
+        wait = _SCHEDULE.wait_s(self._failures, asked_s, self._retry_policy.chance())
         self._last = now + wait
         return wait if self.forever else min(wait, left)
 

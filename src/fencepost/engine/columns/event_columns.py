@@ -19,11 +19,11 @@ from fencepost.cql2 import ast
 from fencepost.engine.columns.check_kinds import string_key
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_items import (
-    Lists,
+    ItemLists,
     is_text,
+    lists_from_arrow,
     lists_from_values,
-    lists_of,
-    strings_of,
+    string_spans_of,
 )
 from fencepost.events import value_types as values
 from fencepost.events.event_values import EventValues, given
@@ -61,7 +61,7 @@ class EventColumnBuilder:
         self.list_kind = rows(Storage.LIST, 0, np.uint8)
         self.list_start = rows(Storage.LIST, 0, np.int64)
         self.list_stop = rows(Storage.LIST, 0, np.int64)
-        self.lists: list[Lists] = []
+        self.lists: list[ItemLists] = []
         self.item_count = 0
         self.texts: list[NDArray[np.uint8]] = []
         self.text_size = 0
@@ -82,7 +82,7 @@ class EventColumnBuilder:
             self.string_start[row, there] += base
             self.string_stop[row, there] += base
 
-    def add_lists(self, row: int, lists: Lists) -> None:
+    def add_lists(self, row: int, lists: ItemLists) -> None:
         """Give one list to list column `row` of each event."""
         self.list_kind[row] = lists.kind
         self.list_start[row] = lists.start + self.item_count
@@ -295,7 +295,7 @@ def _fill_from_arrow(
     if storage == Storage.NUMBER:
         return _fill_numbers(block, number, column.kind, array)
     if storage == Storage.LIST:
-        lists = lists_of(array, tokenizer)
+        lists = lists_from_arrow(array, tokenizer)
         if lists is not None:
             block.add_lists(number, lists)
         return lists is not None or _is_plain(kind)
@@ -315,7 +315,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _fill_strings(block: EventColumnBuilder, number: int, array: pa.Array) -> None:
-    strings = strings_of(array)
+    strings = string_spans_of(array)
     base = block.add_text(strings.text)
     np.add(strings.start, base, out=block.string_start[number])
     if array.null_count:

@@ -33,7 +33,7 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 
-class Lists(NamedTuple):
+class ItemLists(NamedTuple):
     """One list, or none, for each event; and the items of them all, as in `EventArrays`."""
 
     kind: Bytes
@@ -43,7 +43,7 @@ class Lists(NamedTuple):
     item_start: Ints
 
 
-class Strings(NamedTuple):
+class StringSpans(NamedTuple):
     """Strings in UTF-8: text[start[k]:stop[k]], with a negative start where one is missing."""
 
     text: Bytes
@@ -51,11 +51,11 @@ class Strings(NamedTuple):
     stop: Ints
 
 
-def lists_of(array: pa.Array, tokenizer: Tokenizer) -> Lists | None:
+def lists_from_arrow(array: pa.Array, tokenizer: Tokenizer) -> ItemLists | None:
     """The words of texts, or the items of lists of strings; None of a column of something else."""
     kind = array.type
     if is_text(kind):
-        texts = strings_of(array)
+        texts = string_spans_of(array)
         there = np.where(texts.start >= 0, np.uint8(TEXT), np.uint8(NO_LIST))
         return _words(texts, there, _rules(tokenizer, bool(texts.text.max(initial=0) < 0x80)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -67,7 +67,7 @@ def lists_of(array: pa.Array, tokenizer: Tokenizer) -> Lists | None:
     if not _holds_text(kind.value_type):
         return None
     there = array.is_valid().to_numpy(zero_copy_only=False)
-    items = strings_of(array.values.slice(ends[0], ends[-1] - ends[0]))
+    items = string_spans_of(array.values.slice(ends[0], ends[-1] - ends[0]))
     low = ends[:-1] - ends[0]
     high = np.where(there, ends[1:] - ends[0], low)
     return _listed(items, low, high, np.where(there, ITEMS, NO_LIST))
@@ -83,7 +83,7 @@ def _holds_text(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def strings_of(array: pa.Array) -> Strings:
+def string_spans_of(array: pa.Array) -> StringSpans:
     """The strings of a column."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -92,7 +92,7 @@ def strings_of(array: pa.Array) -> Strings:
     _, offsets, data = array.buffers()
     if not len(array) or data is None:
         none = np.where(array.is_valid().to_numpy(zero_copy_only=False), 0, -1)
-        return Strings(np.empty(0, np.uint8), none, np.zeros(len(array), np.int64))
+        return StringSpans(np.empty(0, np.uint8), none, np.zeros(len(array), np.int64))
     size = np.int32 if pa.types.is_string(array.type) else np.int64
     ends: NDArray[Any] = np.frombuffer(offsets, size)[array.offset : array.offset + len(array) + 1]
     # A copy is writable, as Arrow's memory is not: kernels need no second signature.
@@ -101,18 +101,18 @@ def strings_of(array: pa.Array) -> Strings:
     start = ends[:-1]
     if array.null_count:
         start = np.where(array.is_valid().to_numpy(zero_copy_only=False), start, -1)
-    return Strings(text, start, ends[1:])
+    return StringSpans(text, start, ends[1:])
 
 
-def _words(texts: Strings, kind: Bytes, rules: Any) -> Lists:
+def _words(texts: StringSpans, kind: Bytes, rules: Any) -> ItemLists:
     start, stop = np.empty_like(texts.start), np.empty_like(texts.stop)
-    return Lists(kind, start, stop, *words_of_texts(*texts, rules, start, stop))
+    return ItemLists(kind, start, stop, *words_of_texts(*texts, rules, start, stop))
 
 
-def _listed(items: Strings, low: Ints, high: Ints, kind: NDArray[Any]) -> Lists:
+def _listed(items: StringSpans, low: Ints, high: Ints, kind: NDArray[Any]) -> ItemLists:
     start, stop = np.empty_like(low), np.empty_like(low)
     found = items_of_lists(*items, low, high, start, stop)
-    return Lists(kind.astype(np.uint8), start, stop, *found)
+    return ItemLists(kind.astype(np.uint8), start, stop, *found)
 
 
 @lru_cache(maxsize=64)
@@ -122,7 +122,7 @@ def _rules(tokenizer: Tokenizer, is_ascii: bool) -> Any:
     return struct_ref(Rules(ascii_characters() if is_ascii else all_characters(), stop_words))
 
 
-def lists_from_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:
+def lists_from_values(given: Sequence[object], tokenizer: Tokenizer) -> ItemLists:
     """The words of texts and the items of lists, given as Python values of any types."""
     texts = [string_key(one) if isinstance(one, str) else None for one in given]
     if None not in texts:
@@ -133,7 +133,7 @@ def lists_from_values(given: Sequence[object], tokenizer: Tokenizer) -> Lists:
     return _both(_words_of_encoded(texts, tokenizer), listed)
 
 
-def _words_of_encoded(texts: Sequence[bytes | None], tokenizer: Tokenizer) -> Lists:
+def _words_of_encoded(texts: Sequence[bytes | None], tokenizer: Tokenizer) -> ItemLists:
     present = [text or b"" for text in texts]
     # A bytearray, because a view of one is writable: kernels need no second signature.
     joined = bytearray().join(present)
@@ -144,7 +144,7 @@ def _words_of_encoded(texts: Sequence[bytes | None], tokenizer: Tokenizer) -> Li
         if text is None:
             start[event] = -1
             kind[event] = NO_LIST
-    strings = Strings(np.frombuffer(joined, np.uint8), start, ends[1:])
+    strings = StringSpans(np.frombuffer(joined, np.uint8), start, ends[1:])
     return _words(strings, kind, _rules(tokenizer, joined.isascii()))
 
 
@@ -153,12 +153,12 @@ def _ends(parts: Sequence[Sized]) -> Ints:
     return np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
 
 
-def _of_keys(lists: Sequence[list[str] | None]) -> Lists:
+def _of_keys(lists: Sequence[list[str] | None]) -> ItemLists:
     """Lists of which the distinct items are there as keys."""
     kind = np.array([NO_LIST if keys is None else ITEMS for keys in lists], np.uint8)
     present = [keys or [] for keys in lists]
     ends = _ends(present)
-    return Lists(kind, ends[:-1], ends[1:], *_encoded(list(chain.from_iterable(present))))
+    return ItemLists(kind, ends[:-1], ends[1:], *_encoded(list(chain.from_iterable(present))))
 
 
 def _encoded(keys: list[str]) -> tuple[Bytes, Ints]:
@@ -168,11 +168,11 @@ def _encoded(keys: list[str]) -> tuple[Bytes, Ints]:
     return encode(keys)
 
 
-def _both(words: Lists, listed: Lists) -> Lists:
+def _both(words: ItemLists, listed: ItemLists) -> ItemLists:
     """The lists of two kinds of events, which have either."""
     count = len(words.item_start) - 1
     of_words = words.kind == TEXT
-    return Lists(
+    return ItemLists(
         np.where(of_words, words.kind, listed.kind),
         np.where(of_words, words.start, listed.start + count),
         np.where(of_words, words.stop, listed.stop + count),

@@ -60,7 +60,7 @@ _NO_PAIR: Pair = (0.0, 0.0)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
 
 
-class Fields(NamedTuple):
+class CheckFields(NamedTuple):
     """A row of `CHECK`, but for its kind, its column, and whether it is negated."""
 
     low: Pair = _NO_PAIR
@@ -71,7 +71,7 @@ class Fields(NamedTuple):
     masks: tuple[int, ...] = (0, 0, 0)
 
 
-class Into(Protocol):
+class CheckWriter(Protocol):
     """Where checks are written to: sets, strings and geometries get numbers there."""
 
     columns: ColumnRegistry
@@ -81,7 +81,7 @@ class Into(Protocol):
     def add_geometry(self, geometry: object) -> int: ...
 
 
-class From(Protocol):
+class CheckReader(Protocol):
     """Where checks are read from."""
 
     def set_at(self, number: int) -> list[bytes]: ...
@@ -98,8 +98,8 @@ class CheckKind(NamedTuple):
     check: type
     code: int
     storage: Storage
-    encode: Callable[[Any, Into], Fields]
-    decode: Callable[[Any, Column, From], Check] | None = None
+    encode: Callable[[Any, CheckWriter], CheckFields]
+    decode: Callable[[Any, Column, CheckReader], Check] | None = None
     estimate: Callable[[Estimates], None] | None = None
 
 
@@ -116,16 +116,16 @@ def word_key(word: str) -> bytes:
 # ------------------------------------------------------------------------------- strings and values
 
 
-def _null(check: NullCheck, into: Into) -> Fields:
-    return Fields()
+def _null(check: NullCheck, writer: CheckWriter) -> CheckFields:
+    return CheckFields()
 
 
-def _boolean(check: BooleanCheck, into: Into) -> Fields:
+def _boolean(check: BooleanCheck, writer: CheckWriter) -> CheckFields:
     flags = check.allows_false * check_evaluation.ALLOWS_FALSE
-    return Fields(flags=flags | check.allows_true * check_evaluation.ALLOWS_TRUE)
+    return CheckFields(flags=flags | check.allows_true * check_evaluation.ALLOWS_TRUE)
 
 
-def _boolean_again(row: np.void, column: Column, stored: From) -> Check:
+def _boolean_again(row: np.void, column: Column, reader: CheckReader) -> Check:
     flags = int(row["flags"])
     return BooleanCheck(
         column,
@@ -134,15 +134,15 @@ def _boolean_again(row: np.void, column: Column, stored: From) -> Check:
     )
 
 
-def _range(check: RangeCheck, into: Into) -> Fields:
+def _range(check: RangeCheck, writer: CheckWriter) -> CheckFields:
     flags = (
         check.low_closed * check_evaluation.LOW_CLOSED
         | check.high_closed * check_evaluation.HIGH_CLOSED
     )
-    return Fields(check.low, check.high, 0, flags)
+    return CheckFields(check.low, check.high, 0, flags)
 
 
-def _range_again(row: np.void, column: Column, stored: From) -> Check:
+def _range_again(row: np.void, column: Column, reader: CheckReader) -> Check:
     low, low_rest, high, high_rest = (
         float(row[name]) for name in ("low", "low_rest", "high", "high_rest")
     )
@@ -153,40 +153,40 @@ def _range_again(row: np.void, column: Column, stored: From) -> Check:
     return RangeCheck(column, (low, low_rest), (high, high_rest), *closed)
 
 
-def _member(check: MemberCheck, into: Into) -> Fields:
-    return Fields(item=into.add_set([string_key(text) for text in check.strings]))
+def _member(check: MemberCheck, writer: CheckWriter) -> CheckFields:
+    return CheckFields(item=writer.add_set([string_key(text) for text in check.strings]))
 
 
-def _member_again(row: np.void, column: Column, stored: From) -> Check:
-    keys = stored.set_at(int(row["item"]))
+def _member_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+    keys = reader.set_at(int(row["item"]))
     return MemberCheck(column, tuple(key.decode("utf-8", "surrogatepass") for key in keys))
 
 
-def _order(check: OrderCheck, into: Into) -> Fields:
+def _order(check: OrderCheck, writer: CheckWriter) -> CheckFields:
     flags = (check.op in (ComparisonOp.LT, ComparisonOp.LE)) * check_evaluation.LESS
     flags |= (check.op in (ComparisonOp.LE, ComparisonOp.GE)) * check_evaluation.OR_EQUAL
-    return Fields(item=into.add_string(string_key(check.bound)), flags=flags)
+    return CheckFields(item=writer.add_string(string_key(check.bound)), flags=flags)
 
 
-def _like(check: LikeCheck, into: Into) -> Fields:
-    return Fields(item=into.add_string(compile_pattern(check.pattern)))
+def _like(check: LikeCheck, writer: CheckWriter) -> CheckFields:
+    return CheckFields(item=writer.add_string(compile_pattern(check.pattern)))
 
 
 # ------------------------------------------------------------------------------------------- lists
 
 
-def _list(check: ListCheck, into: Into) -> Fields:
+def _list(check: ListCheck, writer: CheckWriter) -> CheckFields:
     """A check owns two sets: the items as they are, and after it their words."""
-    item = into.add_set([literal_key(one) for one in check.items.items])
+    item = writer.add_set([literal_key(one) for one in check.items.items])
     strings = [one.value for one in check.items.items if isinstance(one, String)]
-    into.add_set([word_key(word) for word in into.columns.tokenizer.keywords(strings)])
+    writer.add_set([word_key(word) for word in writer.columns.tokenizer.keywords(strings)])
     flags = (len(strings) == len(check.items.items)) * check_evaluation.TOKENS
-    return Fields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
+    return CheckFields(item=item, flags=flags, function=_ARRAY_CODE[check.function])
 
 
-def _list_again(row: np.void, column: Column, stored: From) -> Check:
+def _list_again(row: np.void, column: Column, reader: CheckReader) -> Check:
     """Of a list of strings, which is all that columns can have."""
-    keys = sorted(stored.set_at(int(row["item"])))
+    keys = sorted(reader.set_at(int(row["item"])))
     items = ListLiteral(tuple(String(key[1:].decode("utf-8", "surrogatepass")) for key in keys))
     return ListCheck(column, _ARRAYS[row["function"]], items)
 
@@ -194,16 +194,16 @@ def _list_again(row: np.void, column: Column, stored: From) -> Check:
 # -------------------------------------------------------------------------------------- geometries
 
 
-def _relate(check: RelateCheck, into: Into) -> Fields:
+def _relate(check: RelateCheck, writer: CheckWriter) -> CheckFields:
     masks = _MASKS[check.function]
-    item = into.add_geometry(check.geometry.value)
-    return Fields(
+    item = writer.add_geometry(check.geometry.value)
+    return CheckFields(
         _NO_PAIR, _NO_PAIR, item, 0, spatial_relations.FUNCTION_CODES[check.function], masks
     )
 
 
-def _relate_again(row: np.void, column: Column, stored: From) -> Check:
-    geometry = Geometry(stored.geometry_at(int(row["item"])))
+def _relate_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+    geometry = Geometry(reader.geometry_at(int(row["item"])))
     return RelateCheck(column, spatial_relations.FUNCTIONS_BY_CODE[row["function"]], geometry)
 
 
@@ -224,15 +224,15 @@ def _bound_of(row: np.void) -> DistanceBound:
     return DistanceBound(measure, bool(row["flags"] & check_evaluation.STRICT))
 
 
-def _near(check: NearCheck, into: Into) -> Fields:
+def _near(check: NearCheck, writer: CheckWriter) -> CheckFields:
     """`strict` is for those who decide a distance that is just the bound: kernels are not sure."""
-    item, flags = into.add_geometry(check.geometry.value), check.strict * check_evaluation.STRICT
-    function = near_function_code(check.measure, into.columns.space)
-    return Fields((check.distance, 0.0), _NO_PAIR, item, flags, function)
+    item, flags = writer.add_geometry(check.geometry.value), check.strict * check_evaluation.STRICT
+    function = near_function_code(check.measure, writer.columns.space)
+    return CheckFields((check.distance, 0.0), _NO_PAIR, item, flags, function)
 
 
-def _near_again(row: np.void, column: Column, stored: From) -> Check:
-    bound, geometry = _bound_of(row), Geometry(stored.geometry_at(int(row["item"])))
+def _near_again(row: np.void, column: Column, reader: CheckReader) -> Check:
+    bound, geometry = _bound_of(row), Geometry(reader.geometry_at(int(row["item"])))
     return NearCheck(column, bound.measure, bound.strict, geometry, float(row["low"]))
 
 

@@ -34,7 +34,7 @@ from fencepost.kernels.text import vocabulary
 _FEW = 2**17  # strings of which Python objects are worth their memory
 
 
-class Strings(Sequence[str]):
+class StringColumn(Sequence[str]):
     """A column of strings without nulls."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
@@ -247,8 +247,8 @@ class Segment(SegmentReader):
         return struct_ref(self.arrays)
 
     @cached_property
-    def _ids(self) -> Strings:
-        return Strings(self.column("id"))
+    def _ids(self) -> StringColumn:
+        return StringColumn(self.column("id"))
 
     @cached_property
     def id_of(self) -> Callable[[int], str]:  # type: ignore[override]
@@ -259,7 +259,7 @@ class Segment(SegmentReader):
     def subscriber_of(self) -> Callable[[int], str]:  # type: ignore[override]
         """From a row to its subscriber."""
         own = "subscriber" in self.names.column_names
-        return Strings(self.column("subscriber")).get if own else self.id_of
+        return StringColumn(self.column("subscriber")).get if own else self.id_of
 
     def row_of(self, id: str) -> int:
         """The row of an id, or -1."""

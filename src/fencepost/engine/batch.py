@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
-from fencepost.engine.kernel_runner import Found
+from fencepost.engine.kernel_runner import EventMatches
 from fencepost.engine.snapshot import Snapshot, as_single_array
 from fencepost.errors import ModelError
 from fencepost.events.table import BadRows, EventTable
@@ -103,7 +103,7 @@ def match_pairs(
     events = EventTable.read(table, columns.space).with_text_checked(_read_as_text(columns))
     _set_aside(events.bad, dead_letters)
 
-    def run(block: EventTable) -> list[Found]:
+    def run(block: EventTable) -> list[EventMatches]:
         return list(matcher._engine.by_segment(snapshot, block))
 
     if threads == 1:
@@ -121,7 +121,7 @@ def _blocks(events: EventTable, threads: int) -> Iterator[EventTable]:
         yield events.slice(first, min(size, len(events) - first))
 
 
-def _in_order(answers: list[list[Found]], table: EventTable, snapshot: Snapshot) -> Pairs:
+def _in_order(answers: list[list[EventMatches]], table: EventTable, snapshot: Snapshot) -> Pairs:
     """What was found in each segment for each block, by event."""
     sizes = np.zeros(len(table), np.int64)
     first = 0

@@ -20,7 +20,7 @@ from fencepost.cql2.parser import parse
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.columns.event_columns import encode_events
 from fencepost.engine.decompiler import condition_of
-from fencepost.engine.kernel_runner import Found, KernelRunner
+from fencepost.engine.kernel_runner import EventMatches, KernelRunner
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
@@ -53,7 +53,7 @@ class Engine(Protocol):
     def hits(self, snapshot: Snapshot, event: Attributes) -> Sequence[Sequence[int]]:
         """Of each segment the rows that an event answers, each once, in any order."""
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def stats(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class _OfShelves(ABC):
         self._clock = clock
 
     @abstractmethod
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         """For each shelf the rows that the events answer, and where each event's end."""
 
     def changed(self, changes: Changes) -> None:  # noqa: B027 (they keep nothing to change)
@@ -140,7 +140,7 @@ class SegmentEngine(_OfShelves):
         ends = [first, *(first + stop for stop in found[:first])]
         return [found[start:stop] for start, stop in pairwise(ends)]
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         begin = time.perf_counter_ns()
         block = encode_events(self._shelves.columns, events)
         if self._shelves.event_sampler.due(len(events)):
@@ -167,7 +167,7 @@ class SegmentEngine(_OfShelves):
 class ReferenceEngine(_OfShelves):
     """Evaluates every expression on every event, slowly and plainly."""
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         columns = self._shelves.columns
         rows = [Row(event) for event in events.rows(columns.all_attributes(), columns.geometric())]
         stop_words, space = columns.tokenizer.stop_words, columns.space

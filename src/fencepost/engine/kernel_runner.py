@@ -24,7 +24,7 @@ from fencepost.kernels.runtime.compilation import entry
 from fencepost.kernels.runtime.struct_references import arrays_of, struct_ref
 
 # Subscriptions by row, event after event; and where each event's end.
-Found: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
+EventMatches: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
 _FIRST_NUMBERS = 1_024  # of the answer to one event
 _TIMED = 64  # one event in so many, where they come one at a time
@@ -134,7 +134,7 @@ class KernelRunner:
             total += room.counts
         return total
 
-    def match(self, shelves: Snapshot, events: Any, now: int) -> list[Found]:
+    def match(self, shelves: Snapshot, events: Any, now: int) -> list[EventMatches]:
         """For each shelf the rows that each event matches, each once; and where each's end.
 
         Rows that expire by `now`, or are removed by the snapshot's version, do not match.
@@ -207,7 +207,7 @@ class KernelRunner:
         return room
 
 
-def _with_decided(found: Found, decided: NDArray[np.uint32]) -> Found:
+def _with_decided(found: EventMatches, decided: NDArray[np.uint32]) -> EventMatches:
     """Results and more pairs of (event, row), as results."""
     results, stops = found
     pairs = np.column_stack((events_of(stops), results))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.executors import Attributes, Changes, Clock, condition_on
 from fencepost.engine.index_registry import MatcherIndex
-from fencepost.engine.kernel_runner import Found
+from fencepost.engine.kernel_runner import EventMatches
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
@@ -133,7 +133,7 @@ class TableEngine:
         table = EventTable((event,), space=self._shelves.columns.space)
         return [rows.tolist() for rows, _ in self.by_segment(snapshot, table)]
 
-    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[Found]:
+    def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         """For each shelf the rows that the events answer, and where each event's end."""
         pairs = self._pairs(shelves, events)
         base = 0

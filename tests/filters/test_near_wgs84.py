@@ -13,9 +13,9 @@ from fencepost.filters import evaluate_near
 from fencepost.geometry import Shapes, Space
 from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geodesic.shape_distance import (
+    centroids_within_wgs84,
     distance_wgs84,
-    same_place_wgs84,
-    within_wgs84_pairs,
+    within_distance_wgs84_pairs,
 )
 from tests.kernels.ellipsoid import WGS84
 
@@ -34,7 +34,7 @@ def shapes(wkt: str) -> Shapes:
 
 def within(a: Shapes, b: Shapes, distance: float) -> int:
     row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
-    within_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), scratch(1), out)
+    within_distance_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), scratch(1), out)
     return int(out[0])
 
 
@@ -74,9 +74,9 @@ def test_same_place_is_about_the_centroids() -> None:
     a = shapes("POLYGON((10 50, 12 50, 12 52, 10 52, 10 50))")
     b = shapes("MULTIPOINT(11 53, 13 53)")
     right = WGS84.inv(11, 51, 12, 53)[2]
-    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right - 1e-3) == NO
-    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right) == UNSURE
-    assert same_place_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
+    assert centroids_within_wgs84(a.arrays, 0, b.arrays, 0, right - 1e-3) == NO
+    assert centroids_within_wgs84(a.arrays, 0, b.arrays, 0, right) == UNSURE
+    assert centroids_within_wgs84(a.arrays, 0, b.arrays, 0, right + 1e-3) == YES
     for distance in (0.0, 1.0, right - 1e-3, right + 1e-3, math.nan, math.inf):
         for first, second in ((a, b), (b, a)):
             found = evaluate_near(Space.WGS84, NearFunction.S_SAMEPLACE, first, second, distance)

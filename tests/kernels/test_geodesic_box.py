@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fencepost.kernels.geodesic.geodesics import reach
+from fencepost.kernels.geodesic.geodesics import expand_boxes
 from tests.kernels.ellipsoid import WGS84
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def test_nothing_near_is_outside(place: str) -> None:
     rng = np.random.default_rng(len(place))
     given = random_boxes(rng, place)
     distances = 10.0 ** rng.uniform(-4, 7.31, COUNT) * (rng.random(COUNT) < 0.95)
-    found = reach(given, distances)
+    found = expand_boxes(given, distances)
     # From a point of each box, often a corner, as far as allowed or nearly.
     share = rng.uniform(-0.5, 1.5, (2, COUNT)).clip(0, 1)
     x = given[:, 0] + share[0] * (given[:, 2] - given[:, 0])
@@ -83,7 +83,7 @@ def test_nothing_near_is_outside(place: str) -> None:
 def test_named_boxes(
     given: tuple[float, ...], distance: float, first: list[float], second: list[float]
 ) -> None:
-    found = reach(np.array([given], float), np.array([distance]))
+    found = expand_boxes(np.array([given], float), np.array([distance]))
     np.testing.assert_allclose(found[0], [first, second], atol=6e-3)
 
 
@@ -92,7 +92,7 @@ def test_boxes_are_not_much_larger_than_needed() -> None:
     y = rng.uniform(-80, 80, 1000)
     given = np.column_stack((np.zeros(1000), y, np.zeros(1000), y))
     distances = 10.0 ** rng.uniform(1, 5, 1000)
-    found = reach(given, distances)[:, 0]
+    found = expand_boxes(given, distances)[:, 0]
     top = np.asarray(WGS84.inv(given[:, 0], y, given[:, 0], found[:, 3])[2])
     side = np.asarray(WGS84.inv(given[:, 0], y, found[:, 2], y)[2])
     assert (top < 1.02 * distances + 1e-3).all()
@@ -100,4 +100,4 @@ def test_boxes_are_not_much_larger_than_needed() -> None:
 
 
 def test_no_boxes() -> None:
-    assert reach(np.empty((0, 4)), np.empty(0)).shape == (0, 2, 4)
+    assert expand_boxes(np.empty((0, 4)), np.empty(0)).shape == (0, 2, 4)

@@ -15,7 +15,7 @@ from fencepost.events.value_types import is_missing
 from fencepost.geometry.readers.any_form import RawShapes, read_geometry
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.space import OUTSIDE_WGS84, Space
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 
 MOST_TIME = 2**62  # so that differences are 64-bit integers, too: from 1823 to 2116
 LONGEST = 2**63 - 1
@@ -100,5 +100,5 @@ def is_too_wide(x: NDArray[np.float64]) -> bool:
 
 
 def _hull_of(raw: RawShapes) -> Hulls:
-    found: Hulls = hulls(Hulls(raw.x, raw.y, np.array((0, len(raw.x)))))
+    found: Hulls = build_hulls(Hulls(raw.x, raw.y, np.array((0, len(raw.x)))))
     return found

@@ -13,7 +13,7 @@ import shapely
 from fencepost.composite.arrivals import is_too_wide
 from fencepost.events.times import format_instant
 from fencepost.geometry.space import Space
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 
 Points = tuple[tuple[float, float], ...]
 
@@ -59,7 +59,7 @@ class Detection:
         across = self.space is Space.WGS84 and is_too_wide(x)
         east = np.where(x < 0.0, x + 360.0, x) if across else x
         across = across and not is_too_wide(east)
-        hull = hulls(Hulls(east if across else x, y, np.array([0, len(x)])))
+        hull = build_hulls(Hulls(east if across else x, y, np.array([0, len(x)])))
         found = geometry_of(tuple(zip(hull.x.tolist(), hull.y.tolist(), strict=True)))
         return _cut(found) if across else found
 

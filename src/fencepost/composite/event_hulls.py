@@ -21,11 +21,11 @@ from fencepost.filters.distances import evaluate_near
 from fencepost.filters.spatial_relations import evaluate_spatial as related
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls, locate_in_hull
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls, locate_in_hull
 from fencepost.kernels.geometry.hull_distance import (
     DISJOINT,
     hulls_within,
-    is_in_hull,
+    is_hull_inside,
     relation_of_hulls,
 )
 from fencepost.kernels.geometry.planar_distance import UNSURE, YES
@@ -39,7 +39,7 @@ class Location:
         """Of some (n, 2) arrays of finite coordinates together, at least one point in all."""
         together = np.concatenate([*points])
         x, y = np.ascontiguousarray(together[:, 0]), np.ascontiguousarray(together[:, 1])
-        self.hull: Hulls = hulls(Hulls(x, y, np.array([0, len(x)])))
+        self.hull: Hulls = build_hulls(Hulls(x, y, np.array([0, len(x)])))
 
     @classmethod
     def of(cls, shape: Shapes) -> Location:
@@ -123,11 +123,11 @@ def _overlap(left: Operand, right: Operand, space: Space) -> bool:
 def _is_in(left: Operand, right: Operand, space: Space) -> bool:
     if isinstance(right, Location):
         if isinstance(left, Location):
-            return bool(is_in_hull(left.hull, 0, right.hull, 0))
+            return bool(is_hull_inside(left.hull, 0, right.hull, 0))
         if left.radius:
             return _disc_in_hull(left, right, space)
         # A hull holds what it holds the corners of.
-        return bool(is_in_hull(Location.of(_shape(left)).hull, 0, right.hull, 0))
+        return bool(is_hull_inside(Location.of(_shape(left)).hull, 0, right.hull, 0))
     assert isinstance(left, Location)  # not two constants
     if right.radius:
         return evaluate_near(

@@ -23,7 +23,7 @@ from fencepost.errors import FencepostError
 from fencepost.events.table import EventTable
 from fencepost.events.value_types import is_missing
 from fencepost.geometry.space import Space
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 
 Floats = NDArray[np.float64]
 _Event = tuple[int, int, str | int | None, tuple[str, ...], int, int]
@@ -145,5 +145,5 @@ def _hulls(table: EventTable, name: str) -> tuple[Hulls, NDArray[np.int64]]:
     g = shapes.arrays
     start = g.chains["start"].astype(np.int64)[g.shapes["chain"].astype(np.int64)]
     is_there = np.diff(start) > 0
-    known: Hulls = hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
+    known: Hulls = build_hulls(Hulls(g.x, g.y, np.append(start[:-1][is_there], start[-1])))
     return known, np.append(np.cumsum(is_there) - 1, -1)[rows]

@@ -20,8 +20,8 @@ from fencepost.composite.model import Composite
 from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import Asked as AskedOfPool
-from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS
-from fencepost.kernels.geodesic.geodesics import reach as boxes_within
+from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M
+from fencepost.kernels.geodesic.geodesics import expand_boxes as boxes_within
 
 EVERYWHERE = float("inf")
 _PAIRS = 1 << 20  # looked at together, where there is a most that may be found
@@ -39,7 +39,9 @@ def reach(asked: Asked) -> float:
 
 def in_degrees(space: Space, distance: float) -> float:
     """About how far that is in the unit of coordinates."""
-    return float(np.degrees(distance / SHORTEST_RADIUS)) if space is Space.WGS84 else distance
+    return (
+        float(np.degrees(distance / MIN_CURVATURE_RADIUS_M)) if space is Space.WGS84 else distance
+    )
 
 
 class Step(NamedTuple):

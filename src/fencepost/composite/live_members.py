@@ -26,7 +26,7 @@ from fencepost.kernels.detect.member_grid import (
     Asked,
     MemberArrays,
 )
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.runtime.struct_references import struct_ref
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class LiveMembers:
 
     def hulls_together(self, items: NDArray[np.int64]) -> Hulls:
         """The hull of the items of each row of a matrix."""
-        found: Hulls = hulls(kernels.points_of(self.struct_ref, items))
+        found: Hulls = build_hulls(kernels.points_of(self.struct_ref, items))
         return found
 
     # Finding

@@ -12,8 +12,8 @@ from fencepost.cql2.ast import ComparisonOp
 from fencepost.geometry.space import Space
 from fencepost.kernels.detect.member_grid import centroids_of, distances_of, relations_of
 from fencepost.kernels.geodesic.geodesics import geodesic
-from fencepost.kernels.geodesic.shape_distance import ERROR
-from fencepost.kernels.geometry.hull_distance import DISJOINT, IN
+from fencepost.kernels.geodesic.shape_distance import UNSURE_MARGIN_M
+from fencepost.kernels.geometry.hull_distance import CONTAINED, DISJOINT
 
 Mask = NDArray[np.bool_]
 Bounds = NDArray[np.float64]
@@ -26,7 +26,7 @@ def related(
     if asked.place in (Place.IN, Place.OVLP):
         codes = np.empty(len(left), np.uint8)
         relations_of(live.struct_ref, left, right, codes)
-        found: Mask = codes == IN if asked.place is Place.IN else codes != DISJOINT
+        found: Mask = codes == CONTAINED if asked.place is Place.IN else codes != DISJOINT
         return found
     if space is Space.WGS84:
         return _related_in_metres(live, asked, left, right)
@@ -53,10 +53,10 @@ def _related_in_metres(live: LiveMembers, asked: Asked, left: Items, right: Item
         one, other = live.corners(a), live.corners(b)
         if len(one) == len(other) == 1:
             metres = geodesic(one[0, 0], one[0, 1], other[0, 0], other[0, 1])[0]
-            if least + ERROR < metres < most - ERROR:
+            if least + UNSURE_MARGIN_M < metres < most - UNSURE_MARGIN_M:
                 found[k] = True
                 continue
-            if metres < least - ERROR or metres > most + ERROR:
+            if metres < least - UNSURE_MARGIN_M or metres > most + UNSURE_MARGIN_M:
                 found[k] = False
                 continue
         found[k] = holds(asked, Location([one]), Location([other]), Space.WGS84)

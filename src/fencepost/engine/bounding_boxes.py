@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.geodesic.geodesics import reach
+from fencepost.kernels.geodesic.geodesics import expand_boxes
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index import check_boxes
 from fencepost.kernels.index.posting_arrays import NOTHING
@@ -69,7 +69,7 @@ def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
     )
     if not len(geodesic):
         return Places(kinds, boxes, geodesic, np.empty((0, 4)))
-    near = reach(boxes[geodesic], checks["low"][geodesic])
+    near = expand_boxes(boxes[geodesic], checks["low"][geodesic])
     boxes[geodesic] = near[:, 0]
     split = np.isfinite(near[:, 1, 0])
     return Places(kinds, boxes, geodesic[split], near[split, 1])

@@ -21,21 +21,21 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.geodesic.shape_distance import (
-    ERROR,
-    all_within_wgs84,
+    UNSURE_MARGIN_M,
+    centroids_within_wgs84,
     distance_wgs84,
-    farthest_wgs84,
-    same_place_wgs84,
-    within_wgs84_pairs,
+    farthest_distance_wgs84,
+    farthest_within_wgs84,
+    within_distance_wgs84_pairs,
 )
 from fencepost.kernels.geometry.edge_trees import scratch
 from fencepost.kernels.geometry.planar_distance import (
     UNSURE,
-    all_within,
     centroid,
-    farthest,
-    same_place,
-    within_pairs,
+    centroids_within,
+    farthest_distance,
+    farthest_within,
+    within_distance_pairs,
 )
 from fencepost.kernels.geometry.planar_distance import distance as distance_of
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
@@ -46,7 +46,7 @@ def evaluate_near(
 ) -> bool:
     """Whether what a function asks of the distance of two single shapes holds."""
     measure, strict, away = DISTANCE_BOUNDS[function]
-    decide = near_wgs84 if space is Space.WGS84 else near
+    decide = is_near_wgs84 if space is Space.WGS84 else is_near_planar
     return decide(measure, strict, a, b, distance) != away
 
 
@@ -54,7 +54,7 @@ def measure_distance(space: Space, function: NearFunction, a: Shapes, b: Shapes)
     """About the distance that a function bounds: of two single shapes, of their centroids, or of
     their farthest points.
     """
-    measured = metres_between if space is Space.WGS84 else distance_between
+    measured = distance_wgs84_m if space is Space.WGS84 else distance_planar
     return measured(DISTANCE_BOUNDS[function].measure, a, b)
 
 
@@ -63,14 +63,14 @@ def is_near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance
     if strict and distance == 0.0:
         return False
     if measure is Measure.CENTROIDS:
-        answer = same_place_wgs84(a.arrays, 0, b.arrays, 0, distance)
+        answer = centroids_within_wgs84(a.arrays, 0, b.arrays, 0, distance)
     elif measure is Measure.FARTHEST:
         room = scratch(max(a.most_chains, b.most_chains))
-        answer = all_within_wgs84(a.arrays, 0, b.arrays, 0, distance, room)
+        answer = farthest_within_wgs84(a.arrays, 0, b.arrays, 0, distance, room)
     else:
         row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
         room = scratch(max(a.most_chains, b.most_chains))
-        within_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
+        within_distance_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
         answer = out[0]
     if answer == UNSURE:
         value = _finest(measure, a, b, distance)
@@ -86,7 +86,7 @@ def distance_wgs84_m(measure: Measure, a: Shapes, b: Shapes) -> float:
         return float(geodesic(x, y, u, v)[0])
     room = scratch(max(a.most_chains, b.most_chains))
     if measure is Measure.FARTHEST:
-        return float(farthest_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
+        return float(farthest_distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
     return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
 
 
@@ -97,12 +97,12 @@ def _finest(measure: Measure, a: Shapes, b: Shapes, distance: float) -> float:
         u, v = map(float, exact_centroid(b))
         return float(min(geodesic(x, y, u, v)[0], geodesic(u, v, x, y)[0]))
     room = scratch(max(a.most_chains, b.most_chains))
-    enough, reach = max(distance - ERROR, 0.0), distance + ERROR
+    enough, reach = max(distance - UNSURE_MARGIN_M, 0.0), distance + UNSURE_MARGIN_M
     if measure is Measure.FARTHEST:
         return float(
             max(
-                farthest_wgs84(a.arrays, 0, b.arrays, 0, enough, reach, room),
-                farthest_wgs84(b.arrays, 0, a.arrays, 0, enough, reach, room),
+                farthest_distance_wgs84(a.arrays, 0, b.arrays, 0, enough, reach, room),
+                farthest_distance_wgs84(b.arrays, 0, a.arrays, 0, enough, reach, room),
             )
         )
     return float(
@@ -122,12 +122,12 @@ def is_near_planar(measure: Measure, strict: bool, a: Shapes, b: Shapes, distanc
         return False
     room = scratch(max(a.most_chains, b.most_chains))
     if measure is Measure.CENTROIDS:
-        answer = same_place(a.arrays, 0, b.arrays, 0, distance)
+        answer = centroids_within(a.arrays, 0, b.arrays, 0, distance)
     elif measure is Measure.FARTHEST:
-        answer = all_within(a.arrays, 0, b.arrays, 0, distance)
+        answer = farthest_within(a.arrays, 0, b.arrays, 0, distance)
     else:
         row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
-        within_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
+        within_distance_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
         answer = out[0]
     if answer == UNSURE:
         value, bound = _square(measure, a, b), Fraction(distance) ** 2
@@ -139,7 +139,7 @@ def is_near_planar(measure: Measure, strict: bool, a: Shapes, b: Shapes, distanc
 def distance_planar(measure: Measure, a: Shapes, b: Shapes) -> float:
     """About a distance of two single shapes."""
     if measure is Measure.FARTHEST:
-        return float(farthest(a.arrays, 0, b.arrays, 0))
+        return float(farthest_distance(a.arrays, 0, b.arrays, 0))
     if measure is Measure.CENTROIDS:
         x, y, _ = centroid(a.arrays, 0)
         u, v, _ = centroid(b.arrays, 0)

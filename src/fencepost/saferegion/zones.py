@@ -34,8 +34,13 @@ from fencepost.filters.distances import measure_distance
 from fencepost.filters.spatial_relations import evaluate_spatial
 from fencepost.geometry.prepared_shapes import Shapes, is_convex
 from fencepost.geometry.space import Space
-from fencepost.kernels.geodesic.geodesics import E2, SEMI_MAJOR, SHORTEST_RADIUS, reach
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geodesic.geodesics import (
+    ECCENTRICITY_SQUARED,
+    MIN_CURVATURE_RADIUS_M,
+    SEMI_MAJOR_M,
+    expand_boxes,
+)
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.geometry.planar_distance import centroid
 from fencepost.saferegion.client_rule import Shape, is_in
 
@@ -161,7 +166,7 @@ class EllipsoidPointZone(Zone):
         self.boxes = _reached((lon, lat, lon, lat), most)
         self.outer = tuple(("box", *box) for box in self.boxes)
         self._inner: Shape | None = None
-        arc = most / SHORTEST_RADIUS * (1.0 + _ROUNDING) + _ROUNDING
+        arc = most / MIN_CURVATURE_RADIUS_M * (1.0 + _ROUNDING) + _ROUNDING
         own = math.radians(abs(lat))
         highest, lowest = own + arc, max(own - arc, 0.0)
         if highest > _STEEPEST or len(self.boxes) > 1:
@@ -308,21 +313,25 @@ def _planar_distance(point: shapely.Point, edge: BaseGeometry) -> float:
 
 
 def _reached(box: Box, metres: float) -> tuple[Box, ...]:
-    found = reach(np.array([box]), np.array([metres]))[0]
+    found = expand_boxes(np.array([box]), np.array([metres]))[0]
     first, second = tuple(found[0].tolist()), tuple(found[1].tolist())
     return (first, second) if math.isfinite(second[0]) else (first,)
 
 
 def _metres_north(latitude: float) -> float:
     """Metres a degree of latitude has; the more, the nearer to a pole."""
-    squared = 1.0 - E2 * math.sin(latitude) ** 2
-    return math.radians(SEMI_MAJOR * (1.0 - E2) / (squared * math.sqrt(squared)))
+    squared = 1.0 - ECCENTRICITY_SQUARED * math.sin(latitude) ** 2
+    return math.radians(
+        SEMI_MAJOR_M * (1.0 - ECCENTRICITY_SQUARED) / (squared * math.sqrt(squared))
+    )
 
 
 def _metres_east(latitude: float) -> float:
     """Metres a degree of longitude has; the fewer, the nearer to a pole."""
     return math.radians(
-        SEMI_MAJOR * math.cos(latitude) / math.sqrt(1.0 - E2 * math.sin(latitude) ** 2)
+        SEMI_MAJOR_M
+        * math.cos(latitude)
+        / math.sqrt(1.0 - ECCENTRICITY_SQUARED * math.sin(latitude) ** 2)
     )
 
 
@@ -337,7 +346,7 @@ def _hull(geometry: BaseGeometry, box: Box, distance: float) -> Shape:
     if not _SMALLEST < size < _LARGEST:
         return ("box", *box)
     points = np.unique(shapely.get_coordinates(geometry), axis=0)
-    hull = hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
+    hull = build_hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
     planes = _planes(hull.x, hull.y, box)
     if planes is None or (len(planes) <= 4 and _along_axes(planes)):
         return ("box", *box)
@@ -375,7 +384,7 @@ def _convex(geometry: BaseGeometry) -> Shape | None:
     if not _SMALLEST < size < _LARGEST:
         return None
     points = np.array(ring)[:, :2]
-    hull = hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
+    hull = build_hulls(Hulls(points[:, 0].copy(), points[:, 1].copy(), np.array([0, len(points)])))
     planes = _planes(hull.x, hull.y, box)
     if planes is None:
         return None

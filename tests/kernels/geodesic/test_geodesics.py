@@ -13,9 +13,13 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry import Shapes
 from fencepost.kernels import NO, UNSURE, YES, scratch
-from fencepost.kernels.geodesic.edge_distance import Search, between_edges, cell_bounds
+from fencepost.kernels.geodesic.edge_distance import Search, cell_bounds, edge_distance_bounds
 from fencepost.kernels.geodesic.geodesics import geodesic
-from fencepost.kernels.geodesic.shape_distance import ERROR, distance_wgs84, within_wgs84_pairs
+from fencepost.kernels.geodesic.shape_distance import (
+    UNSURE_MARGIN_M,
+    distance_wgs84,
+    within_distance_wgs84_pairs,
+)
 from fencepost.testing import star_coordinates
 from tests.kernels import ellipsoid
 from tests.kernels.ellipsoid import WGS84
@@ -176,7 +180,7 @@ def test_edges_are_as_far_apart_as_samples_of_them(kind: int) -> None:
     for _ in range(60):
         one, other = random_edges(rng, kind)
         arguments = (*one.tolist(), *other.tolist(), search, np.inf, np.inf)
-        low, high = between_edges(*arguments)
+        low, high = edge_distance_bounds(*arguments)
         right = ellipsoid.edge_distance(one[None], other[None])
         assert low <= right + 1e-7, (one, other)
         assert high <= right + 1e-6 or high - low > 1e-6, (one, other)
@@ -214,7 +218,7 @@ def answers(a: BaseGeometry, b: BaseGeometry, distances: list[float]) -> list[in
     for i, j in ((0, 1), (1, 0)):
         out = np.empty(len(distances), np.uint8)
         first, second = np.full(len(distances), i), np.full(len(distances), j)
-        within_wgs84_pairs(
+        within_distance_wgs84_pairs(
             shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
         )
         found.append(out.tolist())
@@ -234,13 +238,13 @@ def measured(shapes: Shapes, i: int, j: int) -> float:
 
 
 def assert_right(a: BaseGeometry, b: BaseGeometry, right: float) -> None:
-    clear = 2 * ERROR
+    clear = 2 * UNSURE_MARGIN_M
     distances = [0.0, 0.5 * right, right - clear, right, right + clear, 2 * right + 1, 3e7, np.inf]
     for d, answer in zip(distances, answers(a, b, distances), strict=True):
-        if abs(d - right) <= ERROR and not shapely.intersects(a, b):
+        if abs(d - right) <= UNSURE_MARGIN_M and not shapely.intersects(a, b):
             continue
         assert answer == (YES if right <= d else NO), (a.wkt, b.wkt, d, right)
-    assert computed_distance(a, b) == pytest.approx(right, abs=ERROR)
+    assert computed_distance(a, b) == pytest.approx(right, abs=UNSURE_MARGIN_M)
 
 
 def ring_about(rng: np.random.Generator, x: float, y: float, size: float) -> Polygon:
@@ -344,7 +348,7 @@ def test_named_places(a: str, b: str) -> None:
 )
 def test_contact_is_no_distance(a: str, b: str) -> None:
     one, other = shapely.from_wkt(a), shapely.from_wkt(b)
-    assert answers(one, other, [ERROR, 1.0, np.inf]) == [YES] * 3
+    assert answers(one, other, [UNSURE_MARGIN_M, 1.0, np.inf]) == [YES] * 3
     assert computed_distance(one, other) == 0.0
     if shapely.intersects(one, other):
         assert answers(one, other, [0.0]) == [YES]
@@ -358,7 +362,7 @@ def test_points_at_a_given_distance_of_an_edges_end(d: float) -> None:
         x, y, _ = WGS84.fwd(lon, lat, azimuth, d)
         a, b = Point(lon, lat), Point(x, y)
         # The coordinates of b are rounded, by some nanometres.
-        assert answers(a, b, [d - 2 * ERROR, d + 2 * ERROR]) == [NO, YES]
+        assert answers(a, b, [d - 2 * UNSURE_MARGIN_M, d + 2 * UNSURE_MARGIN_M]) == [NO, YES]
 
 
 def test_a_large_area_and_points_about_it() -> None:
@@ -383,6 +387,8 @@ def test_what_is_no_distance_or_no_geometry_is_not_near() -> None:
     distances = np.array([-1.0, np.nan, 0.0, np.inf])
     out = np.empty(4, np.uint8)
     other = np.zeros(4, np.int64)
-    within_wgs84_pairs(shapes.arrays, shapes.arrays, rows, other, distances, scratch(1), out)
+    within_distance_wgs84_pairs(
+        shapes.arrays, shapes.arrays, rows, other, distances, scratch(1), out
+    )
     assert out.tolist() == [NO, NO, YES, NO]
     assert math.isnan(measured(shapes, 0, 1))

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from fencepost.kernels import NO, UNSURE, YES
 from fencepost.kernels.geometry.convex_hulls import (
     Hulls,
+    build_hulls,
     hull_centroid,
     hull_centroids,
-    hulls,
     locate_in_hull,
 )
 from fencepost.kernels.geometry.hull_distance import (
+    CONTAINED,
     DISJOINT,
-    IN,
     OVERLAP,
     hull_distance,
     hulls_within,
     relate_hull_pairs,
     relation_of_hulls,
-    turn,
+    turn_direction,
     within_hull_pairs,
 )
 from tests.kernels import exact_hulls as brute
@@ -64,7 +64,7 @@ def corners_of(h: Hulls, k: int = 0) -> Points:
 
 @given(SETS)
 def test_the_corners_are_those_of_brute_force(points: Points) -> None:
-    found = corners_of(hulls(laid_out(points)))
+    found = corners_of(build_hulls(laid_out(points)))
     ring = brute.exact(found)
     assert {*ring} == brute.corners(brute.exact(points))
     assert len({*ring}) == len(ring)
@@ -79,9 +79,9 @@ def test_many_sets_at_once_are_as_one_by_one() -> None:
         [(float(rng.randint(0, 6)), float(rng.randint(0, 6))) for _ in range(rng.randint(1, 40))]
         for _ in range(200)
     ]
-    together = hulls(laid_out(*sets))
+    together = build_hulls(laid_out(*sets))
     for k, one in enumerate(sets):
-        assert corners_of(together, k) == corners_of(hulls(laid_out(one)))
+        assert corners_of(together, k) == corners_of(build_hulls(laid_out(one)))
         peer = shapely.convex_hull(shapely.MultiPoint(one))
         assert shapely.equals(peer, shape_of(corners_of(together, k)))
 
@@ -96,7 +96,7 @@ def test_the_hull_of_a_thousand_points_on_a_circle() -> None:
     angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
     points = [*zip(np.cos(angle).tolist(), np.sin(angle).tolist(), strict=True)]
     random.Random(1).shuffle(points)
-    found = corners_of(hulls(laid_out(points)))
+    found = corners_of(build_hulls(laid_out(points)))
     peer = shapely.convex_hull(shapely.MultiPoint(points))
     assert 990 < len(found) <= 1000
     assert shape_of(found).area == pytest.approx(peer.area, rel=1e-12)
@@ -104,7 +104,7 @@ def test_the_hull_of_a_thousand_points_on_a_circle() -> None:
 
 @given(SETS, SETS)
 def test_where_points_lie(points: Points, others: Points) -> None:
-    h = hulls(laid_out(points))
+    h = build_hulls(laid_out(points))
     ring = brute.exact(corners_of(h))
     middle = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in zip(points, others, strict=False)]
     for x, y in [*points, *others, *middle]:
@@ -114,7 +114,7 @@ def test_where_points_lie(points: Points, others: Points) -> None:
 
 @given(SETS, SETS)
 def test_relations_and_distances(points: Points, others: Points) -> None:
-    g, h = hulls(laid_out(points)), hulls(laid_out(others))
+    g, h = build_hulls(laid_out(points)), build_hulls(laid_out(others))
     a, b = brute.exact(corners_of(g)), brute.exact(corners_of(h))
     check_pair(g, a, h, b)
     check_pair(h, b, g, a)
@@ -122,7 +122,7 @@ def test_relations_and_distances(points: Points, others: Points) -> None:
 
 def check_pair(g: Hulls, a: list[brute.Point], h: Hulls, b: list[brute.Point]) -> None:
     inside = all(brute.contains(b, p) >= 0 for p in a)
-    wanted = IN if inside else OVERLAP if brute.meet(a, b) else DISJOINT
+    wanted = CONTAINED if inside else OVERLAP if brute.meet(a, b) else DISJOINT
     assert relation_of_hulls(g, 0, h, 0) == wanted
     square = brute.squared_distance(a, b)
     found = hull_distance(g, 0, h, 0)
@@ -155,13 +155,13 @@ def test_shapely_agrees() -> None:
         (rng.normal(size=(rng.integers(1, 30), 2)) + rng.uniform(-3, 3, 2)).tolist()
         for _ in range(120)
     ]
-    h = hulls(laid_out(*sets))
+    h = build_hulls(laid_out(*sets))
     shapes = [shape_of(corners_of(h, k)) for k in range(len(sets))]
     first, second = (rows.ravel() for rows in np.meshgrid(range(len(sets)), range(len(sets))))
     relations = np.empty(len(first), np.uint8)
     relate_hull_pairs(h, h, first, second, relations)
     left, right = np.array(shapes)[first], np.array(shapes)[second]
-    assert (relations == IN).tolist() == shapely.covered_by(left, right).tolist()
+    assert (relations == CONTAINED).tolist() == shapely.covered_by(left, right).tolist()
     assert (relations == DISJOINT).tolist() == shapely.disjoint(left, right).tolist()
     found = np.array([hull_distance(h, a, h, b) for a, b in zip(first, second, strict=True)])
     assert found == pytest.approx(shapely.distance(left, right), abs=1e-12)
@@ -187,9 +187,9 @@ CROSSING = (
     [
         (*CROSSING, OVERLAP, 0.0),  # no corner of one in the other
         (CROSSING[0], [(-9.0, 0.0), (9.0, 0.0)], OVERLAP, 0.0),
-        ([(0.0, 0.0)], [(0.0, 0.0)], IN, 0.0),
+        ([(0.0, 0.0)], [(0.0, 0.0)], CONTAINED, 0.0),
         ([(0.0, 0.0)], [(3.0, 4.0)], DISJOINT, 5.0),
-        ([(1.0, 1.0)], [(0.0, 0.0), (2.0, 2.0)], IN, 0.0),
+        ([(1.0, 1.0)], [(0.0, 0.0), (2.0, 2.0)], CONTAINED, 0.0),
         ([(3.0, 3.0)], [(0.0, 0.0), (2.0, 2.0)], DISJOINT, 2.0**0.5),
         ([(0.0, 0.0), (1.0, 0.0)], [(2.0, 0.0), (3.0, 0.0)], DISJOINT, 1.0),  # one line
         ([(0.0, 0.0), (1.0, 0.0)], [(1.0, 0.0), (3.0, 0.0)], OVERLAP, 0.0),
@@ -198,19 +198,19 @@ CROSSING = (
         (CROSSING[0], [(3.0, 1.0), (5.0, 1.0), (5.0, 5.0)], OVERLAP, 0.0),  # a shared corner
         (CROSSING[0], [(x + 6.0, y) for x, y in CROSSING[0]], OVERLAP, 0.0),  # a shared edge
         (CROSSING[0], [(x + 8.0, y) for x, y in CROSSING[0]], DISJOINT, 2.0),  # facing edges
-        (CROSSING[0], CROSSING[0], IN, 0.0),
-        ([(-1.0, 0.0), (1.0, 1.0)], CROSSING[0], IN, 0.0),
+        (CROSSING[0], CROSSING[0], CONTAINED, 0.0),
+        ([(-1.0, 0.0), (1.0, 1.0)], CROSSING[0], CONTAINED, 0.0),
     ],
 )
 def test_pairs_by_name(points: Points, others: Points, relation: int, distance: float) -> None:
-    g, h = hulls(laid_out(points)), hulls(laid_out(others))
+    g, h = build_hulls(laid_out(points)), build_hulls(laid_out(others))
     assert relation_of_hulls(g, 0, h, 0) == relation
     assert hull_distance(g, 0, h, 0) == pytest.approx(distance, abs=1e-14)
 
 
 @given(SETS)
 def test_the_centroid_is_within_its_error(points: Points) -> None:
-    h = hulls(laid_out(points))
+    h = build_hulls(laid_out(points))
     x, y, error = hull_centroid(h, 0)
     u, v = brute.centroid(brute.exact(corners_of(h)))
     assert (Fraction(x) - u) ** 2 + (Fraction(y) - v) ** 2 <= Fraction(error) ** 2
@@ -228,7 +228,7 @@ def test_the_centroid_is_within_its_error(points: Points) -> None:
     ],
 )
 def test_centroids_by_name(points: Points, place: tuple[float, float]) -> None:
-    x, y, error = hull_centroid(hulls(laid_out(points)), 0)
+    x, y, error = hull_centroid(build_hulls(laid_out(points)), 0)
     assert (x, y) == pytest.approx(place, abs=1e-14)
     assert error < 1e-12
 
@@ -240,7 +240,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | NEARLY | LATTICE
 def test_turns_are_exact(numbers: list[float]) -> None:
     ax, ay, bx, by, cx, cy, dx, dy = map(Fraction, numbers)
     value = (bx - ax) * (dy - cy) - (by - ay) * (dx - cx)
-    assert turn(*numbers) == (value > 0) - (value < 0)
+    assert turn_direction(*numbers) == (value > 0) - (value < 0)
 
 
 @given(st.lists(LATTICE, min_size=4, max_size=4), st.integers(-2, 2), st.integers(-3, 3))

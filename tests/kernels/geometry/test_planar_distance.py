@@ -24,11 +24,11 @@ from fencepost.kernels import NO, UNSURE, YES, scratch
 from fencepost.kernels.geometry.planar_distance import (
     centroid,
     centroids,
+    centroids_within,
     closer_than,
     distance,
     distance_to_segment,
-    same_place,
-    within_pairs,
+    within_distance_pairs,
 )
 from fencepost.reference import exact_distance as reference
 from fencepost.reference import relation
@@ -129,7 +129,9 @@ def answers(a: Shapes, b: Shapes, distances: list[float], row: int) -> list[int]
     for first, second in ((a, b), (b, a)):
         out = np.empty(len(distances), np.uint8)
         room = scratch(max(a.most_chains, b.most_chains))
-        within_pairs(first.arrays, second.arrays, rows, rows, np.array(distances), room, out)
+        within_distance_pairs(
+            first.arrays, second.arrays, rows, rows, np.array(distances), room, out
+        )
         found.append(out.tolist())
     assert found[0] == found[1]
     return found[0]
@@ -249,7 +251,7 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
         *(rng.random((5, 4000)) * 4),
         *(apart * (1 + off) for off in (-1e-6, 1e-6, -1e-11, 1e-11)),
     ):
-        within_pairs(first.arrays, second.arrays, rows, rows, distances, room, out)
+        within_distance_pairs(first.arrays, second.arrays, rows, rows, distances, room, out)
         sure = out != UNSURE
         unsure += (~sure).sum()
         # GEOS is off by a last bit or so; the distances here are not that near.
@@ -265,7 +267,7 @@ def test_one_shape_with_many() -> None:
         out = np.empty(400, np.uint8)
         distances = np.linspace(0.01, 4, 400)
         first = one(a[row])
-        within_pairs(
+        within_distance_pairs(
             first.arrays, second.arrays, np.zeros(1, np.int64), np.arange(400), distances, room, out
         )
         assert (out == shapely.dwithin(a[row], b, distances)).all()
@@ -318,11 +320,13 @@ def test_rows_that_are_no_geometry_are_near_nothing() -> None:
     out = np.empty(2, np.uint8)
     rows, distances = np.array([0, 1]), np.array([math.inf, 1.0])
     for first, second in ((rows, rows[::-1].copy()), (rows[1:], rows[1:])):
-        within_pairs(shapes.arrays, shapes.arrays, first, second, distances, scratch(1), out)
+        within_distance_pairs(
+            shapes.arrays, shapes.arrays, first, second, distances, scratch(1), out
+        )
         assert out[: len(second)].tolist() == [NO] * len(second)
     assert math.isnan(distance(shapes.arrays, 0, shapes.arrays, 1, scratch(1)))
     assert math.isnan(centroid(shapes.arrays, 1)[0])
-    assert same_place(shapes.arrays, 0, shapes.arrays, 1, math.inf) == NO
+    assert centroids_within(shapes.arrays, 0, shapes.arrays, 1, math.inf) == NO
 
 
 def test_large_shapes() -> None:
@@ -355,7 +359,9 @@ def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[i
     out = np.empty(len(distances), np.uint8)
     first, second = np.full(len(distances), i), np.full(len(distances), j)
     room = scratch(shapes.most_chains)
-    within_pairs(shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out)
+    within_distance_pairs(
+        shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
+    )
     return out.tolist()
 
 
@@ -417,10 +423,10 @@ def test_same_place_is_never_wrong(family: str) -> None:
         (ax, ay), (bx, by) = exact_centroid(a), exact_centroid(b)
         apart = to_double(root((ax - bx) ** 2 + (ay - by) ** 2))
         for d in (0.0, apart * 0.999, apart, apart * 1.001, 5e-324, 1.0, 1e200, math.inf):
-            answer = same_place(first.arrays, row, second.arrays, row, d)
+            answer = centroids_within(first.arrays, row, second.arrays, row, d)
             right = reference.same_place(a, b, d)
             assert answer in (right, UNSURE), (a.wkt, b.wkt, d)
-            assert same_place(second.arrays, row, first.arrays, row, d) == answer
+            assert centroids_within(second.arrays, row, first.arrays, row, d) == answer
             unsure += answer == UNSURE and d != apart
             if d in (0.0, math.inf):
                 assert answer == right

@@ -21,7 +21,7 @@ from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows, ranges
 from fencepost.engine.selectivity import AccessPath
-from fencepost.kernels.geometry.planar_distance import squares
+from fencepost.kernels.geometry.planar_distance import squared_bounds
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.check_boxes import WITH_AREA
 from fencepost.kernels.index.posting_arrays import BOX, DISC, NOTHING, SIGNATURES, PostingArrays
@@ -398,4 +398,4 @@ def _combinations(
 def _discs(near: NDArray[np.void], shapes: ShapeArrays) -> NDArray[np.float64]:
     """The points of checks of a distance, and when an event is surely near, or far."""
     own = shapes.shapes[near["item"]]
-    return np.column_stack((own["x0"], own["y0"], *squares(near["low"])))
+    return np.column_stack((own["x0"], own["y0"], *squared_bounds(near["low"])))

@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.detect.member_grid import Asked, drop_item, evict, file_item, find, put_item
-from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS, geodesic
+from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M, geodesic
 from fencepost.kernels.geometry.convex_hulls import Hulls, hull_centroid
-from fencepost.kernels.geometry.hull_distance import DISJOINT, IN, _turned, relation_of_hulls
+from fencepost.kernels.geometry.hull_distance import (
+    CONTAINED,
+    DISJOINT,
+    hull_distance_bounds,
+    relation_of_hulls,
+)
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
 DISTANCE, METRES, CENTROIDS, INSIDE, CONTACT = range(5)  # kinds of tests
@@ -108,7 +113,7 @@ def play(live, cast, item, newest, out):
 @inlined
 def _degrees(item, metres):
     """How many degrees are enough for a distance, and whether it may be anywhere in lon/lat."""
-    arc = metres / SHORTEST_RADIUS
+    arc = metres / MIN_CURVATURE_RADIUS_M
     rise = math.degrees(arc) + _SLACK
     if not (item["y0"] - rise > -90.0 and item["y1"] + rise < 90.0):
         return 0.0, True
@@ -130,7 +135,7 @@ def _holds(s, tests, first, stop, item, other):
         if test["is_left"] == 0:
             a, b = b, a
         if test["kind"] == INSIDE:
-            if relation_of_hulls(h, a, h, b) != IN:
+            if relation_of_hulls(h, a, h, b) != CONTAINED:
                 return NO
             continue
         if test["kind"] == CONTACT:
@@ -149,7 +154,7 @@ def _holds(s, tests, first, stop, item, other):
 def _bracket(h, a, b, kind):
     """Bounds of a distance of two hulls; on the ellipsoid those of points only are known."""
     if kind == DISTANCE:
-        low, high = _turned(h, a, h, b, False)
+        low, high = hull_distance_bounds(h, a, h, b, False)
         return low, high
     if kind == CENTROIDS:
         ax, ay, a_error = hull_centroid(h, a)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.convex_hulls import Hulls, hull_centroid
-from fencepost.kernels.geometry.hull_distance import _turned, relation_of_hulls
+from fencepost.kernels.geometry.hull_distance import hull_distance_bounds, relation_of_hulls
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
 ITEM = np.dtype(
@@ -513,7 +513,7 @@ def distances_of(struct_ref, left, right, low, high):
     s = struct_ref.arrays
     h = Hulls(s.x, s.y, s.bounds)
     for k in range(left.shape[0]):
-        low[k], high[k] = _turned(h, 2 * left[k], h, 2 * right[k], False)
+        low[k], high[k] = hull_distance_bounds(h, 2 * left[k], h, 2 * right[k], False)
 
 
 @kernel

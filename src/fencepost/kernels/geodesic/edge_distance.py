@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.kernels.geodesic.geodesics import (
-    E2,
-    LONGEST_RADIUS,
-    SEMI_MAJOR,
-    SEMI_MINOR,
+    ECCENTRICITY_SQUARED,
+    MAX_CURVATURE_RADIUS_M,
+    SEMI_MAJOR_M,
+    SEMI_MINOR_M,
     geodesic,
 )
 from fencepost.kernels.runtime.compilation import inlined, kernel
@@ -53,7 +53,7 @@ class Search(NamedTuple):
 
 
 @kernel
-def between_edges(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
+def edge_distance_bounds(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
     """Bounds (low, high) of the lesser of what they bound and the distance of edges ab and cd.
 
     `high` is the distance of two points of the edges, or as it was. A point is an edge of no
@@ -145,11 +145,11 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
     and where on them, from -1 to 1, the nearest points are about.
     """
     here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
-    vx, vy, ax, ay, v_length, v_bend, v_jerk = motion(py, pu, pv)
-    wx, wy, bx, by, w_length, w_bend, w_jerk = motion(qy, qu, qv)
+    vx, vy, ax, ay, v_length, v_bend, v_jerk = edge_motion(py, pu, pv)
+    wx, wy, bx, by, w_length, w_bend, w_jerk = edge_motion(qy, qu, qv)
     length = v_length + w_length
     least = here - length
-    x = (here + length) / SEMI_MINOR
+    x = (here + length) / SEMI_MINOR_M
     curvature = x * math.tan(0.5 * x) if x < _FARTHEST else 0.0
     # Along the geodesic, and to its left.
     form = _Form(
@@ -177,7 +177,7 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
 
 
 @inlined
-def motion(lat, u, v):
+def edge_motion(lat, u, v):
     """How a point moves in metres where its velocity is (u, v) in degrees: (east, north) velocity
     and acceleration. And no less than its speed, acceleration and the change of that within a
     unit of time.
@@ -186,19 +186,25 @@ def motion(lat, u, v):
     cosine = math.cos(math.radians(lat)) if abs(lat) < 90.0 else 0.0
     u = math.radians(u)
     v = math.radians(v)
-    squared = 1.0 - E2 * sine * sine
-    normal = SEMI_MAJOR / math.sqrt(squared)
-    meridian = normal * (1.0 - E2) / squared
+    squared = 1.0 - ECCENTRICITY_SQUARED * sine * sine
+    normal = SEMI_MAJOR_M / math.sqrt(squared)
+    meridian = normal * (1.0 - ECCENTRICITY_SQUARED) / squared
     east, north = normal * cosine * u, meridian * v
     east_bend = -2.0 * meridian * sine * u * v
-    north_bend = sine * cosine * (normal * u * u + 3.0 * E2 * meridian / squared * v * v)
+    north_bend = (
+        sine * cosine * (normal * u * u + 3.0 * ECCENTRICITY_SQUARED * meridian / squared * v * v)
+    )
     u = abs(u)
     v = abs(v)
     cosine = min(1.0, cosine + v)
     sine = min(1.0, abs(sine) + v)
-    speed = LONGEST_RADIUS * math.sqrt(cosine * cosine * u * u + v * v)
-    bend = LONGEST_RADIUS * sine * u * (cosine * u + 2.0 * v) + _FIRST_CHANGE * v * v
-    jerk = LONGEST_RADIUS * u * v * (u + 2.05 * v) + _SECOND_CHANGE * v * v * v + sine * u * bend
+    speed = MAX_CURVATURE_RADIUS_M * math.sqrt(cosine * cosine * u * u + v * v)
+    bend = MAX_CURVATURE_RADIUS_M * sine * u * (cosine * u + 2.0 * v) + _FIRST_CHANGE * v * v
+    jerk = (
+        MAX_CURVATURE_RADIUS_M * u * v * (u + 2.05 * v)
+        + _SECOND_CHANGE * v * v * v
+        + sine * u * bend
+    )
     return east, north, east_bend, north_bend, speed, bend, jerk
 
 
@@ -211,10 +217,10 @@ def _changes(x, v_length, w_length, bend, jerk):
     the geodesic sweeps; distance (a' . T - a . T) as all three factors do.
     """
     length = v_length + w_length
-    turn = bend + x * v_length * w_length / (SEMI_MINOR * math.cos(0.5 * x))
+    turn = bend + x * v_length * w_length / (SEMI_MINOR_M * math.cos(0.5 * x))
     stretch = 1.0 + (x / math.sin(x) if x > 0.0 else 1.0)
     change = (2.0 * turn + bend * stretch) / 3.0
-    rest = bend * (turn * stretch + x * math.tan(0.5 * x) * length) + x * SEMI_MINOR * jerk
+    rest = bend * (turn * stretch + x * math.tan(0.5 * x) * length) + x * SEMI_MINOR_M * jerk
     return change, rest / 3.0 + _ROUNDING * length * length
 
 

@@ -21,14 +21,14 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.geodesic.edge_distance import motion
+from fencepost.kernels.geodesic.edge_distance import edge_motion
 from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.geometry.edge_trees import chains_of, points_of
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
-HALF_MERIDIAN = 20_003_931.458625448  # metres
+HALF_MERIDIAN_M = 20_003_931.458625448  # metres
 _SHORT = 1e-7  # metres: cells as short as that are not halved
 _DEPTH = 128  # more than the halvings of two edges that are as long as can be
 _FIELDS = 9
@@ -44,9 +44,9 @@ def farthest_bracket(g, a, h, b, search, stack):
     """
     low = _between_vertices(g, a, h, b, search.reach)
     if low > search.reach:
-        return low, HALF_MERIDIAN
+        return low, HALF_MERIDIAN_M
     if _antipode_within(g, a, h, b, stack) or _antipode_within(h, b, g, a, stack):
-        return HALF_MERIDIAN, HALF_MERIDIAN
+        return HALF_MERIDIAN_M, HALF_MERIDIAN_M
     high = low
     if g.shapes[a]["dimension"] == POINTS and h.shapes[b]["dimension"] == POINTS:
         return low, high
@@ -65,11 +65,11 @@ def farthest_bracket(g, a, h, b, search, stack):
                         0.5 * (g.x[p + step] - g.x[p]), 0.5 * (g.y[p + step] - g.y[p]),
                         0.5 * (h.x[q] + h.x[q + other_step]), 0.5 * (h.y[q] + h.y[q + other_step]),
                         0.5 * (h.x[q + other_step] - h.x[q]), 0.5 * (h.y[q + other_step] - h.y[q]),
-                        HALF_MERIDIAN,
+                        HALF_MERIDIAN_M,
                     )  # fmt: skip
                     low, high = _between_edges(cells, search, low, high)
                     if low > search.reach:
-                        return low, HALF_MERIDIAN
+                        return low, HALF_MERIDIAN_M
     return low, high
 
 
@@ -164,14 +164,14 @@ def _cell(px, py, pu, pv, qx, qy, qu, qv):
     and on which side of their middles, -1 or 1, it is more.
     """
     here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
-    vx, vy, _, _, v_length, v_bend, _ = motion(py, pu, pv)
-    wx, wy, _, _, w_length, w_bend, _ = motion(qy, qu, qv)
+    vx, vy, _, _, v_length, v_bend, _ = edge_motion(py, pu, pv)
+    wx, wy, _, _, w_length, w_bend, _ = edge_motion(qy, qu, qv)
     length = v_length + w_length
     p_along = -vx * p_east - vy * p_north
     q_along = wx * q_east + wy * q_north
     bend = (here + length) * (v_bend + w_bend)
     square = here * here + 2.0 * here * (abs(p_along) + abs(q_along)) + length * length + bend
-    most = min(here + length, math.sqrt(square), HALF_MERIDIAN)
+    most = min(here + length, math.sqrt(square), HALF_MERIDIAN_M)
     p_side = 1.0 if p_along > 0.0 else -1.0
     q_side = 1.0 if q_along > 0.0 else -1.0
     return here, max(most, here), v_length, w_length, p_side, q_side

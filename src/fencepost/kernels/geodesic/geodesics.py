@@ -13,7 +13,7 @@ so that the shortest distances keep their relative precision. Near the antipode 
 several geodesics, and the azimuth of the shortest is sought between 0 and pi, where the longitude
 grows with it (his section 4).
 
-`reach` has the boxes of lon/lat that hold all that is within so many metres of a box. It is a
+`expand_boxes` has the boxes of lon/lat that hold all that is within so many metres of a box. It is a
 filter: nothing near is outside. On the sphere that no distance grows on (`geodesic_shapes`), a
 circle round a point reaches so far north and south, and less than a quadrant east and west as long
 as it does not reach a pole; the circles round a box's points reach widest from its latitude that
@@ -29,14 +29,16 @@ import numpy as np
 from fencepost.kernels.geometry.shape_arrays import Floats
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
-SEMI_MAJOR = 6378137.0
+SEMI_MAJOR_M = 6378137.0
 FLATTENING = 1.0 / 298.257223563
-SEMI_MINOR = SEMI_MAJOR * (1.0 - FLATTENING)
-E2 = FLATTENING * (2.0 - FLATTENING)  # the square of the eccentricity
-SHORTEST_RADIUS = SEMI_MAJOR * (1.0 - E2)  # of curvature: of a meridian at the equator
-LONGEST_RADIUS = SEMI_MAJOR / (1.0 - FLATTENING)  # at the poles
+SEMI_MINOR_M = SEMI_MAJOR_M * (1.0 - FLATTENING)
+ECCENTRICITY_SQUARED = FLATTENING * (2.0 - FLATTENING)  # the square of the eccentricity
+MIN_CURVATURE_RADIUS_M = SEMI_MAJOR_M * (
+    1.0 - ECCENTRICITY_SQUARED
+)  # of curvature: of a meridian at the equator
+MAX_CURVATURE_RADIUS_M = SEMI_MAJOR_M / (1.0 - FLATTENING)  # at the poles
 
-_SECOND_E2 = E2 / (1.0 - E2)
+_SECOND_E2 = ECCENTRICITY_SQUARED / (1.0 - ECCENTRICITY_SQUARED)
 _N = FLATTENING / (2.0 - FLATTENING)
 _AT_POLE = 1e-30  # the cosine of the latitude of a pole: no length, but a direction
 _NOTHING = 1e-20  # a length that comes of `_AT_POLE` only
@@ -79,7 +81,7 @@ def _reduced(lat):
     angle = math.radians(lat)
     sine = math.sin(angle)
     cosine = math.cos(angle) if abs(lat) < 90.0 else _AT_POLE
-    root = math.sqrt(1.0 - E2 * sine * sine)
+    root = math.sqrt(1.0 - ECCENTRICITY_SQUARED * sine * sine)
     return (1.0 - FLATTENING) * sine / root, cosine / root, root
 
 
@@ -87,7 +89,7 @@ def _reduced(lat):
 def _to_elsewhere(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
     """The geodesic to a longitude `target` >= 0 away, not near the antipode."""
     middle = 0.5 * (cos1 + cos2)
-    slope = math.sqrt(1.0 - E2 * middle * middle)
+    slope = math.sqrt(1.0 - ECCENTRICITY_SQUARED * middle * middle)
     omega = min(target / slope, math.pi)
     last_omega = last_miss = 0.0
     for step in range(16):
@@ -118,7 +120,7 @@ def _to_elsewhere(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
         last_miss = miss
         omega += miss / slope
     # By Clairaut, where the longitude missed by a little, the length missed by this much.
-    metres = SEMI_MINOR * _i1(eps, cos_middle, sin_arc, cos_arc, arc) + SEMI_MAJOR * sin0 * miss
+    metres = SEMI_MINOR_M * _i1(eps, cos_middle, sin_arc, cos_arc, arc) + SEMI_MAJOR_M * sin0 * miss
     east2 = cos1 * sine
     north2 = sin_rise - 2.0 * cos1 * sin2 * half * half
     return metres, east1 / sin_arc, north1 / sin_arc, east2 / sin_arc, north2 / sin_arc
@@ -157,7 +159,9 @@ def _to_antipode(sin1, cos1, sin2, cos2, target):
         cos_arc = math.cos(arc)
         cos_middle = math.cos(sigma1 + sigma2)
         miss = omega - FLATTENING * sin0 * _i3(eps, cos_middle, sin_arc, cos_arc, arc) - target
-        metres = SEMI_MINOR * _i1(eps, cos_middle, sin_arc, cos_arc, arc) - SEMI_MAJOR * sin0 * miss
+        metres = (
+            SEMI_MINOR_M * _i1(eps, cos_middle, sin_arc, cos_arc, arc) - SEMI_MAJOR_M * sin0 * miss
+        )
         east2 = sin0 / cos2
         north2 = run2 / cos2
         if miss > 0.0:
@@ -262,7 +266,7 @@ _SLACK = 1e-9  # degrees, a tenth of a millimetre: exceeds the rounding of degre
 _ROUNDING = 1e-12
 
 
-def reach(boxes: Floats, distances: Floats) -> Floats:
+def expand_boxes(boxes: Floats, distances: Floats) -> Floats:
     """
     The boxes outside of which no point is within a distance of a point of the given ones.
 
@@ -284,7 +288,7 @@ def reach(boxes: Floats, distances: Floats) -> Floats:
     out[:, :, 2:] = -np.inf
     some = (distances >= 0.0) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3])
     x0, y0, x1, y1 = boxes[some].T
-    arc = np.minimum(distances[some] / SHORTEST_RADIUS, np.pi)
+    arc = np.minimum(distances[some] / MIN_CURVATURE_RADIUS_M, np.pi)
     rise = np.degrees(arc) + _SLACK
     polar = (y0 - rise <= -90.0) | (y1 + rise >= 90.0)
     # At a pole the sine may exceed the cosine, and the quotient is not used.

@@ -14,9 +14,13 @@ import math
 
 import numpy as np
 
-from fencepost.kernels.geodesic.edge_distance import Search, between_edges, longitudes_between
-from fencepost.kernels.geodesic.farthest_distance import HALF_MERIDIAN, farthest_bracket
-from fencepost.kernels.geodesic.geodesics import SHORTEST_RADIUS, geodesic
+from fencepost.kernels.geodesic.edge_distance import (
+    Search,
+    edge_distance_bounds,
+    longitudes_between,
+)
+from fencepost.kernels.geodesic.farthest_distance import HALF_MERIDIAN_M, farthest_bracket
+from fencepost.kernels.geodesic.geodesics import MIN_CURVATURE_RADIUS_M, geodesic
 from fencepost.kernels.geometry.edge_trees import (
     chains_of,
     children,
@@ -30,37 +34,39 @@ from fencepost.kernels.geometry.planar_distance import (
     NO,
     UNSURE,
     YES,
+    any_chain_within,
     centroid,
     in_contact,
-    some_chain_within,
 )
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
 from fencepost.kernels.geometry.shape_arrays import POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
 
-ERROR = 1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
+UNSURE_MARGIN_M = (
+    1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
+)
 _COMPUTED = 5e-7  # exceeds by far what a distance of two points can be off by
 _TOLERANCE = 2e-7
 _MOST_CELLS = 4096
 _FINE_TOLERANCE = 1e-9
 _MOST_FINE_CELLS = 1 << 18
 _FAR_TOLERANCE = 1e-8  # what doubles tell apart of half the Earth
-_SHORTEST_DEGREE = SHORTEST_RADIUS * math.pi / 180.0
+_SHORTEST_DEGREE = MIN_CURVATURE_RADIUS_M * math.pi / 180.0
 _LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
 @no_refcount
-def within_wgs84_pairs(g, h, first, second, distances, room, out):
-    """out[k] = `within_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
+def within_distance_wgs84_pairs(g, h, first, second, distances, room, out):
+    """out[k] = `within_distance_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
     for k in range(second.shape[0]):
-        out[k] = within_wgs84(g, first[k], h, second[k], distances[k], room)
+        out[k] = within_distance_wgs84(g, first[k], h, second[k], distances[k], room)
 
 
 @inlined
-def within_wgs84(g, a, h, b, d, room):
+def within_distance_wgs84(g, a, h, b, d, room):
     """Whether shapes a of g and b of h are at most d metres apart: `YES`, `NO` or `UNSURE`.
 
-    `UNSURE` only where the distance is within `ERROR` of d, or where edges lie so evenly about
+    `UNSURE` only where the distance is within `UNSURE_MARGIN_M` of d, or where edges lie so evenly about
     that far apart that the search was given up. `NO` for a row that is no geometry, and for a d
     that is negative or NaN. room : Scratch, for any number of chains.
     """
@@ -76,11 +82,11 @@ def within_wgs84(g, a, h, b, d, room):
 
 
 @no_refcount
-def all_within_wgs84(g, a, h, b, d, room):
+def farthest_within_wgs84(g, a, h, b, d, room):
     """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
-    if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN:
+    if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN_M:
         return YES
     search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
     low, high = farthest_bracket(g, a, h, b, search, room.stack)
@@ -90,7 +96,7 @@ def all_within_wgs84(g, a, h, b, d, room):
 
 
 @no_refcount
-def farthest_wgs84(g, a, h, b, enough, reach, room):
+def farthest_distance_wgs84(g, a, h, b, enough, reach, room):
     """How far the farthest points of shapes a of g and b of h are apart in metres.
 
     Only what is between `enough` and `reach` need be known: of less or more, some value that is
@@ -117,10 +123,10 @@ def distance_wgs84(g, a, h, b, enough, reach, room):
 
 @outlined
 @no_refcount
-def same_place_wgs84(g, a, h, b, d):
+def centroids_within_wgs84(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d metres apart.
 
-    `YES`, `NO` or `UNSURE`; see `within_wgs84`. The centroids are those of the plane of lon/lat.
+    `YES`, `NO` or `UNSURE`; see `within_distance_wgs84`. The centroids are those of the plane of lon/lat.
     """
     ax, ay, a_error = centroid(g, a)
     bx, by, b_error = centroid(h, b)
@@ -203,7 +209,7 @@ def _points_to_edges(g, a, h, b, search, room):
                 y0, y1 = ordered(qy, my)
                 if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
                     continue
-                low, high = between_edges(x, y, x, y, qx, qy, mx, my, search, low, high)
+                low, high = edge_distance_bounds(x, y, x, y, qx, qy, mx, my, search, low, high)
                 if high <= search.enough:
                     return low, high
                 degrees, half_chord = _limits(min(search.reach, high))
@@ -213,7 +219,7 @@ def _points_to_edges(g, a, h, b, search, room):
 @outlined
 @no_refcount
 def _edges_to_edges(g, a, h, b, search, room):
-    if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
+    if any_chain_within(g, a, h, b, room.stack) or any_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0
     low = high = np.inf
     degrees, half_chord = _limits(search.reach)
@@ -258,7 +264,7 @@ def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
                 continue
             if in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
-            low, high = between_edges(px, py, nx, ny, qx, qy, mx, my, search, low, high)
+            low, high = edge_distance_bounds(px, py, nx, ny, qx, qy, mx, my, search, low, high)
             if high <= search.enough:
                 return low, high
     return low, high
@@ -283,7 +289,7 @@ def _limits(metres):
     unit sphere; with room for rounding.
     """
     metres = metres * (1.0 + 1e-9) + 1e-6
-    half = metres / (2.0 * SHORTEST_RADIUS)
+    half = metres / (2.0 * MIN_CURVATURE_RADIUS_M)
     if half >= 0.5 * math.pi:
         return np.inf, np.inf
     return metres / _SHORTEST_DEGREE, math.sin(half) ** 2

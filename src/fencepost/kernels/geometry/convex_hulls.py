@@ -34,7 +34,7 @@ class Hulls(NamedTuple):
 
 
 @kernel
-def hulls(points):
+def build_hulls(points):
     """The hull of each set of finite points. points : Hulls, no set empty."""
     count = points.start.shape[0] - 1
     x = np.empty(points.x.shape[0], np.float64)

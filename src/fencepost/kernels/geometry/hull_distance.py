@@ -8,7 +8,7 @@ pairs are the edges of the Minkowski difference of the hulls in order, so
   points or segments, the difference may have no area, and their contact is looked at by itself);
 - if they are apart, the least distance of a corner from its edge is their distance.
 
-Which edge is next is the sign of the cross product of two edges, exactly (`turn`), and on which
+Which edge is next is the sign of the cross product of two edges, exactly (`turn_direction`), and on which
 side a corner lies is `orient`, so contact is decided exactly: also of shapes that cross without a
 corner of one in the other. Distances have the error bounds of `distance`.
 
@@ -22,25 +22,25 @@ import numpy as np
 
 from fencepost.kernels.geometry.convex_hulls import locate_in_hull
 from fencepost.kernels.geometry.orientation import (
-    _LIMBS,
-    _RELATIVE_BOUND,
-    _UNDERFLOW_BOUND,
-    _accumulate,
+    LIMB_COUNT,
+    RELATIVE_BOUND,
+    UNDERFLOW_BOUND,
+    accumulate_product,
     orient,
 )
 from fencepost.kernels.geometry.planar_distance import (
     NO,
     UNSURE,
     YES,
-    _narrowed,
-    _to_point,
     distance_to_segment,
     in_contact,
+    length_with_error,
+    narrow_bracket,
 )
 from fencepost.kernels.geometry.point_location import EXTERIOR
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
-DISJOINT, OVERLAP, IN = 0, 1, 2
+DISJOINT, OVERLAP, CONTAINED = 0, 1, 2
 
 
 @kernel
@@ -52,15 +52,15 @@ def relate_hull_pairs(g, h, first, second, out):
 
 @kernel
 def relation_of_hulls(g, a, h, b):
-    """`IN` where hull a of g lies in hull b of h, closed; else `OVERLAP` or `DISJOINT`."""
-    if is_in_hull(g, a, h, b):
-        return IN
-    _, high = _turned(g, a, h, b, True)
+    """`CONTAINED` where hull a of g lies in hull b of h, closed; else `OVERLAP` or `DISJOINT`."""
+    if is_hull_inside(g, a, h, b):
+        return CONTAINED
+    _, high = hull_distance_bounds(g, a, h, b, True)
     return OVERLAP if high == 0.0 else DISJOINT
 
 
 @kernel
-def is_in_hull(g, a, h, b):
+def is_hull_inside(g, a, h, b):
     """Whether all corners of hull a of g lie in hull b of h, or on its boundary."""
     for k in range(g.start[a], g.start[a + 1]):
         if locate_in_hull(h, b, g.x[k], g.y[k]) == EXTERIOR:
@@ -83,7 +83,7 @@ def hulls_within(g, a, h, b, d):
     """
     if not d >= 0.0:
         return NO
-    low, high = _turned(g, a, h, b, False)
+    low, high = hull_distance_bounds(g, a, h, b, False)
     if high <= d:
         return YES
     return UNSURE if low <= d and d > 0.0 else NO
@@ -92,12 +92,12 @@ def hulls_within(g, a, h, b, d):
 @kernel
 def hull_distance(g, a, h, b):
     """About how far hulls a of g and b of h are apart; 0 exactly where they are in contact."""
-    low, high = _turned(g, a, h, b, False)
+    low, high = hull_distance_bounds(g, a, h, b, False)
     return 0.5 * low + 0.5 * high
 
 
 @kernel
-def _turned(g, a, h, b, only_contact):
+def hull_distance_bounds(g, a, h, b, only_contact):
     """Bounds (low, high) of the distance, both 0 where the hulls meet; else high is above 0.
 
     only_contact : whether to stop, with any such bounds, when they are known to be apart.
@@ -111,8 +111,8 @@ def _turned(g, a, h, b, only_contact):
     # One line begins below the one hull, at its first corner, the other above the other one.
     i, j = a_first, _highest(h, b_first, b_stop)
     if a_edges == 0 and b_edges == 0:
-        value, error = _to_point(h.x[j] - g.x[i], h.y[j] - g.y[i])
-        return _narrowed(np.inf, np.inf, value, error)
+        value, error = length_with_error(h.x[j] - g.x[i], h.y[j] - g.y[i])
+        return narrow_bracket(np.inf, np.inf, value, error)
     low = high = np.inf
     apart = a_edges <= 2 and b_edges <= 2
     while a_edges > 0 or b_edges > 0:
@@ -120,7 +120,7 @@ def _turned(g, a, h, b, only_contact):
         j_next = j + 1 if j + 1 < b_stop else b_first
         ahead = 1 if b_edges == 0 else -1
         if a_edges > 0 and b_edges > 0:
-            ahead = turn(
+            ahead = turn_direction(
                 g.x[i], g.y[i], g.x[i_next], g.y[i_next],
                 h.x[j_next], h.y[j_next], h.x[j], h.y[j],
             )  # fmt: skip
@@ -145,7 +145,7 @@ def _passed(g, i, i_next, h, j, low, high):
     """On which side of an edge a corner is, and the bracket with their distance."""
     side = orient(g.x[i], g.y[i], g.x[i_next], g.y[i_next], h.x[j], h.y[j])
     value, error = distance_to_segment(h.x[j], h.y[j], g.x[i], g.y[i], g.x[i_next], g.y[i_next])
-    low, high = _narrowed(low, high, value, error)
+    low, high = narrow_bracket(low, high, value, error)
     return side, low, high
 
 
@@ -169,7 +169,7 @@ def _highest(h, first, stop):
 
 
 @kernel
-def turn(ax, ay, bx, by, cx, cy, dx, dy):
+def turn_direction(ax, ay, bx, by, cx, cy, dx, dy):
     """1 where the way from c to d is left of that from a to b, -1 right, 0 parallel; exactly.
 
     The float filter is that of `orient`: the terms are the same, with other differences.
@@ -181,23 +181,23 @@ def turn(ax, ay, bx, by, cx, cy, dx, dy):
     left = ux * vy
     right = uy * vx
     difference = left - right
-    bound = _RELATIVE_BOUND * (abs(left) + abs(right)) + _UNDERFLOW_BOUND
+    bound = RELATIVE_BOUND * (abs(left) + abs(right)) + UNDERFLOW_BOUND
     if difference > bound:
         return 1
     if -difference > bound:
         return -1
     if (ux == 0.0 or vy == 0.0) and (uy == 0.0 or vx == 0.0):
         return 0
-    limbs = np.zeros(_LIMBS, np.int64)
+    limbs = np.zeros(LIMB_COUNT, np.int64)
     for x, sign in ((bx, 1), (ax, -1)):
-        _accumulate(limbs, x, dy, sign)
-        _accumulate(limbs, x, cy, -sign)
+        accumulate_product(limbs, x, dy, sign)
+        accumulate_product(limbs, x, cy, -sign)
     for y, sign in ((by, -1), (ay, 1)):
-        _accumulate(limbs, y, dx, sign)
-        _accumulate(limbs, y, cx, -sign)
+        accumulate_product(limbs, y, dx, sign)
+        accumulate_product(limbs, y, cx, -sign)
     carry = np.int64(0)
     some = False
-    for k in range(_LIMBS):
+    for k in range(LIMB_COUNT):
         value = limbs[k] + carry
         carry = value >> 32
         if value & 0xFFFFFFFF:

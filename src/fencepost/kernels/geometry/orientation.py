@@ -22,8 +22,8 @@ import numpy as np
 from fencepost.kernels.runtime.compilation import kernel, no_refcount
 
 _EPSILON = 2.0**-53
-_RELATIVE_BOUND = (3.0 + 16.0 * _EPSILON) * _EPSILON
-_UNDERFLOW_BOUND = 1e-290
+RELATIVE_BOUND = (3.0 + 16.0 * _EPSILON) * _EPSILON
+UNDERFLOW_BOUND = 1e-290
 
 _WINDOW_BITS = 62
 _LOW_32 = np.uint64(0xFFFFFFFF)
@@ -31,7 +31,7 @@ _SHIFT_32 = np.uint64(32)
 
 # Stage 3: bit 0 of the accumulator weighs 2**_LOWEST, the last bit of the smallest product.
 _LOWEST = 2 * (-1074 - 52)
-_LIMBS = (2 * 1024 - _LOWEST) // 32 + 4
+LIMB_COUNT = (2 * 1024 - _LOWEST) // 32 + 4
 
 
 @no_refcount
@@ -44,7 +44,7 @@ def orient(ax, ay, bx, by, cx, cy):
     left = ux * vy
     right = uy * vx
     difference = left - right
-    bound = _RELATIVE_BOUND * (abs(left) + abs(right)) + _UNDERFLOW_BOUND
+    bound = RELATIVE_BOUND * (abs(left) + abs(right)) + UNDERFLOW_BOUND
     if difference > bound:
         return 1
     if -difference > bound:
@@ -138,17 +138,17 @@ def _multiply(a, b):
 
 @kernel
 def orient_accumulated(ax, ay, bx, by, cx, cy):
-    limbs = np.zeros(_LIMBS, np.int64)
-    _accumulate(limbs, ax, by, 1)
-    _accumulate(limbs, ay, bx, -1)
-    _accumulate(limbs, bx, cy, 1)
-    _accumulate(limbs, by, cx, -1)
-    _accumulate(limbs, cx, ay, 1)
-    _accumulate(limbs, cy, ax, -1)
+    limbs = np.zeros(LIMB_COUNT, np.int64)
+    accumulate_product(limbs, ax, by, 1)
+    accumulate_product(limbs, ay, bx, -1)
+    accumulate_product(limbs, bx, cy, 1)
+    accumulate_product(limbs, by, cx, -1)
+    accumulate_product(limbs, cx, ay, 1)
+    accumulate_product(limbs, cy, ax, -1)
     # Carry upwards; floor shifts keep every limb but the carry out in 0 .. 2**32 - 1.
     carry = np.int64(0)
     some = False
-    for k in range(_LIMBS):
+    for k in range(LIMB_COUNT):
         value = limbs[k] + carry
         carry = value >> 32
         if value & 0xFFFFFFFF:
@@ -159,7 +159,7 @@ def orient_accumulated(ax, ay, bx, by, cx, cy):
 
 
 @no_refcount
-def _accumulate(limbs, a, b, sign):
+def accumulate_product(limbs, a, b, sign):
     """Add sign * a * b; each limb grows by less than 2**36, so 6 products cannot overflow it."""
     if a == 0.0 or b == 0.0:
         return

@@ -46,18 +46,18 @@ _TINY_LENGTH = 1e-144
 
 
 @no_refcount
-def within_pairs(g, h, first, second, distances, room, out):
-    """out[k] = `within` of shapes first[k] of g and second[k] of h, and of distances[k].
+def within_distance_pairs(g, h, first, second, distances, room, out):
+    """out[k] = `within_distance` of shapes first[k] of g and second[k] of h, and of distances[k].
 
     A `first` of length one stands for as many as there are in `second`.
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = within(g, first[0 if one else k], h, second[k], distances[k], room)
+        out[k] = within_distance(g, first[0 if one else k], h, second[k], distances[k], room)
 
 
 @inlined
-def within(g, a, h, b, d, room):
+def within_distance(g, a, h, b, d, room):
     """Whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
 
     `UNSURE` only for shapes that are not in contact and a d above 0. `NO` for a row that is no
@@ -76,8 +76,8 @@ def within(g, a, h, b, d, room):
 
 
 @no_refcount
-def all_within(g, a, h, b, d):
-    """Whether no point of shape a of g is more than d from a point of b of h, as `within`.
+def farthest_within(g, a, h, b, d):
+    """Whether no point of shape a of g is more than d from a point of b of h, as `within_distance`.
 
     Of two shapes vertices are farthest. `UNSURE` also for a d of 0.
     """
@@ -91,7 +91,7 @@ def all_within(g, a, h, b, d):
     answer = YES
     for p in range(points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]):
         for q in range(other_first, other_stop):
-            value, error = _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])
+            value, error = length_with_error(h.x[q] - g.x[p], h.y[q] - g.y[p])
             if value - error > d:
                 return NO
             if not value + error <= d:
@@ -100,14 +100,14 @@ def all_within(g, a, h, b, d):
 
 
 @no_refcount
-def farthest(g, a, h, b):
+def farthest_distance(g, a, h, b):
     """About how far the farthest points of shapes a of g and b of h are apart."""
     most = 0.0
     for c in range(*chains_of(g, a)):
         for p in range(*points_of(g, c)):
             for k in range(*chains_of(h, b)):
                 for q in range(*points_of(h, k)):
-                    most = max(most, _to_point(h.x[q] - g.x[p], h.y[q] - g.y[p])[0])
+                    most = max(most, length_with_error(h.x[q] - g.x[p], h.y[q] - g.y[p])[0])
     return most
 
 
@@ -165,8 +165,8 @@ def _points_to_points(g, a, h, b, enough, reach):
                 break
             if dx == 0.0 and h.y[q] == y:
                 return 0.0, 0.0
-            value, error = _to_point(dx, h.y[q] - y)
-            low, high = _narrowed(low, high, value, error)
+            value, error = length_with_error(dx, h.y[q] - y)
+            low, high = narrow_bracket(low, high, value, error)
             if high <= enough:
                 return low, high
     return low, high
@@ -197,7 +197,7 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
                 continue
             for q in range(*edges(h, node)):
                 value, error = distance_to_segment(x, y, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1])
-                low, high = _narrowed(low, high, value, error)
+                low, high = narrow_bracket(low, high, value, error)
             if high <= enough:
                 return low, high
             far = _square_above(min(reach, high))
@@ -207,7 +207,7 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
 @outlined
 @no_refcount
 def _edges_to_edges(g, a, h, b, enough, reach, room):
-    if some_chain_within(g, a, h, b, room.stack) or some_chain_within(h, b, g, a, room.stack):
+    if any_chain_within(g, a, h, b, room.stack) or any_chain_within(h, b, g, a, room.stack):
         return 0.0, 0.0
     low = high = np.inf
     far = _square_above(reach)
@@ -233,7 +233,7 @@ def _edges_to_edges(g, a, h, b, enough, reach, room):
 
 
 @no_refcount
-def some_chain_within(g, a, h, b, stack):
+def any_chain_within(g, a, h, b, stack):
     """Whether a first point of a chain of shape a lies in the area b.
 
     With edges that nowhere touch b's, that is whether a part of a lies in b.
@@ -267,22 +267,22 @@ def _leaves(g, i, h, j, enough, far, low, high):
             if gap == 0.0 and in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
             value, error = distance_to_segment(px, py, qx, qy, mx, my)
-            low, high = _narrowed(low, high, value, error)
+            low, high = narrow_bracket(low, high, value, error)
             value, error = distance_to_segment(qx, qy, px, py, nx, ny)
-            low, high = _narrowed(low, high, value, error)
+            low, high = narrow_bracket(low, high, value, error)
             if p + 2 == g_stop:
                 value, error = distance_to_segment(nx, ny, qx, qy, mx, my)
-                low, high = _narrowed(low, high, value, error)
+                low, high = narrow_bracket(low, high, value, error)
             if q + 2 == h_stop:
                 value, error = distance_to_segment(mx, my, px, py, nx, ny)
-                low, high = _narrowed(low, high, value, error)
+                low, high = narrow_bracket(low, high, value, error)
         if high <= enough:
             break
     return low, high
 
 
 @inlined
-def _narrowed(low, high, value, error):
+def narrow_bracket(low, high, value, error):
     """The bracket of the lesser of two distances; NaN may stand for any."""
     least = value - error
     if not least >= low:
@@ -295,7 +295,7 @@ def _narrowed(low, high, value, error):
 
 
 @inlined
-def _to_point(dx, dy):
+def length_with_error(dx, dy):
     """The length of a difference of two points, and a bound on its error."""
     value = math.sqrt(dx * dx + dy * dy)
     return value, _RELATIVE * value + _TINY_LENGTH
@@ -318,10 +318,10 @@ def distance_to_segment(px, py, ax, ay, bx, by):
     square = vx * vx + vy * vy
     slack = _RELATIVE * (abs(along_x) + abs(along_y) + square) + _TINY
     if along < -slack or square <= _TINY:
-        value, error = _to_point(wx, wy)
+        value, error = length_with_error(wx, wy)
         return value, error + (_TINY_LENGTH if square <= _TINY else 0.0)
     if along > square + slack:
-        return _to_point(px - bx, py - by)
+        return length_with_error(px - bx, py - by)
     left = vx * wy
     right = vy * wx
     length = math.sqrt(square)
@@ -351,7 +351,9 @@ def _square_above(distance):
     return distance * distance * (1.0 + _RELATIVE) + _TINY
 
 
-def squares(distances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def squared_bounds(
+    distances: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For each distance: a computed square up to the first is of points surely within it.
 
     One above the second is of points surely farther apart. The squares of the distances are finite.
@@ -365,7 +367,7 @@ def _span(some, i, others, j):
     """No less than the distance of any two points of two boxes."""
     dx = max(some[i]["x1"] - others[j]["x0"], others[j]["x1"] - some[i]["x0"])
     dy = max(some[i]["y1"] - others[j]["y0"], others[j]["y1"] - some[i]["y0"])
-    value, error = _to_point(dx, dy)
+    value, error = length_with_error(dx, dy)
     return value + error
 
 
@@ -426,7 +428,7 @@ def centroids(g, out):
 
 
 @no_refcount
-def same_place(g, a, h, b, d):
+def centroids_within(g, a, h, b, d):
     """Whether the centroids of shapes a of g and b of h are less than d apart, as `closer_than`."""
     ax, ay, a_error = centroid(g, a)
     bx, by, b_error = centroid(h, b)
@@ -443,7 +445,7 @@ def closer_than(ax, ay, a_error, bx, by, b_error, d):
         return NO
     if d == np.inf:
         return YES
-    value, error = _to_point(bx - ax, by - ay)
+    value, error = length_with_error(bx - ax, by - ay)
     error += (a_error + b_error) * (1.0 + _RELATIVE)
     if value + error < d:
         return YES

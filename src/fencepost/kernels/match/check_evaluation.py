@@ -9,14 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from fencepost.kernels.geodesic.shape_distance import (
-    all_within_wgs84,
-    same_place_wgs84,
-    within_wgs84,
+    centroids_within_wgs84,
+    farthest_within_wgs84,
+    within_distance_wgs84,
 )
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import DISJOINT, relation_of_matrix
 from fencepost.kernels.geometry.edge_trees import boxes_apart
-from fencepost.kernels.geometry.planar_distance import UNSURE, all_within, same_place, within
+from fencepost.kernels.geometry.planar_distance import (
+    UNSURE,
+    centroids_within,
+    farthest_within,
+    within_distance,
+)
 from fencepost.kernels.geometry.point_location import is_place, point_in_area
 from fencepost.kernels.geometry.relation_matrix import matrix_of
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
@@ -253,15 +258,15 @@ def _near(segment, check, events, e, scratch):
     if distance == 0.0 and check["flags"] & STRICT:
         return NO
     if function == NEAREST:
-        answer = within(g, a, h, b, distance, scratch)
+        answer = within_distance(g, a, h, b, distance, scratch)
     elif function == CENTROIDS:
-        answer = same_place(g, a, h, b, distance)
+        answer = centroids_within(g, a, h, b, distance)
     elif function == FARTHEST:
-        answer = all_within(g, a, h, b, distance)
+        answer = farthest_within(g, a, h, b, distance)
     elif function == ON_WGS84 | NEAREST:
-        answer = within_wgs84(g, a, h, b, distance, scratch)
+        answer = within_distance_wgs84(g, a, h, b, distance, scratch)
     elif function == ON_WGS84 | CENTROIDS:
-        answer = same_place_wgs84(g, a, h, b, distance)
+        answer = centroids_within_wgs84(g, a, h, b, distance)
     else:
-        answer = all_within_wgs84(g, a, h, b, distance, scratch)
+        answer = farthest_within_wgs84(g, a, h, b, distance, scratch)
     return CLOSE if answer == UNSURE else YES if answer == 1 else NO

@@ -33,7 +33,7 @@ from fencepost.filters.checks import (
     Term,
 )
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.geometry.convex_hulls import Hulls, hulls
+from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls
 from fencepost.kernels.geometry.shape_arrays import LINES, POINTS
 from fencepost.papers.events.multilevel import MultiLevelIndex
 from fencepost.papers.events.notation.location_conditions import boundary
@@ -307,7 +307,7 @@ def _corners(shape: BaseGeometry) -> tuple[tuple[tuple[float, float], ...], bool
 
 def _hull(x: Floats, y: Floats) -> Hulls:
     points = Hulls(np.ascontiguousarray(x), np.ascontiguousarray(y), np.array([0, len(x)]))
-    found: Hulls = hulls(points)
+    found: Hulls = build_hulls(points)
     return found
 
 

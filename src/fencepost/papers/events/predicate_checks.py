@@ -17,7 +17,7 @@ from fencepost.kernels.geometry.convex_hulls import Hulls, locate_in_hull
 from fencepost.kernels.geometry.hull_distance import (
     DISJOINT,
     hulls_within,
-    is_in_hull,
+    is_hull_inside,
     relation_of_hulls,
 )
 from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES, closer_than
@@ -123,7 +123,7 @@ def _decide_hull(record, regions, r, own, at, centroids):
     """The same for hulls of any number of corners."""
     operator, distance = record["operator"], record["distance"]
     if operator == IN:
-        return YES if is_in_hull(own, at, regions, r) else NO
+        return YES if is_hull_inside(own, at, regions, r) else NO
     if operator == OVERLAP:
         return NO if relation_of_hulls(own, at, regions, r) == DISJOINT else YES
     if operator == SAME_PLACE:

@@ -20,14 +20,14 @@ from fencepost.kernels.match import check_evaluation
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
 
 
-class Named(NamedTuple):
+class KeywordRows(NamedTuple):
     """Words that some subscriptions name, by subscription, then by key; each once."""
 
     number: NDArray[np.int64]  # which of the subscriptions asked about
     key: NDArray[np.int64]  # see `word_key`
 
 
-class Wanted(NamedTuple):
+class SpatialBounds(NamedTuple):
     """Geometries that some subscriptions want events near."""
 
     number: NDArray[np.int64]  # which of the subscriptions asked about
@@ -53,7 +53,7 @@ def field_of_key(segment: SegmentReader, key: NDArray[np.int64]) -> NDArray[np.i
     return key // len(segment.arrays.vocabulary.start)
 
 
-def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Named:
+def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> KeywordRows:
     """The words that these subscriptions name."""
     parts = [*_in_checks(segment, rows), *_in_posts(segment, rows)]
     number = np.concatenate([own for own, _ in parts])
@@ -62,10 +62,10 @@ def keywords_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Named:
     number, key = number[order], key[order]
     first = np.ones(len(key), bool)
     first[1:] = (np.diff(number) != 0) | (np.diff(key) != 0)
-    return Named(number[first], key[first])
+    return KeywordRows(number[first], key[first])
 
 
-def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
+def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
     names = (
@@ -81,11 +81,11 @@ def _in_checks(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
         sizes = arrays.set_start[sets + 1] - first
         use = np.repeat(2 * checks["column"][chosen].astype(np.int64) + text, sizes)
         words = arrays.set_items[ranges(first, sizes)].astype(np.int64)
-        found.append(Named(np.repeat(number[chosen], sizes), word_key(segment, use, words)))
+        found.append(KeywordRows(np.repeat(number[chosen], sizes), word_key(segment, use, words)))
     return found
 
 
-def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
+def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[KeywordRows]:
     posts = segment.arrays.postings
     entries, sizes = segment.entries_of(rows)
     number = np.repeat(np.arange(len(rows)), sizes)
@@ -101,14 +101,14 @@ def _in_posts(segment: SegmentReader, rows: NDArray[np.int64]) -> list[Named]:
         accepts = (group["list_column"] >= 0) & (group["accepts"] & kind > 0)
         use = 2 * group["list_column"].astype(np.int64) + text
         own = accepts & some
-        found.append(Named(number[own], word_key(segment, use[own], under[own])))
+        found.append(KeywordRows(number[own], word_key(segment, use[own], under[own])))
         own = np.repeat(accepts, sizes)
         keys = word_key(segment, np.repeat(use, sizes)[own], rest[own])
-        found.append(Named(np.repeat(number, sizes)[own], keys))
+        found.append(KeywordRows(np.repeat(number, sizes)[own], keys))
     return found
 
 
-def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted:
+def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> SpatialBounds:
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
@@ -119,7 +119,7 @@ def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Wanted
     posts = arrays.postings
     column = posts.groups["geometry_column"][posts.lists["group"][segment.lists_of(entries)]]
     placed = column >= 0
-    return Wanted(
+    return SpatialBounds(
         np.concatenate((number[chosen], np.repeat(np.arange(len(rows)), sizes)[placed])),
         np.concatenate((checks["column"][chosen].astype(np.int64), column[placed])),
         np.concatenate(

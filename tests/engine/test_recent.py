@@ -105,7 +105,7 @@ def test_matching_while_the_arrays_grow() -> None:
 def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Matcher()
     matcher.subscribe("first", "n > 0")
-    add = memtable_module.Memtable.add_one
+    add = memtable_module.Memtable.add_compiled
 
     def fails(self: Any, filters: Any, expires: int, version: int) -> None:
         if len(self) == 2:
@@ -114,7 +114,7 @@ def test_of_several_of_which_one_cannot_be_added_none_is(monkeypatch: pytest.Mon
 
     rows = [{"id": id, "expression": "n > 0 OR n < -5"} for id in ("a", "b", "c")]
     with monkeypatch.context() as patched:
-        patched.setattr(memtable_module.Memtable, "add_one", fails)
+        patched.setattr(memtable_module.Memtable, "add_compiled", fails)
         with pytest.raises(MemoryError):
             matcher.subscribe_many(rows)
     assert matcher.match({"n": 1}) == ["first"]
@@ -132,7 +132,7 @@ def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
     matcher = Matcher()
     for k in range(60):
         matcher.subscribe(f"s{k}", "n > 0")
-    add = memtable_module.Memtable.add_one
+    add = memtable_module.Memtable.add_compiled
     grown = []
 
     def fails(self: Any, filters: Any, expires: int, version: int) -> None:
@@ -142,7 +142,7 @@ def test_what_is_removed_after_an_addition_failed_that_made_the_arrays_grow(
         add(self, filters, expires, version)
 
     with monkeypatch.context() as patched:
-        patched.setattr(memtable_module.Memtable, "add_one", fails)
+        patched.setattr(memtable_module.Memtable, "add_compiled", fails)
         with pytest.raises(MemoryError):
             matcher.subscribe_many([{"id": f"t{k}", "expression": "n > 0"} for k in range(30)])
     assert grown > [memtable_module.INITIAL_CAPACITY]

@@ -227,7 +227,7 @@ class Memtable:
         sizes, arrays, own = self._sizes.copy(), self._arrays, self.struct_ref
         try:
             for one in subscriptions:
-                self.add_one(one.asked, one.expires, version)
+                self.add_compiled(one.asked, one.expires, version)
         except BaseException:
             # If they grew, the arrays that readers have would miss what is deleted later.
             self._sizes[:] = sizes
@@ -239,7 +239,7 @@ class Memtable:
             self._rows[one.id] = len(self.subscriptions)
             self.subscriptions.append(one)
 
-    def add_one(self, asked: Asked, expires: int, version: int) -> None:
+    def add_compiled(self, asked: Asked, expires: int, version: int) -> None:
         shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
         first = int(self._sizes[memtable_arrays.FILTERS])
         since = np.uint32(version)

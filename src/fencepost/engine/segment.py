@@ -25,7 +25,7 @@ from fencepost.engine.segment_builder import (
     merge_to_table,
 )
 from fencepost.engine.selectivity import AccessPath
-from fencepost.engine.subscriptions import Expression, Subscription, as_text
+from fencepost.engine.subscriptions import Expression, Subscription, expression_text
 from fencepost.kernels.match.match_scratch import REMOVED
 from fencepost.kernels.match.segment_search import SegmentArrays
 from fencepost.kernels.runtime.struct_references import struct_ref
@@ -166,7 +166,7 @@ class SegmentReader(ABC):
 
     def expression(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        return as_text(self.given(row))
+        return expression_text(self.given(row))
 
     def living(self, now: int, version: int) -> NDArray[np.int64]:
         """The rows that are neither expired nor deleted by a version."""
@@ -319,7 +319,7 @@ def names_table(subscriptions: Sequence[Subscription]) -> pa.Table:
         [
             [s.id for s in subscriptions],
             [s.subscriber for s in subscriptions],
-            [as_text(s.expression) for s in subscriptions],
+            [expression_text(s.expression) for s in subscriptions],
         ],
         schema=SCHEMA,
     )

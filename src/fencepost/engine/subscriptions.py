@@ -45,7 +45,7 @@ BadRows: TypeAlias = list[tuple[int, str]]
 Expression: TypeAlias = str | Condition | None
 
 
-def as_text(expression: Expression) -> str | None:
+def expression_text(expression: Expression) -> str | None:
     """An expression as it was given or, of a condition that was made otherwise, in CQL2 JSON."""
     if expression is None or isinstance(expression, str):
         return expression

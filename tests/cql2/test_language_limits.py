@@ -20,7 +20,7 @@ from fencepost.cql2 import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_LENGTH,
-    MAX_PARTS,
+    MAX_NODES,
     parse,
     render_json,
     render_text,
@@ -170,14 +170,14 @@ def test_bounds() -> None:
 
 
 def test_many_parts() -> None:
-    values = ", ".join(map(str, range(MAX_PARTS - 3)))
+    values = ", ".join(map(str, range(MAX_NODES - 3)))
     condition = parse(f"a IN ({values})")
     assert isinstance(condition, In)
-    assert len(condition.items) == MAX_PARTS - 3
+    assert len(condition.items) == MAX_NODES - 3
     with pytest.raises(LanguageError, match="more than 100,000 values"):
         parse(f"a IN ({values}, -1)")
     with pytest.raises(LanguageError, match="more than 100,000 values"):
-        parse({"op": "in", "args": [{"property": "a"}, list(range(MAX_PARTS))]})
+        parse({"op": "in", "args": [{"property": "a"}, list(range(MAX_NODES))]})
 
 
 def test_mappings_that_hold_themselves() -> None:

@@ -21,10 +21,10 @@ from typing import Any
 from fencepost.cql2.ast import ComparisonOp, Geometry
 from fencepost.cql2.expression_limits import check_text
 from fencepost.cql2.geometry_literals import compile_geometry
-from fencepost.cql2.keywords import COMPARE, GEOJSON_TYPE
-from fencepost.cql2.lexer import UNSIGNED, Cursor, Tokens, meaningless, tokens_by
+from fencepost.cql2.keywords import COMPARISON_OPS, GEOJSON_TYPE
+from fencepost.cql2.lexer import UNSIGNED_NUMBER, Cursor, Tokens, lex_with, meaningless_character
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerpt
-from fencepost.cql2.wkt_coordinates import read_coordinates, split_name
+from fencepost.cql2.wkt_coordinates import read_coordinates, split_geometry_type
 from fencepost.cql2.writer import geometry_json, geometry_text
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
@@ -35,7 +35,7 @@ that a distance that rounds to a whole l is one."""
 
 NAME = r"[^\W\d][\w.\-]*+"
 _PLAIN_NAME = re.compile(NAME)
-_TOKEN = re.compile(rf"({UNSIGNED}|{NAME}|<>|<=|>=|!=|\+-|[=<>+\-(),±])")
+_TOKEN = re.compile(rf"({UNSIGNED_NUMBER}|{NAME}|<>|<=|>=|!=|\+-|[=<>+\-(),±])")
 _COMPARED = {"<", "<=", "=", ">=", ">"}
 _FORMS = "write IN(a, b), OVLP(a, b), SPL(a, b) < d or DIST(a, b) < d"
 _JSON_FORMS = (
@@ -159,7 +159,9 @@ def is_name(written: str) -> bool:
 
 
 def _tokens_of(text: str) -> Tokens:
-    return tokens_by(_TOKEN, text, lambda text, position: meaningless(text, position, _FORMS))
+    return lex_with(
+        _TOKEN, text, lambda text, position: meaningless_character(text, position, _FORMS)
+    )
 
 
 class _Reader(Cursor):
@@ -195,7 +197,7 @@ class _Reader(Cursor):
             self.advance()
             tolerance = self._number("a tolerance")
         try:
-            return checked(place, COMPARE[self.texts[token]], distance, tolerance)
+            return checked(place, COMPARISON_OPS[self.texts[token]], distance, tolerance)
         except ValueError as error:
             raise self.error_at(first, str(error)) from None
 
@@ -209,7 +211,7 @@ class _Reader(Cursor):
             return written
         if self._names[first] == "circle":
             return self._circle()
-        kind, dimensions = split_name(self._names[first])
+        kind, dimensions = split_geometry_type(self._names[first])
         if kind not in GEOJSON_TYPE:
             raise self.error_at(first, f"there is no geometry {excerpt(written)}")
         coordinates = read_coordinates(self, kind, dimensions)
@@ -263,7 +265,7 @@ def _from_json(given: Mapping[str, object]) -> MemberCondition:
         raise _refused(given)
     tolerance = given.get("tolerance", TOLERANCE)
     try:
-        asked = checked(place, COMPARE[op], distance, tolerance)
+        asked = checked(place, COMPARISON_OPS[op], distance, tolerance)
     except ValueError as error:
         raise LanguageError(f"{error}; saw {short_repr(given)}") from None
     return _of_json(given, asked, operands)

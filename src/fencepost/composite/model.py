@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 
 from fencepost.composite.member_conditions import MemberCondition, is_name, read_condition
 from fencepost.cql2.ast import Condition
-from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep
+from fencepost.cql2.expression_limits import MAX_DEPTH, check_text, too_deep_message
 from fencepost.cql2.json_reader import decode_json
 from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json, render_text
@@ -93,7 +93,7 @@ where=['DIST(a, b) < 500.0'], within_s=600.0)
         for field, value in fields.items():
             object.__setattr__(self, field, value)
         if _depth(self) > MAX_DEPTH:
-            raise LanguageError(too_deep())
+            raise LanguageError(too_deep_message())
 
     @classmethod
     def from_json(cls, given: str | Mapping[str, object]) -> Self:
@@ -204,7 +204,7 @@ def _member(id: str, name: str, given: Any) -> Member:
             raise LanguageError(place + str(error), error.position) from None
         raise ModelError(place + str(error)) from None
     except RecursionError:
-        raise LanguageError(too_deep()) from None
+        raise LanguageError(too_deep_message()) from None
 
 
 def _where(id: str, where: object, members: Mapping[str, Member]) -> tuple[MemberCondition, ...]:

@@ -27,7 +27,7 @@ from fencepost.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from fencepost.cql2 import ast
-    from fencepost.cql2.expression_limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_PARTS
+    from fencepost.cql2.expression_limits import MAX_DEPTH, MAX_DIGITS, MAX_LENGTH, MAX_NODES
     from fencepost.cql2.parser import parse
     from fencepost.cql2.writer import render_json, render_text
 
@@ -35,7 +35,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_DIGITS",
     "MAX_LENGTH",
-    "MAX_PARTS",
+    "MAX_NODES",
     "ast",
     "parse",
     "render_json",
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "expression_limits": ["MAX_DEPTH", "MAX_DIGITS", "MAX_LENGTH", "MAX_PARTS"],
+            "expression_limits": ["MAX_DEPTH", "MAX_DIGITS", "MAX_LENGTH", "MAX_NODES"],
             "parser": ["parse"],
             "writer": ["render_json", "render_text"],
             "ast": None,

@@ -374,7 +374,7 @@ def properties(node: object) -> Iterator[Property]:
     return (one for one in walk(node, ListLiteral) if isinstance(one, Property))
 
 
-def fold(
+def fold_condition(
     condition: Condition,
     atom: Callable[[Condition, bool], T],
     all_of: Callable[[list[T]], T],
@@ -394,24 +394,24 @@ def fold(
         Whether the contrary of the condition is meant.
     """
     if isinstance(condition, (And, Or)):
-        folded = [fold(part, atom, all_of, any_of, negated) for part in condition.parts]
+        folded = [fold_condition(part, atom, all_of, any_of, negated) for part in condition.parts]
         return (all_of if isinstance(condition, And) != negated else any_of)(folded)
     if isinstance(condition, Not):
-        return fold(condition.part, atom, all_of, any_of, not negated)
+        return fold_condition(condition.part, atom, all_of, any_of, not negated)
     return atom(condition, negated)
 
 
-def replaced(condition: Condition, atom: Callable[[Condition], Condition]) -> Condition:
+def replace_atoms(condition: Condition, atom: Callable[[Condition], Condition]) -> Condition:
     """The condition with others in place of those that AND, OR and NOT join.
 
     It is the same object where `atom` returns each as it was.
     """
     match condition:
         case And(parts) | Or(parts):
-            changed = tuple(replaced(part, atom) for part in parts)
+            changed = tuple(replace_atoms(part, atom) for part in parts)
             same = all(a is b for a, b in zip(changed, parts, strict=True))
             return condition if same else replace(condition, parts=changed)
         case Not(part):
-            inner = replaced(part, atom)
+            inner = replace_atoms(part, atom)
             return condition if inner is part else Not(inner)
     return atom(condition)

@@ -28,16 +28,23 @@ from fencepost.cql2.ast import (
     Time,
     Value,
 )
-from fencepost.cql2.keywords import ARRAY, COMPARE, NEAR, OPERATIONS, SPATIAL, TEMPORAL
+from fencepost.cql2.keywords import (
+    ARRAY_FUNCTIONS,
+    COMPARISON_OPS,
+    NEAR_FUNCTIONS,
+    OPERATIONS,
+    SPATIAL_FUNCTIONS,
+    TEMPORAL_FUNCTIONS,
+)
 from fencepost.cql2.literals import (
-    compile_place,
+    compile_list_operand,
     compile_scalar,
-    compile_set,
-    compile_span,
+    compile_spatial_operand,
+    compile_temporal_operand,
     compile_value,
-    distinct,
-    kind_of,
-    no_function,
+    drop_duplicates,
+    type_name,
+    unknown_function_error,
 )
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 
@@ -55,7 +62,7 @@ def compile_condition(part: ParseNode) -> Condition:
         if compile_call is not None:
             return compile_call(part)
         if part.value not in OPERATIONS:
-            raise no_function(part)
+            raise unknown_function_error(part)
     value = compile_value(part)
     if isinstance(value, Boolean):
         return value
@@ -63,7 +70,7 @@ def compile_condition(part: ParseNode) -> Condition:
         return IsTrue(value)
     raise SemanticError(
         part,
-        f"a condition is expected here, not {kind_of(value)}",
+        f"a condition is expected here, not {type_name(value)}",
         "compare it with something, such as a > 1",
     )
 
@@ -106,7 +113,7 @@ def _comparison(part: ParseNode) -> Comparison:
     name, (first, second) = part.value, part.args
     left, right = compile_scalar(first, name), compile_scalar(second, name)
     _check_same_kind(part, left, right)
-    return Comparison(COMPARE[name], left, right)
+    return Comparison(COMPARISON_OPS[name], left, right)
 
 
 def _between(part: ParseNode) -> Between:
@@ -118,7 +125,7 @@ def _between(part: ParseNode) -> Between:
 
 
 def _check_same_kind(part: ParseNode, one: Value, other: Value) -> None:
-    kind, other_kind = kind_of(one), kind_of(other)
+    kind, other_kind = type_name(one), type_name(other)
     if kind is not None and other_kind is not None and kind != other_kind:
         raise SemanticError(
             part,
@@ -140,7 +147,7 @@ def _in(part: ParseNode) -> In:
             raise SemanticError(arg, "a list after IN holds literals only", "compare with = and OR")
         _check_same_kind(part, value, item)
         items.append(item)
-    return In(value, tuple(distinct(items)))
+    return In(value, tuple(drop_duplicates(items)))
 
 
 def _is_literal(value: Value) -> bool:
@@ -155,7 +162,7 @@ def _like(part: ParseNode) -> Like:
     if not isinstance(value, (Property, String, FoldedString)):
         raise SemanticError(
             part.args[0],
-            f"LIKE takes a string or an attribute, not {kind_of(value)}",
+            f"LIKE takes a string or an attribute, not {type_name(value)}",
             "compare other types with =",
         )
     pattern = compile_scalar(part.args[1], "LIKE")
@@ -184,7 +191,7 @@ def _is_null(part: ParseNode) -> IsNull:
     if not isinstance(value, Property):
         raise SemanticError(
             part.args[0],
-            f"IS NULL takes an attribute, not {kind_of(value)}",
+            f"IS NULL takes an attribute, not {type_name(value)}",
             "ask for each attribute by itself",
         )
     return IsNull(value)
@@ -196,16 +203,20 @@ def _is_null(part: ParseNode) -> IsNull:
 def _spatial(part: ParseNode) -> SpatialCondition:
     check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
-    return SpatialCondition(SPATIAL[name], compile_place(left, name), compile_place(right, name))
+    return SpatialCondition(
+        SPATIAL_FUNCTIONS[name],
+        compile_spatial_operand(left, name),
+        compile_spatial_operand(right, name),
+    )
 
 
 def _near(part: ParseNode) -> NearCondition:
     check_argument_count(part, 3)
     name, (left, right, distance) = part.value, part.args
     return NearCondition(
-        NEAR[name],
-        compile_place(left, name),
-        compile_place(right, name),
+        NEAR_FUNCTIONS[name],
+        compile_spatial_operand(left, name),
+        compile_spatial_operand(right, name),
         _distance(distance, name),
     )
 
@@ -225,26 +236,32 @@ def _distance(part: ParseNode, function: str) -> float:
 def _temporal(part: ParseNode) -> TemporalCondition:
     check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
-    return TemporalCondition(TEMPORAL[name], compile_span(left, name), compile_span(right, name))
+    return TemporalCondition(
+        TEMPORAL_FUNCTIONS[name],
+        compile_temporal_operand(left, name),
+        compile_temporal_operand(right, name),
+    )
 
 
 def _array(part: ParseNode) -> ArrayCondition:
     check_argument_count(part, 2)
     name, (left, right) = part.value, part.args
-    return ArrayCondition(ARRAY[name], compile_set(left, name), compile_set(right, name))
+    return ArrayCondition(
+        ARRAY_FUNCTIONS[name], compile_list_operand(left, name), compile_list_operand(right, name)
+    )
 
 
 _CALLS: dict[str, Callable[[ParseNode], Condition]] = {
     "and": _and,
     "or": _or,
     "not": _not,
-    **dict.fromkeys(COMPARE, _comparison),
+    **dict.fromkeys(COMPARISON_OPS, _comparison),
     "between": _between,
     "in": _in,
     "like": _like,
     "isnull": _is_null,
-    **dict.fromkeys(SPATIAL, _spatial),
-    **dict.fromkeys(NEAR, _near),
-    **dict.fromkeys(TEMPORAL, _temporal),
-    **dict.fromkeys(ARRAY, _array),
+    **dict.fromkeys(SPATIAL_FUNCTIONS, _spatial),
+    **dict.fromkeys(NEAR_FUNCTIONS, _near),
+    **dict.fromkeys(TEMPORAL_FUNCTIONS, _temporal),
+    **dict.fromkeys(ARRAY_FUNCTIONS, _array),
 }

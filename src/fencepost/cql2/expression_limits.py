@@ -17,7 +17,7 @@ MAX_DEPTH = 64
 """How deep operations, brackets, NOT and minus signs may nest. ``a OR b OR c`` does not nest,
 ``a + b + c`` does: it is ``(a + b) + c``."""
 
-MAX_PARTS = 100_000
+MAX_NODES = 100_000
 """Values and operations together; the coordinates of a geometry do not count."""
 
 MAX_DIGITS = 1_000
@@ -32,7 +32,7 @@ _JSON_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DO
 def check_text(text: str) -> None:
     """Raise LanguageError if a text is too long or holds half of a surrogate pair."""
     if len(text) > MAX_LENGTH:
-        raise LanguageError(too_long(len(text)))
+        raise LanguageError(too_long_message(len(text)))
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -51,12 +51,12 @@ def check_json_nesting(text: str) -> None:
         if mark in "[{":
             depth += 1
             if depth > _MAX_JSON_DEPTH:
-                raise LanguageError(too_deep(), match.start())
+                raise LanguageError(too_deep_message(), match.start())
         elif mark in "]}":
             depth -= 1
 
 
-def too_long(length: int) -> str:
+def too_long_message(length: int) -> str:
     """What to say of an expression that has too many characters."""
     return (
         f"the expression has {length:,} characters and {MAX_LENGTH:,} are the most; "
@@ -64,7 +64,7 @@ def too_long(length: int) -> str:
     )
 
 
-def too_deep() -> str:
+def too_deep_message() -> str:
     """What to say of an expression that nests too deep."""
     return (
         f"the expression nests more than {MAX_DEPTH} deep; write chains of AND and OR flat "
@@ -72,14 +72,14 @@ def too_deep() -> str:
     )
 
 
-def too_many_parts() -> str:
+def too_many_nodes_message() -> str:
     """What to say of an expression that has too many parts."""
     return (
-        f"the expression has more than {MAX_PARTS:,} values and operations; "
+        f"the expression has more than {MAX_NODES:,} values and operations; "
         "split it into several subscriptions"
     )
 
 
-def too_many_digits(length: int) -> str:
+def too_many_digits_message(length: int) -> str:
     """What to say of a number that is written with too many characters."""
     return f"a number of {length:,} characters is too long; {MAX_DIGITS:,} are the most"

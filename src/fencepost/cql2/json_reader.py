@@ -17,14 +17,14 @@ from fencepost.cql2.expression_limits import (
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_LENGTH,
-    MAX_PARTS,
+    MAX_NODES,
     check_json_nesting,
-    too_deep,
-    too_long,
-    too_many_digits,
-    too_many_parts,
+    too_deep_message,
+    too_long_message,
+    too_many_digits_message,
+    too_many_nodes_message,
 )
-from fencepost.cql2.keywords import LITERALS
+from fencepost.cql2.keywords import LITERAL_NAMES
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, depth_above, error_at
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
@@ -89,13 +89,13 @@ def _constant(name: str) -> NoReturn:
 
 def _int(digits: str) -> int:
     if len(digits) > MAX_DIGITS + 1:  # a sign may be one of them
-        raise LanguageError(too_many_digits(len(digits)))
+        raise LanguageError(too_many_digits_message(len(digits)))
     return int(digits)
 
 
 def _float(digits: str) -> float:
     if len(digits) > MAX_DIGITS:
-        raise LanguageError(too_many_digits(len(digits)))
+        raise LanguageError(too_many_digits_message(len(digits)))
     value = float(digits)
     if not isfinite(value):
         raise LanguageError(
@@ -118,10 +118,10 @@ class _Reader:
     def read(self, value: object, levels: int) -> ParseNode:
         """The part for a value that may nest `levels` deep."""
         self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise LanguageError(too_many_parts())
+        if self._parts > MAX_NODES:
+            raise LanguageError(too_many_nodes_message())
         if levels == 0:
-            raise LanguageError(too_deep())
+            raise LanguageError(too_deep_message())
         if isinstance(value, str):
             return ParseNode(NodeKind.STRING, self._text(value), given=value)
         if isinstance(value, (bool, np.bool_)):
@@ -154,7 +154,7 @@ class _Reader:
             if not isinstance(content, str):
                 raise _refused(value, "the name of an attribute is a string")
             return ParseNode(NodeKind.PROPERTY, self._text(content), given=value)
-        if not isinstance(name, str) or name not in LITERALS:
+        if not isinstance(name, str) or name not in LITERAL_NAMES:
             raise _refused(value, f"an object with the member {short_repr(name)} means nothing")
         if name in {"date", "timestamp"}:
             content = [content]
@@ -171,7 +171,7 @@ class _Reader:
         if len(value) != 2:
             raise _refused(value, 'an operation has the members "op" and "args" only')
         small = name.lower() if name.isascii() else name
-        if small in LITERALS:
+        if small in LITERAL_NAMES:
             advice = f'write {{"{small}": ...}}'
             raise _refused(value, f"{short_repr(name)} is no operation", advice)
         return self._part(NodeKind.CALL, small, args, value, levels)
@@ -179,7 +179,7 @@ class _Reader:
     def _text(self, value: str) -> str:
         self._characters += len(value)
         if self._characters > MAX_LENGTH:
-            raise LanguageError(too_long(self._characters))
+            raise LanguageError(too_long_message(self._characters))
         try:
             value.encode()
         except UnicodeEncodeError:

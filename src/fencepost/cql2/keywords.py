@@ -18,20 +18,40 @@ KEYWORDS = frozenset(
     {"and", "between", "div", "false", "in", "is", "like", "not", "null", "or", "true"}
 )
 
-COMPARE = {op.value: op for op in ComparisonOp}
-CALCULATE = {op.value: op for op in ArithmeticOp}
-FOLD = {fold.value: fold for fold in StringFold}
-SPATIAL = {function.value: function for function in SpatialFunction}
-NEAR = {function.value: function for function in NearFunction}
-TEMPORAL = {function.value: function for function in TemporalFunction}
-ARRAY = {function.value: function for function in ArrayFunction}
-LITERALS = frozenset({"bbox", "date", "interval", "timestamp"})
+COMPARISON_OPS = {op.value: op for op in ComparisonOp}
+ARITHMETIC_OPS = {op.value: op for op in ArithmeticOp}
+STRING_FOLDS = {fold.value: fold for fold in StringFold}
+SPATIAL_FUNCTIONS = {function.value: function for function in SpatialFunction}
+NEAR_FUNCTIONS = {function.value: function for function in NearFunction}
+TEMPORAL_FUNCTIONS = {function.value: function for function in TemporalFunction}
+ARRAY_FUNCTIONS = {function.value: function for function in ArrayFunction}
+LITERAL_NAMES = frozenset({"bbox", "date", "interval", "timestamp"})
 
-FUNCTIONS = frozenset({*FOLD, *SPATIAL, *NEAR, *TEMPORAL, *ARRAY, *LITERALS})
+FUNCTIONS = frozenset(
+    {
+        *STRING_FOLDS,
+        *SPATIAL_FUNCTIONS,
+        *NEAR_FUNCTIONS,
+        *TEMPORAL_FUNCTIONS,
+        *ARRAY_FUNCTIONS,
+        *LITERAL_NAMES,
+    }
+)
 """What may stand before a bracket in text."""
 
 OPERATIONS = frozenset(
-    {*FUNCTIONS, *COMPARE, *CALCULATE, "and", "or", "not", "between", "in", "isnull", "like"}
+    {
+        *FUNCTIONS,
+        *COMPARISON_OPS,
+        *ARITHMETIC_OPS,
+        "and",
+        "or",
+        "not",
+        "between",
+        "in",
+        "isnull",
+        "like",
+    }
 )
 """What may be the "op" of CQL2 JSON, apart from the literals."""
 
@@ -59,12 +79,12 @@ COLLECTION_ADVICE = "give its members one by one, joined with OR"
 _LONGEST_GUESS = 40
 
 
-def spoken(name: str) -> str:
+def display_name(name: str) -> str:
     """How a message calls an operation."""
     return "IS NULL" if name == "isnull" else name.upper()
 
 
-def advice_for(name: str) -> str:
+def suggest_function(name: str) -> str:
     """What to do about a function that does not exist."""
     if len(name) <= _LONGEST_GUESS:
         near = get_close_matches(name.lower(), sorted(FUNCTIONS), 1, 0.75)

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from fencepost.cql2.expression_limits import (
     MAX_DEPTH,
     MAX_DIGITS,
-    MAX_PARTS,
-    too_deep,
-    too_many_digits,
-    too_many_parts,
+    MAX_NODES,
+    too_deep_message,
+    too_many_digits_message,
+    too_many_nodes_message,
 )
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, depth_above, error_at, excerpt
 from fencepost.errors import LanguageError
@@ -34,10 +34,10 @@ _NAME_PART = _NAME_START + ".0-9\u0300-\u036f\u203f-\u2040"
 # Repeats are possessive, so that what is not closed fails at once and not after trying again
 # from every quote within; then it is the last token.
 _STRING = r"'(?:[^']++|'')*+'"
-UNSIGNED = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+UNSIGNED_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 """A number without a sign, in whatever is read here."""
 _ANY = (
-    rf"{UNSIGNED}"
+    rf"{UNSIGNED_NUMBER}"
     rf"|(?!\d)[{_NAME_START}][{_NAME_PART}]*+"
     r"|<>|<=|>=|[=<>+\-*/%^(),]"
     rf"|{_STRING}"
@@ -103,7 +103,7 @@ class Tokens(NamedTuple):
         return sum(map(len, self.gaps[:last])) + sum(map(len, self.texts[:last]))
 
 
-def tokens_of(text: str, with_points: bool = True) -> Tokens:
+def lex(text: str, with_points: bool = True) -> Tokens:
     """The tokens of a text; without points, these are taken apart.
 
     Raises
@@ -111,13 +111,13 @@ def tokens_of(text: str, with_points: bool = True) -> Tokens:
     LanguageError
         At a character that can begin no token.
     """
-    tokens = tokens_by(_TOKEN_OR_POINTS if with_points else _TOKEN, text, _unexpected)
+    tokens = lex_with(_TOKEN_OR_POINTS if with_points else _TOKEN, text, _unexpected)
     if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
         raise _unexpected(text, tokens.start(len(tokens.texts) - 2))
     return tokens
 
 
-def tokens_by(
+def lex_with(
     pattern: re.Pattern[str], text: str, refused: Callable[[str, int], Exception]
 ) -> Tokens:
     """The tokens that a pattern finds, which is one group; `refused` says why there is a gap.
@@ -164,10 +164,10 @@ def _unexpected(text: str, position: int) -> LanguageError:
     if character in "'\"":
         return error_at(text, position, f"{_ADVICE[character]}; saw {excerpt(text[position:])}")
     advice = _ADVICE.get(character, "put names with such characters in double quotes")
-    return meaningless(text, position, advice)
+    return meaningless_character(text, position, advice)
 
 
-def meaningless(text: str, position: int, advice: str) -> LanguageError:
+def meaningless_character(text: str, position: int, advice: str) -> LanguageError:
     """An error at a character that begins no token."""
     character = text[position]
     seen = character if character.isprintable() else f"U+{ord(character):04X}"
@@ -224,8 +224,8 @@ class Cursor:
     def leaf(self, kind: NodeKind, value: object, first: int) -> ParseNode:
         """A part without args, from the token `first` to the place here."""
         self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise self.error_at(first, too_many_parts())
+        if self._parts > MAX_NODES:
+            raise self.error_at(first, too_many_nodes_message())
         return ParseNode(kind, value, (), 1, first, self.index - 1)
 
     def part(
@@ -233,18 +233,18 @@ class Cursor:
     ) -> ParseNode:
         """A part from the token `first` to the place here."""
         self._parts += 1
-        if self._parts > MAX_PARTS:
-            raise self.error_at(first, too_many_parts())
+        if self._parts > MAX_NODES:
+            raise self.error_at(first, too_many_nodes_message())
         depth = depth_above(args)
         if depth > MAX_DEPTH:
-            raise self.error_at(first, too_deep())
+            raise self.error_at(first, too_deep_message())
         return ParseNode(kind, value, args, depth, first, self.index - 1)
 
     def enter_nesting(self, token: int) -> None:
         """Count one more bracket or sign, and refuse too many."""
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
-            raise self.error_at(token, too_deep())
+            raise self.error_at(token, too_deep_message())
 
     def at_number(self) -> bool:
         """Whether a number stands here."""
@@ -255,7 +255,7 @@ class Cursor:
         token = self.advance()
         written = self.texts[token]
         if len(written) > MAX_DIGITS:
-            raise self.error_at(token, too_many_digits(len(written)))
+            raise self.error_at(token, too_many_digits_message(len(written)))
         if written.isdigit():
             return int(written)
         value = float(written)

@@ -19,7 +19,13 @@ from fencepost.cql2.ast import (
     Value,
 )
 from fencepost.cql2.geometry_literals import compile_bbox, compile_geometry
-from fencepost.cql2.keywords import CALCULATE, FOLD, OPERATIONS, advice_for, spoken
+from fencepost.cql2.keywords import (
+    ARITHMETIC_OPS,
+    OPERATIONS,
+    STRING_FOLDS,
+    display_name,
+    suggest_function,
+)
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.events.times import parse_instant
 from fencepost.geometry.readers.raw_shapes import short_repr
@@ -46,7 +52,7 @@ _INSTEAD_OF_SCALARS: dict[type, str] = {
 _TIMES_FORM = "write DATE('2024-05-01'), TIMESTAMP('2024-05-01T12:30:00Z') or INTERVAL('...', '..')"
 
 
-def kind_of(value: Value) -> str | None:
+def type_name(value: Value) -> str | None:
     """What type a value has, in words; None for an attribute, which may have any."""
     return _KINDS.get(type(value))
 
@@ -64,25 +70,25 @@ def compile_value(part: ParseNode) -> Value:
         return compile_leaf(part)
     compile_call = _CALLS.get(part.value)
     if compile_call is None:
-        raise no_value(part)
+        raise not_a_value_error(part)
     return compile_call(part)
 
 
-def no_value(part: ParseNode) -> SemanticError:
+def not_a_value_error(part: ParseNode) -> SemanticError:
     """Why a call gives no value: there is no such function, or it is a condition."""
     if part.value not in OPERATIONS:
-        return no_function(part)
+        return unknown_function_error(part)
     return SemanticError(
         part,
-        f"{spoken(part.value)} is a condition, and a value is expected here",
+        f"{display_name(part.value)} is a condition, and a value is expected here",
         "join conditions with AND, OR and NOT; they cannot be compared or calculated with",
     )
 
 
-def no_function(part: ParseNode) -> SemanticError:
+def unknown_function_error(part: ParseNode) -> SemanticError:
     """That there is no function of this name."""
     return SemanticError(
-        part, f"there is no function {short_repr(part.value)}", advice_for(part.value)
+        part, f"there is no function {short_repr(part.value)}", suggest_function(part.value)
     )
 
 
@@ -100,41 +106,41 @@ def compile_scalar(part: ParseNode, user: str) -> Scalar:
     return value
 
 
-def compile_place(part: ParseNode, user: str) -> Property | Geometry:
+def compile_spatial_operand(part: ParseNode, user: str) -> Property | Geometry:
     """An attribute or a geometry."""
     value = compile_value(part)
     if isinstance(value, (Property, Geometry)):
         return value
     raise SemanticError(
         part,
-        f"{user.upper()} takes attributes and geometries, not {kind_of(value)}",
+        f"{user.upper()} takes attributes and geometries, not {type_name(value)}",
         "write POINT(x y), another geometry or BBOX(...), without quotes",
     )
 
 
-def compile_span(part: ParseNode, user: str) -> Property | Time | Interval:
+def compile_temporal_operand(part: ParseNode, user: str) -> Property | Time | Interval:
     """An attribute, an instant or a span of time."""
     value = compile_value(part)
     if isinstance(value, (Property, Time, Interval)):
         return value
     raise SemanticError(
-        part, f"{user.upper()} takes attributes and times, not {kind_of(value)}", _TIMES_FORM
+        part, f"{user.upper()} takes attributes and times, not {type_name(value)}", _TIMES_FORM
     )
 
 
-def compile_set(part: ParseNode, user: str) -> Property | ListLiteral:
+def compile_list_operand(part: ParseNode, user: str) -> Property | ListLiteral:
     """An attribute or a list of literals."""
     value = compile_value(part)
     if isinstance(value, (Property, ListLiteral)):
         return value
     raise SemanticError(
         part,
-        f"{user.upper()} takes attributes and lists, not {kind_of(value)}",
+        f"{user.upper()} takes attributes and lists, not {type_name(value)}",
         "write the list in brackets: ('a', 'b')",
     )
 
 
-def distinct(items: list[Value]) -> list[Value]:
+def drop_duplicates(items: list[Value]) -> list[Value]:
     """The items without repeated ones; 1 and 1.0 are the same, 1 and TRUE are not."""
     first: dict[tuple[object, ...], Value] = {}
     for item in items:
@@ -172,14 +178,14 @@ def _list(part: ParseNode) -> ListLiteral:
     for arg in part.args:
         item = compile_value(arg)
         if not isinstance(item, Literal):
-            what = kind_of(item) or "an attribute"
+            what = type_name(item) or "an attribute"
             raise SemanticError(
                 arg,
                 f"a list holds numbers, strings, booleans and times, not {what}",
                 "leave it out",
             )
         items.append(item)
-    return ListLiteral(tuple(distinct(items)))  # type: ignore[arg-type]
+    return ListLiteral(tuple(drop_duplicates(items)))  # type: ignore[arg-type]
 
 
 def _identity(item: Value) -> tuple[object, ...]:
@@ -208,7 +214,7 @@ _LEAVES: dict[NodeKind, Callable[[ParseNode], Value]] = {
 def _arithmetic(part: ParseNode) -> Arithmetic:
     check_argument_count(part, 2)
     left, right = (_operand(arg, part.value) for arg in part.args)
-    return Arithmetic(CALCULATE[part.value], left, right)
+    return Arithmetic(ARITHMETIC_OPS[part.value], left, right)
 
 
 def _operand(part: ParseNode, operator: str) -> Value:
@@ -216,7 +222,7 @@ def _operand(part: ParseNode, operator: str) -> Value:
     if isinstance(value, (Property, Number, Arithmetic)):
         return value
     raise SemanticError(
-        part, f"{operator} takes numbers and attributes, not {kind_of(value)}", "use a number"
+        part, f"{operator} takes numbers and attributes, not {type_name(value)}", "use a number"
     )
 
 
@@ -224,10 +230,10 @@ def _folded(part: ParseNode) -> FoldedString:
     check_argument_count(part, 1)
     value = compile_value(part.args[0])
     if isinstance(value, (Property, String, FoldedString)):
-        return FoldedString(FOLD[part.value], value)
+        return FoldedString(STRING_FOLDS[part.value], value)
     raise SemanticError(
         part.args[0],
-        f"{part.value.upper()} takes a string or an attribute, not {kind_of(value)}",
+        f"{part.value.upper()} takes a string or an attribute, not {type_name(value)}",
         "use it on both sides of a comparison of strings",
     )
 
@@ -274,8 +280,8 @@ def _interval_end(part: ParseNode) -> Time | Property | None:
 
 
 _CALLS: dict[str, Callable[[ParseNode], Value]] = {
-    **dict.fromkeys(CALCULATE, _arithmetic),
-    **dict.fromkeys(FOLD, _folded),
+    **dict.fromkeys(ARITHMETIC_OPS, _arithmetic),
+    **dict.fromkeys(STRING_FOLDS, _folded),
     "date": _time,
     "timestamp": _time,
     "interval": _interval,

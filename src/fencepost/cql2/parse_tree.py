@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from fencepost.cql2.keywords import spoken
+from fencepost.cql2.keywords import display_name
 from fencepost.errors import LanguageError
 from fencepost.geometry.readers.raw_shapes import short_repr
 
@@ -83,7 +83,7 @@ def check_argument_count(part: ParseNode, *counts: int) -> None:
     if len(part.args) not in counts:
         wanted = " or ".join(map(str, counts)) + (" argument" if counts == (1,) else " arguments")
         raise SemanticError(
-            part, f"{spoken(part.value)} takes {wanted}, not {len(part.args)}", "give as many"
+            part, f"{display_name(part.value)} takes {wanted}, not {len(part.args)}", "give as many"
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fencepost.cql2.ast import Boolean, Condition
 from fencepost.cql2.condition_builder import compile_condition
-from fencepost.cql2.expression_limits import check_text, too_deep
+from fencepost.cql2.expression_limits import check_text, too_deep_message
 from fencepost.cql2.json_reader import decode_json, read_json
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
@@ -55,7 +55,7 @@ def parse(
         if isinstance(expression, Condition):
             return expression
     except RecursionError:  # the caller has used up most of the stack
-        raise LanguageError(too_deep()) from None
+        raise LanguageError(too_deep_message()) from None
     raise LanguageError(
         f"an expression is CQL2 text or CQL2 JSON, not a {type(expression).__name__}; "
         f"saw {short_repr(expression)}; give a str or a dict"
@@ -81,13 +81,13 @@ def _parse_json(value: object, space: Space) -> Condition:
 
 
 def _compiled(part: ParseNode, space: Space) -> Condition:
-    return compile_condition(with_boxes_cut(part) if space is Space.WGS84 else part)
+    return compile_condition(split_antimeridian_boxes(part) if space is Space.WGS84 else part)
 
 
 _WEST, _EAST = -180, 180
 
 
-def with_boxes_cut(part: ParseNode) -> ParseNode:
+def split_antimeridian_boxes(part: ParseNode) -> ParseNode:
     """A part in which each BBOX whose west is east of its east is cut in two there."""
     if part.kind is NodeKind.CALL and part.value == "bbox":
         return _cut(part)

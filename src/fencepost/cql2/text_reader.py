@@ -15,24 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencepost.cql2.keywords import (
-    ARRAY,
+    ARRAY_FUNCTIONS,
     COLLECTION_ADVICE,
-    COMPARE,
+    COMPARISON_OPS,
     FUNCTIONS,
     GEOJSON_TYPE,
     KEYWORDS,
-    advice_for,
+    suggest_function,
 )
-from fencepost.cql2.lexer import DIGITS, Cursor, Tokens, tokens_of
+from fencepost.cql2.lexer import DIGITS, Cursor, Tokens, lex
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, excerpt
-from fencepost.cql2.wkt_coordinates import DIMENSIONS, read_coordinates, split_name
+from fencepost.cql2.wkt_coordinates import DIMENSION_WORDS, read_coordinates, split_geometry_type
 from fencepost.errors import LanguageError
 
 _OR, _AND, _PREDICATE, _SUM, _PRODUCT, _POWER = range(1, 7)
 _LEVEL = {
     "or": _OR,
     "and": _AND,
-    **dict.fromkeys([*COMPARE, "not", "like", "between", "in", "is"], _PREDICATE),
+    **dict.fromkeys([*COMPARISON_OPS, "not", "like", "between", "in", "is"], _PREDICATE),
     **dict.fromkeys("+-", _SUM),
     **dict.fromkeys(["*", "/", "%", "div"], _PRODUCT),
     "^": _POWER,
@@ -49,10 +49,10 @@ def read_text(text: str) -> tuple[ParseNode, Tokens]:
         Where the text does not follow the grammar, at the place.
     """
     try:
-        return _read(text, tokens_of(text))
+        return _read(text, lex(text))
     except LanguageError:
         # Again with points taken apart, for the message to be about the number that is wrong.
-        return _read(text, tokens_of(text, with_points=False))
+        return _read(text, lex(text, with_points=False))
 
 
 def _read(text: str, tokens: Tokens) -> tuple[ParseNode, Tokens]:
@@ -109,7 +109,7 @@ class _Reader(Cursor):
 
     def _predicate(self, left: ParseNode) -> ParseNode:
         name = self.name
-        if name in COMPARE:
+        if name in COMPARISON_OPS:
             self.advance()
             if self.name == "=":
                 raise self.error_at(self.index, "equal is written with one =")
@@ -228,8 +228,8 @@ class _Reader(Cursor):
         token = self.advance()
         if name in KEYWORDS:
             return self._keyword(token, name)
-        if self.name[:1] == "(" or self.name in DIMENSIONS:
-            geometry, dimensions = split_name(name)
+        if self.name[:1] == "(" or self.name in DIMENSION_WORDS:
+            geometry, dimensions = split_geometry_type(name)
             if geometry:
                 return self._geometry(token, geometry, dimensions)
             if self.name == "(":
@@ -259,10 +259,10 @@ class _Reader(Cursor):
         if name not in FUNCTIONS:
             written = self.texts[token]
             raise self.error_at(
-                token, f"there is no function {excerpt(written)}; {advice_for(written)}"
+                token, f"there is no function {excerpt(written)}; {suggest_function(written)}"
             )
         self.enter_nesting(self.advance())
-        argument = self._set if name in ARRAY else self.expression
+        argument = self._set if name in ARRAY_FUNCTIONS else self.expression
         args = []
         if self.name != ")":
             args.append(argument(_OR))

@@ -7,7 +7,7 @@ from typing import Protocol
 from fencepost.cql2.keywords import GEOMETRY_DEPTH
 from fencepost.errors import LanguageError
 
-DIMENSIONS = frozenset({"z", "m", "zm", "empty"})
+DIMENSION_WORDS = frozenset({"z", "m", "zm", "empty"})
 """Words that may stand between the type and the bracket (EMPTY: instead of it)."""
 
 _SIZES = {"z": (3,), "m": (3,), "zm": (4,)}
@@ -32,7 +32,7 @@ class Reader(Protocol):
     def unexpected(self, wanted: str) -> LanguageError: ...
 
 
-def split_name(word: str) -> tuple[str, str]:
+def split_geometry_type(word: str) -> tuple[str, str]:
     """The type of geometry that a word in small letters names, and the z, m or zm glued to it.
 
     ``pointz`` is a point with z; a word that names none gives an empty type.

@@ -122,7 +122,9 @@ def moved(condition: ast.Condition, attribute: str, geometry: object) -> ast.Con
     """
     place = ast.Geometry(geometry_of(Shapes.read_one(geometry).arrays, 0))
     for kind in (ast.NearCondition, ast.SpatialCondition):
-        found = ast.replaced(condition, partial(_replaced, kind, ast.Property(attribute), place))
+        found = ast.replace_atoms(
+            condition, partial(_replaced, kind, ast.Property(attribute), place)
+        )
         if found is not condition:
             return found
     raise ModelError(

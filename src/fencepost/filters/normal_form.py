@@ -84,7 +84,7 @@ def to_filters(condition: ast.Condition, space: Space = Space.PLANAR) -> list[Fi
                 return _constant(evaluation.evaluate_condition(part, nothing), negated)
         return _atom(part, negated)
 
-    return ast.fold(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
+    return ast.fold_condition(condition, _atom if space is Space.PLANAR else in_space, _all, _any)
 
 
 def _atom(condition: ast.Condition, negated: bool) -> list[Filter]:

@@ -23,7 +23,7 @@ import shapely
 
 from fencepost.cql2.condition_builder import compile_condition
 from fencepost.cql2.expression_limits import MAX_LENGTH
-from fencepost.cql2.keywords import ARRAY, NEAR, SPATIAL
+from fencepost.cql2.keywords import ARRAY_FUNCTIONS, NEAR_FUNCTIONS, SPATIAL_FUNCTIONS
 from fencepost.cql2.lexer import DIGITS, split_literals
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError
 from fencepost.cql2.text_reader import read_text
@@ -361,12 +361,14 @@ class _Reading:
                 yield _Said(terms[1], -inf, self._number(args[2]))
             case (NodeKind.PROPERTY, NodeKind.STRING) if name == "=":
                 yield _Said(terms[0], texts=(self._string(args[1]),))
-            case (NodeKind.PROPERTY, NodeKind.LIST) if name == "in" or name in ARRAY:
+            case (NodeKind.PROPERTY, NodeKind.LIST) if name == "in" or name in ARRAY_FUNCTIONS:
                 yield _Said(terms[0], texts=tuple(map(self._string, args[1].args)))
-            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL) if name in SPATIAL:
+            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL) if (
+                name in SPATIAL_FUNCTIONS
+            ):
                 yield _Said(terms[0], shape=self._shape(args[1]))
             case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL, NodeKind.NUMBER) if (
-                name in NEAR
+                name in NEAR_FUNCTIONS
             ):
                 shape = self._shape(args[1])
                 yield _Said(terms[0], self._number(args[2]), shape=shape)

@@ -70,7 +70,7 @@ def _rewritten(condition: ast.Condition, position: str, rule: _Rule) -> ast.Cond
                 return rule(part, negated)
         return ast.Not(part) if negated else part
 
-    return ast.fold(
+    return ast.fold_condition(
         condition, atom, lambda parts: ast.And(tuple(parts)), lambda parts: ast.Or(tuple(parts))
     )
 

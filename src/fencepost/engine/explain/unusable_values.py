@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from fencepost.cql2 import ast
-from fencepost.cql2.literals import kind_of
+from fencepost.cql2.literals import type_name
 from fencepost.errors import ModelError
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues, read_shape
@@ -140,10 +140,10 @@ def _same_type(
 
 def _compared(sides: tuple[ast.Value, ...]) -> Iterator[tuple[str, Kinds]]:
     """Attributes by themselves are of the type of a value beside them; within one, of its own."""
-    kinds = dict.fromkeys(kind_of(side) for side in sides)
+    kinds = dict.fromkeys(type_name(side) for side in sides)
     beside = tuple(kind for kind in kinds if kind is not None)
     for side in sides:
-        own = kind_of(side)
+        own = type_name(side)
         yield from _all_as(side, *((own,) if own is not None else beside or _COMPARED))
 
 

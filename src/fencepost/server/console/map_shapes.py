@@ -59,7 +59,7 @@ def shapes_of(fields: Mapping[str, Any], space: Space) -> tuple[Shape, ...]:
     found: list[Shape] = []
     bounds: list[tuple[float, float, float, float]] = []
     for condition in _conditions(fields, space):
-        for shape, box in ast.fold(condition, _shapes_of, _joined, _joined):
+        for shape, box in ast.fold_condition(condition, _shapes_of, _joined, _joined):
             bounds.append(box)
             if len(found) < _MOST_SHAPES:
                 found.append(shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from fencepost.composite.member_conditions import NAME
-from fencepost.cql2.lexer import UNSIGNED, Tokens, meaningless, tokens_by
+from fencepost.cql2.lexer import UNSIGNED_NUMBER, Tokens, lex_with, meaningless_character
 from fencepost.cql2.parse_tree import error_at, excerpt
 from fencepost.errors import LanguageError
 
@@ -17,8 +17,8 @@ _SIGNS = r"<>|<=|>=|!=|[=<>+\-(),;:@]"
 _STRING = r'"(?:[^"]++|"")*+"|[“”][^“”]*+[“”]|(?s:["“”].*+)'
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9:.]++(?:[Zz]|[+-][0-9:]++)?)?(?![\w.\-])"
 
-_TOKEN = re.compile(f"({UNSIGNED}|{NAME}|{_SIGNS}|{_STRING})")
-_TOKEN_OR_TIME = re.compile(f"({_TIME}|{UNSIGNED}|{NAME}|{_SIGNS}|{_STRING})")
+_TOKEN = re.compile(f"({UNSIGNED_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
+_TOKEN_OR_TIME = re.compile(f"({_TIME}|{UNSIGNED_NUMBER}|{NAME}|{_SIGNS}|{_STRING})")
 _PLAIN_TIME = re.compile(_TIME)
 
 _ADVICE = {
@@ -42,7 +42,7 @@ def tokens_of(text: str, with_times: bool = False) -> Tokens:
     LanguageError
         At a character that can begin no token, or a string that is not closed.
     """
-    tokens = tokens_by(_TOKEN_OR_TIME if with_times else _TOKEN, text, _unexpected)
+    tokens = lex_with(_TOKEN_OR_TIME if with_times else _TOKEN, text, _unexpected)
     if len(tokens.texts) > 1 and _is_open(tokens.texts[-2]):
         start = tokens.start(len(tokens.texts) - 2)
         raise error_at(
@@ -76,4 +76,6 @@ def _is_open(written: str) -> bool:
 
 
 def _unexpected(text: str, position: int) -> LanguageError:
-    return meaningless(text, position, _ADVICE.get(text[position], "put text in double quotes"))
+    return meaningless_character(
+        text, position, _ADVICE.get(text[position], "put text in double quotes")
+    )

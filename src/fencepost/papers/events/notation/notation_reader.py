@@ -12,9 +12,9 @@ import numpy as np
 from fencepost.composite.member_conditions import TOLERANCE, Asked, Place, Region, is_name
 from fencepost.cql2.ast import And, Boolean, ComparisonOp, Condition, Geometry, Property
 from fencepost.cql2.condition_builder import compile_condition
-from fencepost.cql2.expression_limits import check_text, too_deep
+from fencepost.cql2.expression_limits import check_text, too_deep_message
 from fencepost.cql2.geometry_literals import compile_geometry
-from fencepost.cql2.keywords import COMPARE
+from fencepost.cql2.keywords import COMPARISON_OPS
 from fencepost.cql2.lexer import Cursor, Tokens
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, excerpt
 from fencepost.errors import LanguageError
@@ -86,7 +86,7 @@ def read_subscription(text: str, settings: Settings) -> Node:
         start, end = reader.tokens.start(part.first), reader.tokens.end(part.last)
         raise refused.error_in_text(text, start, end) from None
     except RecursionError:  # the caller has used up most of the stack
-        raise LanguageError(too_deep()) from None
+        raise LanguageError(too_deep_message()) from None
     return node
 
 
@@ -169,7 +169,7 @@ class SubscriptionReader(Cursor):
         if compare is None:
             raise self.unexpected("one of < <= = >= >")
         self.expect(";", f"and a distance after a comparison; {form}")
-        op = COMPARE[self._names[compare]]
+        op = COMPARISON_OPS[self._names[compare]]
         first = self.index
         distance = self._length("a distance")
         if distance == 0.0 and op is ComparisonOp.LT:
@@ -294,7 +294,7 @@ class SubscriptionReader(Cursor):
 
     def _compared(self, first: int, kind: NodeKind, own: ParseNode) -> ParseNode:
         name = "<>" if self.name == "!=" else self.name
-        if name in COMPARE:
+        if name in COMPARISON_OPS:
             self.advance()
             if self.name == "=":
                 raise self.error_at(self.index, "equal is written with one =")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fencepost.engine import Matcher
 from fencepost.engine.storage.manifest import ArrayEntry, ColumnEntry, Manifest, SegmentEntry
 from fencepost.errors import IndexingError
-from fencepost.kernels.geometry.shape_arrays import CHAIN, SHAPE
+from fencepost.kernels.geometry.shape_arrays import CHAIN_DTYPE, SHAPE_DTYPE
 from fencepost.kernels.match.check_evaluation import CHECK
 from fencepost.kernels.match.segment_search import SegmentArrays
 
@@ -233,7 +233,7 @@ def test_the_document_names_every_field_and_array() -> None:
             assert f"`{field}`" in document, field
     for name in SegmentArrays._fields:
         assert f"`{name}`" in document or f"`{name}." in document or name == "deleted_version", name
-    for dtype in (CHECK, SHAPE, CHAIN):
+    for dtype in (CHECK, SHAPE_DTYPE, CHAIN_DTYPE):
         assert dtype.names is not None
         assert f"{dtype.itemsize} bytes" in document
         for field in dtype.names:

@@ -11,7 +11,7 @@ import pytest
 from fencepost.cql2.ast import NearFunction
 from fencepost.filters import evaluate_near
 from fencepost.geometry import Shapes, Space
-from fencepost.kernels import NO, UNSURE, YES, scratch
+from fencepost.kernels import NO, UNSURE, YES, new_tree_scratch
 from fencepost.kernels.geodesic.shape_distance import (
     centroids_within_wgs84,
     distance_wgs84,
@@ -34,12 +34,14 @@ def shapes(wkt: str) -> Shapes:
 
 def within(a: Shapes, b: Shapes, distance: float) -> int:
     row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
-    within_distance_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), scratch(1), out)
+    within_distance_wgs84_pairs(
+        a.arrays, b.arrays, row, row, np.array([distance]), new_tree_scratch(1), out
+    )
     return int(out[0])
 
 
 def measured(a: Shapes, b: Shapes) -> float:
-    return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, math.inf, scratch(1)))
+    return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, math.inf, new_tree_scratch(1)))
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)

@@ -28,10 +28,10 @@ from fencepost.geometry import Relation, Shapes, matrix_text
 from fencepost.kernels.geometry.shape_arrays import (
     AREAS,
     BOUNDARY,
+    EDGES_PER_LEAF,
     FANOUT,
     LINES,
     POINTS,
-    RUN,
     TOUCH,
     ShapeArrays,
 )
@@ -434,7 +434,7 @@ def test_boxes_and_trees_cover_their_edges() -> None:
             assert node["y1"] == g.y[below].max()
             assert node["children"] <= FANOUT
             if node["children"] == 0:
-                assert 0 < node["edges"] <= RUN
+                assert 0 < node["edges"] <= EDGES_PER_LEAF
                 covered += range(node["first"], node["first"] + node["edges"])
         starts = g.chains["start"][first : stop + 1].tolist()
         edges = [k for start, end in pairwise(starts) for k in range(start, end - 1)]

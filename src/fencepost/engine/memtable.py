@@ -40,7 +40,13 @@ from fencepost.geometry.readers.single_geometry import (
     read_unchecked,
 )
 from fencepost.geometry.space import Space
-from fencepost.kernels.geometry.shape_arrays import CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.geometry.shape_arrays import (
+    CHAIN_DTYPE,
+    NODE_DTYPE,
+    SHAPE_DTYPE,
+    TOUCH_DTYPE,
+    ShapeArrays,
+)
 from fencepost.kernels.index import memtable_arrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match.check_evaluation import CHECK
@@ -82,10 +88,10 @@ def _empty(room: int) -> SegmentArrays:
             x=np.zeros(8 * room),
             y=np.zeros(8 * room),
             mark=np.zeros(8 * room, np.uint8),
-            chains=np.zeros(2 * room, CHAIN),
-            shapes=np.zeros(2 * room, SHAPE),
-            nodes=np.zeros(4 * room, NODE),
-            touches=np.zeros(room, TOUCHING),
+            chains=np.zeros(2 * room, CHAIN_DTYPE),
+            shapes=np.zeros(2 * room, SHAPE_DTYPE),
+            nodes=np.zeros(4 * room, NODE_DTYPE),
+            touches=np.zeros(room, TOUCH_DTYPE),
         ),
     )
 

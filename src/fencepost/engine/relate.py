@@ -14,8 +14,8 @@ from fencepost.kernels.geometry.area_relations import (
     relate_areas,
 )
 from fencepost.kernels.geometry.de9im import relations_of_matrices
-from fencepost.kernels.geometry.edge_trees import scratch
-from fencepost.kernels.geometry.relation_matrix import matrix_pairs
+from fencepost.kernels.geometry.edge_trees import new_tree_scratch
+from fencepost.kernels.geometry.relation_matrix import compute_matrices
 from fencepost.kernels.geometry.shape_arrays import AREAS
 
 Codes = NDArray[np.uint8]
@@ -99,7 +99,7 @@ def _compute(
     first: Shapes, second: Shapes, whole: int
 ) -> tuple[Codes, NDArray[np.int64], NDArray[np.bool_]]:
     """Facts of the pairs of areas, matrices of the other pairs, and which pairs are which."""
-    room = scratch(max(first.most_chains, second.most_chains))
+    room = new_tree_scratch(max(first.most_chains, second.most_chains))
     areas = first.arrays.shapes["dimension"][:-1] == AREAS
     both_areas = areas & (second.arrays.shapes["dimension"][:-1] == AREAS)
     rows = np.arange(len(both_areas))
@@ -114,7 +114,7 @@ def _compute(
     chosen = rows[~both_areas]
     matrices = np.empty(len(chosen), np.int64)
     if len(chosen):
-        matrix_pairs(first.arrays, second.arrays, left(chosen), chosen, whole, room, matrices)
+        compute_matrices(first.arrays, second.arrays, left(chosen), chosen, whole, room, matrices)
     return facts, matrices, both_areas
 
 

@@ -17,8 +17,8 @@ from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.geometry.area_relations import MATRIX_OF_FACTS, relate_areas
 from fencepost.kernels.geometry.de9im import relation_of_matrix
-from fencepost.kernels.geometry.edge_trees import scratch
-from fencepost.kernels.geometry.relation_matrix import matrix_pairs
+from fencepost.kernels.geometry.edge_trees import new_tree_scratch
+from fencepost.kernels.geometry.relation_matrix import compute_matrices
 from fencepost.kernels.geometry.shape_arrays import AREAS
 from fencepost.kernels.geometry.spatial_functions import spatial_holds
 
@@ -126,14 +126,14 @@ def relation_mask(function: SpatialFunction, event_dimension: int) -> int:
 
 def packed_matrix(a: Shapes, b: Shapes) -> int:
     """The DE-9IM of two single shapes."""
-    room = scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.most_chains, b.most_chains))
     row = np.zeros(1, np.int64)
     if dimension_of(a) == dimension_of(b) == AREAS:
         facts = np.empty(1, np.uint8)
         relate_areas(a.arrays, b.arrays, row, row, 1, room, facts)
         return int(MATRIX_OF_FACTS[facts[0]])
     packed = np.empty(1, np.int64)
-    matrix_pairs(a.arrays, b.arrays, row, row, 1, room, packed)
+    compute_matrices(a.arrays, b.arrays, row, row, 1, room, packed)
     return int(packed[0])
 
 

@@ -15,15 +15,15 @@ from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read
 from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry import shape_arrays as layout_codes
 from fencepost.kernels.geometry.shape_arrays import (
-    CHAIN,
-    MOST,
-    NODE,
+    CHAIN_DTYPE,
+    MAX_POINTS,
+    NODE_DTYPE,
     POINTS,
-    SHAPE,
+    SHAPE_DTYPE,
     TOUCH,
-    TOUCHING,
+    TOUCH_DTYPE,
     ShapeArrays,
-    empty_box,
+    set_empty_box,
 )
 from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out, lay_out_points
 
@@ -126,10 +126,10 @@ class Shapes:
             x=np.empty(points - 1),
             y=np.empty(points - 1),
             mark=np.empty(points - 1, np.uint8),
-            chains=np.zeros(chains_room, CHAIN),
-            shapes=np.zeros(shapes, SHAPE),
-            nodes=np.empty(nodes - 1, NODE),
-            touches=np.empty(touches - 1, TOUCHING),
+            chains=np.zeros(chains_room, CHAIN_DTYPE),
+            shapes=np.zeros(shapes, SHAPE_DTYPE),
+            nodes=np.empty(nodes - 1, NODE_DTYPE),
+            touches=np.empty(touches - 1, TOUCH_DTYPE),
         )
         at = np.zeros(5, np.int64)
         for g, rows in sources:
@@ -198,9 +198,9 @@ def _lay_out_with_room(
     y: NDArray[np.float64],
     chain_start: NDArray[np.int64],
 ) -> tuple[ShapeArrays, NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    if len(x) + len(raw.chain_part) > MOST:
+    if len(x) + len(raw.chain_part) > MAX_POINTS:
         raise ModelError(
-            f"{len(x):,} points are too many for one batch; give at most {MOST:,} at a time"
+            f"{len(x):,} points are too many for one batch; give at most {MAX_POINTS:,} at a time"
         )
     room = _FIRST_CONTACT_ROOM
     while True:
@@ -247,7 +247,7 @@ def _with_touches(arrays: ShapeArrays, contacts: NDArray[np.int64]) -> ShapeArra
     next_vertex[order] = vertices[order[following]]
     arrays.mark[vertices] |= TOUCH
     arrays.shapes["touch"] = np.searchsorted(shape, np.arange(len(arrays.shapes)))
-    touches = np.empty(len(vertices), TOUCHING)
+    touches = np.empty(len(vertices), TOUCH_DTYPE)
     touches["vertex"], touches["next"] = vertices, next_vertex
     return arrays._replace(touches=touches)
 
@@ -279,7 +279,7 @@ def _find_disconnected(
             defect[shape] = -1
             place[shape] = x, y
             arrays.shapes["dimension"][shape] = -1
-            empty_box(arrays.shapes, shape)
+            set_empty_box(arrays.shapes, shape)
         leader[ring] = spot
 
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fencepost.kernels.geometry.edge_trees import scratch
+    from fencepost.kernels.geometry.edge_trees import new_tree_scratch
     from fencepost.kernels.geometry.planar_distance import NO, UNSURE, YES
     from fencepost.kernels.match.segment_search import EventArrays
     from fencepost.kernels.runtime.compilation import cache_folder, kernel
@@ -35,7 +35,7 @@ __all__ = [
     "cache_folder",
     "handle",
     "kernel",
-    "scratch",
+    "new_tree_scratch",
 ]
 
 _MODULE_OF = {
@@ -48,7 +48,7 @@ _MODULE_OF = {
     "cache_folder": "runtime.compilation",
     "handle": "runtime.struct_references",
     "kernel": "runtime.compilation",
-    "scratch": "geometry.edge_trees",
+    "new_tree_scratch": "geometry.edge_trees",
 }
 
 if not TYPE_CHECKING:  # as in `fencepost.lazy_exports`, which kernels may not import

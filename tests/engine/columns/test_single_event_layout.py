@@ -17,7 +17,7 @@ from fencepost.events import EventTable
 from fencepost.filters import to_filters
 from fencepost.geometry import Shapes
 from fencepost.kernels import EventArrays
-from fencepost.kernels.geometry.shape_layout import lay_out_plain
+from fencepost.kernels.geometry.shape_layout import lay_out_unchecked
 from fencepost.kernels.match.single_event import split_joined_items
 from tests.engine.strategies import EVENTS, TEXT_EXPRESSIONS, examples
 
@@ -95,7 +95,7 @@ def written(layout: SingleEventLayout, event: dict[str, Any]) -> EventArrays | N
             return None
         shapes, usable = Shapes.read_one(shapely.Point(*rest)).arrays, True
     else:
-        encode_events: Any = lay_out_plain
+        encode_events: Any = lay_out_unchecked
         shapes, usable = encode_events(*rest, *layout.limits)
     if layout.joined[0] < layout.joined[1]:
         split_joined_items(layout.joined, layout.events.text, layout.events.item_start)

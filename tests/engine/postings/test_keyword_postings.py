@@ -15,7 +15,7 @@ from fencepost.engine import ColumnRegistry, FilterTable, build
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows
 from fencepost.geometry import Shapes
-from fencepost.kernels import WIDTH, EventArrays, arrays_of, scratch, struct_ref
+from fencepost.kernels import WIDTH, EventArrays, arrays_of, new_tree_scratch, struct_ref
 from fencepost.kernels.geometry.box_contact import rectangle
 from fencepost.kernels.index.posting_arrays import PIECES, image
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
@@ -278,7 +278,7 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
         [(PostingGroup(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)]
     )
     built = keyword_postings.build(rows, 0)
-    stack, out = scratch(1).stack, np.empty(count, np.uint32)
+    stack, out = new_tree_scratch(1).stack, np.empty(count, np.uint32)
     if not count:
         assert len(built.lists) == 0
         return

@@ -12,7 +12,7 @@ from shapely import LineString, MultiPoint, Point, Polygon, box
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry import Shapes
-from fencepost.kernels import NO, UNSURE, YES, scratch
+from fencepost.kernels import NO, UNSURE, YES, new_tree_scratch
 from fencepost.kernels.geodesic.edge_distance import Search, cell_bounds, edge_distance_bounds
 from fencepost.kernels.geodesic.geodesics import geodesic
 from fencepost.kernels.geodesic.shape_distance import (
@@ -213,7 +213,7 @@ def test_no_sample_of_a_cell_is_nearer_than_its_bound() -> None:
 def answers(a: BaseGeometry, b: BaseGeometry, distances: list[float]) -> list[int]:
     """What `within_wgs84` says for each distance, the same either way round or UNSURE."""
     shapes = Shapes.read_all([a, b])
-    room = scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.most_chains)
     found = []
     for i, j in ((0, 1), (1, 0)):
         out = np.empty(len(distances), np.uint8)
@@ -233,7 +233,7 @@ def computed_distance(a: BaseGeometry, b: BaseGeometry) -> float:
 
 
 def measured(shapes: Shapes, i: int, j: int) -> float:
-    room = scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.most_chains)
     return float(distance_wgs84(shapes.arrays, i, shapes.arrays, j, 0.0, np.inf, room))
 
 
@@ -388,7 +388,7 @@ def test_what_is_no_distance_or_no_geometry_is_not_near() -> None:
     out = np.empty(4, np.uint8)
     other = np.zeros(4, np.int64)
     within_distance_wgs84_pairs(
-        shapes.arrays, shapes.arrays, rows, other, distances, scratch(1), out
+        shapes.arrays, shapes.arrays, rows, other, distances, new_tree_scratch(1), out
     )
     assert out.tolist() == [NO, NO, YES, NO]
     assert math.isnan(measured(shapes, 0, 1))

@@ -18,9 +18,9 @@ from fencepost.kernels.geometry import area_rasters as kernels
 from fencepost.kernels.geometry.area_rasters import (
     COARSE_WORDS,
     FULL,
-    POSSIBLE,
+    POSSIBLE_RELATIONS,
+    RASTER_SIDE,
     REACHED,
-    SIDE,
     TOUCHED,
 )
 from fencepost.testing import add_holes, make_multipolygons, star_coordinates
@@ -34,21 +34,21 @@ def rasters_of(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     shapes = Shapes.read_all(geometries)
     rows = np.arange(len(geometries))
-    fine = np.empty((len(rows), 3, SIDE), np.uint64)
+    fine = np.empty((len(rows), 3, RASTER_SIDE), np.uint64)
     coarse = np.empty((len(rows), 3, COARSE_WORDS), np.uint64)
-    kernels.rasters(shapes.arrays, rows, np.zeros_like(rows), extent[None, :], fine, coarse)
+    kernels.rasterize_areas(shapes.arrays, rows, np.zeros_like(rows), extent[None, :], fine, coarse)
     return fine, coarse
 
 
 def cells(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """The bits of a fine raster's rows, by row and column."""
-    return (words[:, None] >> np.arange(SIDE, dtype=np.uint64)) & np.uint64(1) > 0
+    return (words[:, None] >> np.arange(RASTER_SIDE, dtype=np.uint64)) & np.uint64(1) > 0
 
 
 @kernel
 def all_facts(a, b, first, out):  # type: ignore[no-untyped-def]
     for k in range(b.shape[0]):
-        out[k] = kernels.facts(a[first], b, k, 0, a.shape[2])
+        out[k] = kernels.raster_facts(a[first], b, k, 0, a.shape[2])
 
 
 def shapes_on_the_grid(rng: np.random.Generator) -> list[BaseGeometry]:
@@ -65,9 +65,9 @@ def test_cells_are_what_their_bits_say() -> None:
     rng = np.random.default_rng(1)
     geometries = shapes_on_the_grid(rng)
     fine, coarse = rasters_of(geometries)
-    x, y = np.meshgrid(np.arange(SIDE), np.arange(SIDE))
+    x, y = np.meshgrid(np.arange(RASTER_SIDE), np.arange(RASTER_SIDE))
     squares = shapely.box(x, y, x + 1.0, y + 1.0)
-    wide, narrow = shapely.box(x, y, x + 4.0, y + 4.0), slice(0, SIDE, 4)
+    wide, narrow = shapely.box(x, y, x + 4.0, y + 4.0), slice(0, RASTER_SIDE, 4)
     for k, geometry in enumerate(geometries):
         shapely.prepare(geometry)
         touched, full, reached = (cells(fine[k, what]) for what in (TOUCHED, FULL, REACHED))
@@ -99,7 +99,7 @@ def check_pairs(geometries: list[BaseGeometry], extent: NDArray[np.float64]) -> 
             all_facts(bits, bits, k, found)  # type: ignore[no-untyped-call]
             if not in_grid[k]:
                 found |= kernels.A_NOT_FILLED
-            left = POSSIBLE[found].astype(np.int64)
+            left = POSSIBLE_RELATIONS[found].astype(np.int64)
             wrong = np.flatnonzero(in_grid & ((left >> np.asarray(codes, np.int64)) & 1 == 0))
             assert not len(wrong), (geometries[k].wkt, geometries[wrong[0]].wkt)
             decided[n] += int((left[in_grid] & (left[in_grid] - 1) == 0).sum())
@@ -121,10 +121,10 @@ def test_families_of_geometries_in_contact(family: str) -> None:
     scenes = [geometry_families.FAMILIES[family](source) for _ in range(15)]
     geometries = [g for scene in scenes for g in scene if isinstance(g, (Polygon, MultiPolygon))]
     bounds = shapely.total_bounds(geometries)
-    if kernels.can_be_gridded(bounds):
+    if kernels.can_rasterize(bounds):
         check_pairs(geometries, bounds)
     middle = geometries[len(geometries) // 2].bounds  # most others stick out of this grid
-    if kernels.can_be_gridded(np.array(middle)):
+    if kernels.can_rasterize(np.array(middle)):
         check_pairs(geometries, np.array(middle))
 
 
@@ -140,5 +140,5 @@ def test_an_area_around_the_grid_fills_all_but_its_rim() -> None:
 
 def test_extents_without_room_for_a_grid() -> None:
     for extent in ((0, 0, 0, 1), (0, 0, 1e-320, 1), (-1e308, 0, 1e308, 1), (0, 0, 0, 0)):
-        assert not kernels.can_be_gridded(np.array(extent, np.float64))
-    assert kernels.can_be_gridded(EXTENT)
+        assert not kernels.can_rasterize(np.array(extent, np.float64))
+    assert kernels.can_rasterize(EXTENT)

@@ -20,7 +20,7 @@ from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point
 from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry import Relation, Shapes
-from fencepost.kernels import NO, UNSURE, YES, scratch
+from fencepost.kernels import NO, UNSURE, YES, new_tree_scratch
 from fencepost.kernels.geometry.planar_distance import (
     centroid,
     centroids,
@@ -128,7 +128,7 @@ def answers(a: Shapes, b: Shapes, distances: list[float], row: int) -> list[int]
     found = []
     for first, second in ((a, b), (b, a)):
         out = np.empty(len(distances), np.uint8)
-        room = scratch(max(a.most_chains, b.most_chains))
+        room = new_tree_scratch(max(a.most_chains, b.most_chains))
         within_distance_pairs(
             first.arrays, second.arrays, rows, rows, np.array(distances), room, out
         )
@@ -244,7 +244,7 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
     apart = shapely.distance(a, b)
     assert 1000 < (apart > 0).sum() < 3900
     rng = np.random.default_rng(6)
-    room = scratch(8)
+    room = new_tree_scratch(8)
     rows, out = np.arange(4000), np.empty(4000, np.uint8)
     unsure = 0
     for distances in (
@@ -262,7 +262,7 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
 def test_one_shape_with_many() -> None:
     a, b = ordinary_pairs(400)
     second = Shapes.read_all(b)
-    room = scratch(second.most_chains)
+    room = new_tree_scratch(second.most_chains)
     for row in range(40):
         out = np.empty(400, np.uint8)
         distances = np.linspace(0.01, 4, 400)
@@ -321,10 +321,10 @@ def test_rows_that_are_no_geometry_are_near_nothing() -> None:
     rows, distances = np.array([0, 1]), np.array([math.inf, 1.0])
     for first, second in ((rows, rows[::-1].copy()), (rows[1:], rows[1:])):
         within_distance_pairs(
-            shapes.arrays, shapes.arrays, first, second, distances, scratch(1), out
+            shapes.arrays, shapes.arrays, first, second, distances, new_tree_scratch(1), out
         )
         assert out[: len(second)].tolist() == [NO] * len(second)
-    assert math.isnan(distance(shapes.arrays, 0, shapes.arrays, 1, scratch(1)))
+    assert math.isnan(distance(shapes.arrays, 0, shapes.arrays, 1, new_tree_scratch(1)))
     assert math.isnan(centroid(shapes.arrays, 1)[0])
     assert centroids_within(shapes.arrays, 0, shapes.arrays, 1, math.inf) == NO
 
@@ -344,7 +344,7 @@ def test_large_shapes() -> None:
         MultiPolygon([shapely.Polygon(star_coordinates(rng, 9, (x, 4.0), 0.3)) for x in range(60)]),
     ]
     shapes = Shapes.read_all(geometries)
-    room = scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.most_chains)
     for i, j in product(range(len(geometries)), repeat=2):
         true = shapely.distance(geometries[i], geometries[j])
         if true == 0:
@@ -358,7 +358,7 @@ def test_large_shapes() -> None:
 def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[int]:
     out = np.empty(len(distances), np.uint8)
     first, second = np.full(len(distances), i), np.full(len(distances), j)
-    room = scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.most_chains)
     within_distance_pairs(
         shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
     )
@@ -372,7 +372,7 @@ def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[i
 def test_distance_is_nearly_right(family: str) -> None:
     sample = pairs(family, 13, 100)
     first, second = shapes_of(sample)
-    room = scratch(max(first.most_chains, second.most_chains))
+    room = new_tree_scratch(max(first.most_chains, second.most_chains))
     for row, (a, b) in enumerate(sample):
         found = distance(first.arrays, row, second.arrays, row, room)
         right = to_double(root(squared_distance(a, b)))

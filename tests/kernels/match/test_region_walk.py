@@ -17,7 +17,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.engine import relations
 from fencepost.engine.regions import region_index as building
 from fencepost.geometry import Relation, Shapes
-from fencepost.kernels import scratch
+from fencepost.kernels import new_tree_scratch
 from fencepost.kernels.match.region_walk import RegionArrays, walk
 from fencepost.reference import relation as reference_relation
 from fencepost.testing import add_holes, make_multipolygons, mixed_pairs, star_coordinates
@@ -42,7 +42,7 @@ class Case:
         # Whether an event outside matches does not depend on its dimension.
         self.thin_mask = (thin & 0xFE | self.areas_mask & 1).astype(np.uint8)
         self.tree = rng.integers(0, TREES, count)
-        self.room = scratch(64)
+        self.room = new_tree_scratch(64)
         self.arrays = self._laid_out()
 
     def _laid_out(self) -> RegionArrays:

@@ -7,7 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.geometry.area_rasters import COARSE_WORDS, SIDE, can_be_gridded, rasters
+from fencepost.kernels.geometry.area_rasters import (
+    COARSE_WORDS,
+    RASTER_SIDE,
+    can_rasterize,
+    rasterize_areas,
+)
 from fencepost.kernels.geometry.de9im import CONTAINS, DISJOINT
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index import rtree
@@ -45,9 +50,9 @@ def build(regions: Regions, shapes: ShapeArrays, trees: int) -> RegionArrays:
     # Those that ask for the same thing together, so that branches go the same way.
     listed = listed[np.lexsort((regions.areas_mask[listed], regions.tree[listed]))]
     coarse = np.empty((len(listed), 3, COARSE_WORDS), np.uint64)
-    fine = np.empty((len(listed), 3, SIDE), np.uint64)
+    fine = np.empty((len(listed), 3, RASTER_SIDE), np.uint64)
     rows = regions.shape[listed].astype(np.int64)
-    rasters(shapes, rows, regions.tree[listed], extent, fine, coarse)
+    rasterize_areas(shapes, rows, regions.tree[listed], extent, fine, coarse)
     apart = entries["areas_mask"] >> DISJOINT & 1 > 0
     within = entries["areas_mask"] >> CONTAINS & 1 > 0
     return RegionArrays(
@@ -117,7 +122,7 @@ def _large(
     """Which regions go to the lists."""
     large = np.zeros(len(boxes), bool)
     for t in range(len(extent)):
-        if not can_be_gridded(extent[t]):
+        if not can_rasterize(extent[t]):
             continue
         own = np.flatnonzero(tree == t)
         size = (extent[t, 2:] - extent[t, :2])[None, :]

@@ -28,7 +28,7 @@ from fencepost.filters.spatial_relations import (
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.relation import RELATIONS, Relation
 from fencepost.kernels.geometry.area_relations import RELATION_OF_FACTS, relate_areas
-from fencepost.kernels.geometry.edge_trees import scratch
+from fencepost.kernels.geometry.edge_trees import new_tree_scratch
 from fencepost.kernels.geometry.shape_arrays import AREAS, LINES, POINTS
 
 Ints = NDArray[np.int64]
@@ -127,7 +127,7 @@ class AreaTerms:
         places = np.stack((self._place[second], self._place[first]))
         pairs, back = np.unique(places, axis=1, return_inverse=True)
         facts = np.empty(pairs.shape[1], np.uint8)
-        g, room = self._shapes.arrays, scratch(self._shapes.most_chains)
+        g, room = self._shapes.arrays, new_tree_scratch(self._shapes.most_chains)
         relate_areas(g, g, pairs[0].copy(), pairs[1].copy(), 0, room, facts)
         allowed = implication_tables()[ask, self.type[first], self.type[second]]
         return np.asarray(allowed >> RELATION_OF_FACTS[facts][back] & 1 == 1)

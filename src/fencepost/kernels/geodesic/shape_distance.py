@@ -25,8 +25,8 @@ from fencepost.kernels.geometry.edge_trees import (
     chains_of,
     children,
     edges,
-    open_pair,
-    ordered,
+    expand_pair,
+    min_max,
     points_of,
     root,
 )
@@ -205,8 +205,8 @@ def _points_to_edges(g, a, h, b, search, room):
                 continue
             for q in range(*edges(h, node)):
                 qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
-                x0, x1 = ordered(qx, mx)
-                y0, y1 = ordered(qy, my)
+                x0, x1 = min_max(qx, mx)
+                y0, y1 = min_max(qy, my)
                 if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
                     continue
                 low, high = edge_distance_bounds(x, y, x, y, qx, qy, mx, my, search, low, high)
@@ -235,7 +235,7 @@ def _edges_to_edges(g, a, h, b, search, room):
         u0, v0, u1, v1 = _box(h.nodes, j)
         if _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
             continue
-        opened = open_pair(g, i, h, j, pairs, top)
+        opened = expand_pair(g, i, h, j, pairs, top)
         if opened > top:
             top = opened
             continue
@@ -252,14 +252,14 @@ def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
     u0, v0, u1, v1 = _box(h.nodes, j)
     for p in range(*edges(g, i)):
         px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
-        px0, px1 = ordered(px, nx)
-        py0, py1 = ordered(py, ny)
+        px0, px1 = min_max(px, nx)
+        py0, py1 = min_max(py, ny)
         if _apart(px0, py0, px1, py1, u0, v0, u1, v1, degrees, half_chord):
             continue
         for q in range(*edges(h, j)):
             qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
-            qx0, qx1 = ordered(qx, mx)
-            qy0, qy1 = ordered(qy, my)
+            qx0, qx1 = min_max(qx, mx)
+            qy0, qy1 = min_max(qy, my)
             if _apart(px0, py0, px1, py1, qx0, qy0, qx1, qy1, degrees, half_chord):
                 continue
             if in_contact(px, py, nx, ny, qx, qy, mx, my):

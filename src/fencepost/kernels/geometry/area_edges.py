@@ -14,10 +14,10 @@ from fencepost.kernels.geometry.edge_trees import (
     chains_of,
     children,
     covers_point,
-    ordered,
+    min_max,
     points_of,
     root,
-    segments_apart,
+    segment_boxes_disjoint,
 )
 from fencepost.kernels.geometry.edge_trees import edges as edges_below
 from fencepost.kernels.geometry.orientation import orient
@@ -38,7 +38,7 @@ _MOST_TESTS = 2048  # vertices times edges; with more, two trees do better
 
 @outlined
 @kernel
-def edges_of(g, a, width, height):
+def collect_edges(g, a, width, height):
     """The edges of an area: ends, direction, and the error bound of side tests.
 
     width, height : of an extent that holds the area and every point to be tested.
@@ -109,7 +109,7 @@ def sides_of_boxes(boxes, record, edges, e):
 
 
 @inlined
-def passes(boxes, record, k, edges, e):
+def passes_through_box(boxes, record, k, edges, e):
     """Whether an edge that may touch a box passes right through it, both ends beyond."""
     x0 = boxes[record, 0, k]
     y0 = boxes[record, 1, k]
@@ -130,7 +130,7 @@ def _ends_in(edges, e, x0, y0, x1, y1):
 
 
 @inlined
-def is_in(g, a, edges, slabs, x, y, stack):
+def is_in_area(g, a, edges, slabs, x, y, stack):
     """Whether a point that is not on an area's boundary lies in it."""
     if not covers_point(g.shapes, a, x, y):
         return False
@@ -161,7 +161,7 @@ def _slab(y0, y1, y):
 
 @outlined
 @kernel
-def slabs_of(g, a, edges):
+def build_slabs(g, a, edges):
     """The edges of an area by level slabs of its box: slab s has the edges numbered in
     slabs[slabs[s]:slabs[s + 1]]. Empty where there are too many edges.
     """
@@ -172,7 +172,7 @@ def slabs_of(g, a, edges):
         return np.empty(0, np.int32)
     start = np.zeros(_SLABS + 2, np.int32)
     for e in range(edges.shape[0]):
-        low, high = ordered(edges[e, _AY], edges[e, _BY])
+        low, high = min_max(edges[e, _AY], edges[e, _BY])
         for s in range(_slab(y0, y1, low), _slab(y0, y1, high) + 1):
             start[s + 2] += 1
             total += 1
@@ -182,7 +182,7 @@ def slabs_of(g, a, edges):
         start[s + 2] += start[s + 1]
     start[0] = start[1]
     for e in range(edges.shape[0]):
-        low, high = ordered(edges[e, _AY], edges[e, _BY])
+        low, high = min_max(edges[e, _AY], edges[e, _BY])
         for s in range(_slab(y0, y1, low), _slab(y0, y1, high) + 1):
             slabs[start[s + 1]] = e
             start[s + 1] += 1
@@ -191,7 +191,7 @@ def slabs_of(g, a, edges):
 
 
 @inlined
-def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0, x1, y1):
+def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0, x1, y1):
     """The relation of the event to a region that its edges low:high (with a bit) may touch.
 
     first, points : the region's vertices, in x and y. Returns OVERLAPS; or CLEAR where no edge
@@ -223,7 +223,7 @@ def by_sides(edges, near, low, high, touching, bit, x, y, first, points, x0, y0,
 
 @outlined
 @no_refcount
-def by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
+def relate_by_crossings(edges, near, low, high, window, h, shape, width, height, stack):
     """What the edges near[low:high] do to the boundary of an area, within a window.
 
     window : x0, y0, x1, y1 of a box that holds every common point of the two boundaries.
@@ -309,7 +309,7 @@ def _contact(edges, e, px, py, qx, qy, width, height):
     told.
     """
     ax, ay, bx, by = edges[e, _AX], edges[e, _AY], edges[e, _BX], edges[e, _BY]
-    if segments_apart(ax, ay, bx, by, px, py, qx, qy):
+    if segment_boxes_disjoint(ax, ay, bx, by, px, py, qx, qy):
         return CLEAR
     ux, uy, error = edges[e, _UX], edges[e, _UY], edges[e, _ERROR]
     p_side = ux * (py - ay) - uy * (px - ax)

@@ -25,15 +25,15 @@ from fencepost.kernels.geometry.de9im import (
 )
 from fencepost.kernels.geometry.edge_trees import chains_of, covers_point, points_of
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
-from fencepost.kernels.geometry.shape_arrays import STACK
+from fencepost.kernels.geometry.shape_arrays import STACK_SIZE
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
-SIDE = 64
+RASTER_SIDE = 64
 COARSE_WORDS = 4  # 16 x 16 cells, four rows a word
 TOUCHED, FULL, REACHED = range(3)
 
-_STEP = SIDE // 16
-_LAST = SIDE - 1
+_STEP = RASTER_SIDE // 16
+_LAST = RASTER_SIDE - 1
 _ALL = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
 _INSET = 1e-6  # a point this far from a cell's sides, in cells, is certainly in it
@@ -43,7 +43,7 @@ _EVERY = 0xFF
 _WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
 _AROUND = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
 
-# What `facts` of two rasters' bits say of areas A and B.
+# What `raster_facts` of two rasters' bits say of areas A and B.
 MEET_INSIDE = 1  # their interiors have a common point
 COMMON_CELL = 2  # some cell is touched by both
 A_STICKS_OUT = 4
@@ -70,30 +70,30 @@ def _possible(facts: int) -> int:
 
 
 # The relations of A to B that facts leave possible.
-POSSIBLE = np.array([_possible(facts) for facts in range(64)], np.uint8)
+POSSIBLE_RELATIONS = np.array([_possible(raster_facts) for raster_facts in range(64)], np.uint8)
 
 
 @kernel
-def can_be_gridded(extent):
+def can_rasterize(extent):
     """Whether a grid over x0, y0, x1, y1 has cells of a usable size."""
-    x_scale = SIDE / (extent[2] - extent[0])
-    y_scale = SIDE / (extent[3] - extent[1])
+    x_scale = RASTER_SIDE / (extent[2] - extent[0])
+    y_scale = RASTER_SIDE / (extent[3] - extent[1])
     return 0.0 < x_scale < np.inf and 0.0 < y_scale < np.inf
 
 
 @kernel
-def rasters(g, rows, tree_of, extents, fine, coarse):
+def rasterize_areas(g, rows, tree_of, extents, fine, coarse):
     """Fill the rasters of many areas, each over the extent of its tree."""
-    stack = np.empty(STACK, np.uint32)
+    stack = np.empty(STACK_SIZE, np.uint32)
     for k in range(rows.shape[0]):
-        raster(g, rows[k], extents[tree_of[k]], fine[k], coarse[k], stack)
+        rasterize_area(g, rows[k], extents[tree_of[k]], fine[k], coarse[k], stack)
 
 
 @kernel
-def raster(g, shape, extent, fine, coarse, stack):
+def rasterize_area(g, shape, extent, fine, coarse, stack):
     """Fill the rasters of an area: fine (3, SIDE), coarse (3, COARSE_WORDS), uint64."""
-    x_scale = SIDE / (extent[2] - extent[0])
-    y_scale = SIDE / (extent[3] - extent[1])
+    x_scale = RASTER_SIDE / (extent[2] - extent[0])
+    y_scale = RASTER_SIDE / (extent[3] - extent[1])
     fine[:] = 0
     first, stop = chains_of(g, shape)
     for chain in range(first, stop):
@@ -106,7 +106,7 @@ def raster(g, shape, extent, fine, coarse, stack):
                 (g.y[k + 1] - extent[1]) * y_scale,
                 fine,
             )
-    for row in range(SIDE):
+    for row in range(RASTER_SIDE):
         boundary = fine[TOUCHED, row]
         if boundary == 0:
             continue
@@ -141,7 +141,7 @@ def raster(g, shape, extent, fine, coarse, stack):
 @inlined
 def _cell(value):
     """The row or column of a place; those at the rim reach on to infinity."""
-    return 0 if not value > 0.0 else _LAST if value >= SIDE else np.int64(value)
+    return 0 if not value > 0.0 else _LAST if value >= RASTER_SIDE else np.int64(value)
 
 
 @inlined
@@ -178,7 +178,7 @@ def _draw(ax, ay, bx, by, fine):
         low_column = _cell(low_x - margin)
         high_column = _cell(high_x + margin)
         fine[TOUCHED, row] |= _columns(low_column, high_column)
-        if not (0.0 <= low_y and high_y <= SIDE):
+        if not (0.0 <= low_y and high_y <= RASTER_SIDE):
             continue
         climbs = not flat and high_y - low_y > _INSET
         if climbs:
@@ -196,7 +196,7 @@ def _draw(ax, ay, bx, by, fine):
 @inlined
 def _reach(fine, x, y):
     """Mark the cell of a point of the boundary as reached, if the point is well inside it."""
-    if 0.0 < x < SIDE and 0.0 < y < SIDE:
+    if 0.0 < x < RASTER_SIDE and 0.0 < y < RASTER_SIDE:
         column = np.int64(x)
         row = np.int64(y)
         if _INSET < x - column < 1.0 - _INSET and _INSET < y - row < 1.0 - _INSET:
@@ -233,7 +233,7 @@ def _coarsen(fine, coarse):
 
 
 @inlined
-def facts(a, b, k, first, stop):
+def raster_facts(a, b, k, first, stop):
     """The facts about an area with raster `a` and area k of rasters `b`, from rows first:stop.
 
     a : (3, words). b : (n, 3, words).
@@ -266,25 +266,25 @@ def facts(a, b, k, first, stop):
 def common_boundary(a, b, k, extent):
     """A box that holds every common point of the boundaries of an area and of area k.
 
-    a, b : their fine rasters, as for `facts`.
+    a, b : their fine rasters, as for `raster_facts`.
     """
     columns = np.uint64(0)
-    first = SIDE
+    first = RASTER_SIDE
     last = -1
-    for row in range(SIDE):
+    for row in range(RASTER_SIDE):
         both = a[TOUCHED, row] & ~a[FULL, row] & b[k, TOUCHED, row] & ~b[k, FULL, row]
         columns |= both
         if both:
             first = min(first, row)
             last = row
     left = 0
-    while left < SIDE and not (columns >> np.uint64(left)) & _ONE:
+    while left < RASTER_SIDE and not (columns >> np.uint64(left)) & _ONE:
         left += 1
     right = _LAST
     while right >= left and not (columns >> np.uint64(right)) & _ONE:
         right -= 1
-    width = (extent[2] - extent[0]) / SIDE
-    height = (extent[3] - extent[1]) / SIDE
+    width = (extent[2] - extent[0]) / RASTER_SIDE
+    height = (extent[3] - extent[1]) / RASTER_SIDE
     # Half a cell more on each side is beyond all rounding; the rim reaches on to infinity.
     return (
         extent[0] + (left - 0.5) * width if left > 0 else -np.inf,
@@ -297,9 +297,9 @@ def common_boundary(a, b, k, extent):
 @inlined
 def cell_of_point(extent, x, y):
     """Row and column of a point that is certainly in one cell; (-1, -1) otherwise."""
-    column = (x - extent[0]) * (SIDE / (extent[2] - extent[0]))
-    row = (y - extent[1]) * (SIDE / (extent[3] - extent[1]))
-    if 0.0 < column < SIDE and 0.0 < row < SIDE:
+    column = (x - extent[0]) * (RASTER_SIDE / (extent[2] - extent[0]))
+    row = (y - extent[1]) * (RASTER_SIDE / (extent[3] - extent[1]))
+    if 0.0 < column < RASTER_SIDE and 0.0 < row < RASTER_SIDE:
         c = np.int64(column)
         r = np.int64(row)
         if _INSET < column - c < 1.0 - _INSET and _INSET < row - r < 1.0 - _INSET:

@@ -14,9 +14,9 @@ from fencepost.kernels.geometry.boundary_contacts import (
     ALONG_NEXT,
     INTO,
     OUT_OF,
-    chain_before,
-    judge,
-    judge_one,
+    classify_direction,
+    classify_direction_one_pass,
+    previous_vertex,
 )
 from fencepost.kernels.geometry.de9im import (
     BB,
@@ -38,13 +38,13 @@ from fencepost.kernels.geometry.de9im import (
     OVERLAPS,
 )
 from fencepost.kernels.geometry.edge_trees import (
-    boxes_apart,
+    boxes_disjoint,
     chain_of,
     chains_of,
     covers_point,
     edges,
-    open_pair,
-    ordered,
+    expand_pair,
+    min_max,
     points_of,
     root,
 )
@@ -147,7 +147,7 @@ def area_facts(g, a, h, b, whole, room):
     for c in range(a_chains + b_chains):
         touched[c] = 0
     facts = 0
-    if not boxes_apart(g.shapes, a, h.shapes, b):
+    if not boxes_disjoint(g.shapes, a, h.shapes, b):
         pairs = room.pairs
         pairs[0] = root(g, a)
         pairs[1] = root(h, b)
@@ -156,9 +156,9 @@ def area_facts(g, a, h, b, whole, room):
             top -= 2
             i = pairs[top]
             j = pairs[top + 1]
-            if boxes_apart(g.nodes, i, h.nodes, j):
+            if boxes_disjoint(g.nodes, i, h.nodes, j):
                 continue
-            opened = open_pair(g, i, h, j, pairs, top)
+            opened = expand_pair(g, i, h, j, pairs, top)
             if opened > top:
                 top = opened
                 continue
@@ -200,17 +200,17 @@ def _leaves(g, a, i, h, b, j, whole):
     y1 = h.nodes[j]["y1"]
     facts = 0
     for p in range(*edges(g, i)):
-        px0, px1 = ordered(g.x[p], g.x[p + 1])
+        px0, px1 = min_max(g.x[p], g.x[p + 1])
         if px0 > x1 or px1 < x0:
             continue
-        py0, py1 = ordered(g.y[p], g.y[p + 1])
+        py0, py1 = min_max(g.y[p], g.y[p + 1])
         if py0 > y1 or py1 < y0:
             continue
         for q in range(*edges(h, j)):
-            qx0, qx1 = ordered(h.x[q], h.x[q + 1])
+            qx0, qx1 = min_max(h.x[q], h.x[q + 1])
             if qx0 > px1 or qx1 < px0:
                 continue
-            qy0, qy1 = ordered(h.y[q], h.y[q + 1])
+            qy0, qy1 = min_max(h.y[q], h.y[q + 1])
             if qy0 > py1 or qy1 < py0:
                 continue
             facts |= _edge_pair(g, a, chain_of(g, i), p, h, b, chain_of(h, j), q)
@@ -240,8 +240,8 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
             facts |= CONTACT
         else:
             at_vertex = px == qx and py == qy
-            q_before = chain_before(h, b_chain, q) if at_vertex else q
-            p_before = chain_before(g, a_chain, p)
+            q_before = previous_vertex(h, b_chain, q) if at_vertex else q
+            p_before = previous_vertex(g, a_chain, p)
             if g.mark[p] & TOUCH or (at_vertex and h.mark[q] & TOUCH):
                 facts |= _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex)
             else:
@@ -253,7 +253,7 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
         if qx == nx and qy == ny:
             facts |= CONTACT
         else:
-            q_before = chain_before(h, b_chain, q)
+            q_before = previous_vertex(h, b_chain, q)
             if h.mark[q] & TOUCH:
                 facts |= _swap(_contact_of_many(h, b, q, q_before, g, a, p, p, False))
             else:
@@ -283,13 +283,21 @@ def _contact(
     ):
         return CONTACT | OTHER_SIDE
     facts = CONTACT
-    way = judge_one(px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_next_x, a_next_y)
+    way = classify_direction_one_pass(
+        px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_next_x, a_next_y
+    )
     facts |= _fact(way, way == ALONG_NEXT)
-    way = judge_one(px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_before_x, a_before_y)
+    way = classify_direction_one_pass(
+        px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_before_x, a_before_y
+    )
     facts |= _fact(way, way != ALONG_NEXT)
-    way = judge_one(px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_next_x, b_next_y)
+    way = classify_direction_one_pass(
+        px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_next_x, b_next_y
+    )
     facts |= _swap(_fact(way, way == ALONG_NEXT))
-    way = judge_one(px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y)
+    way = classify_direction_one_pass(
+        px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y
+    )
     facts |= _swap(_fact(way, way != ALONG_NEXT))
     return facts
 
@@ -304,12 +312,14 @@ def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
     facts = CONTACT
     for k in (p + 1, p_before):
         if at_vertex:
-            way = judge(h, b, q, q_before, q + 1, g.x[k], g.y[k])
+            way = classify_direction(h, b, q, q_before, q + 1, g.x[k], g.y[k])
         else:
-            way = judge_one(px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k])
+            way = classify_direction_one_pass(
+                px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k]
+            )
         facts |= _fact(way, (way == ALONG_NEXT) == (k == p + 1))
     for k in (q + 1, q_before):
-        way = judge(g, a, p, p_before, p + 1, h.x[k], h.y[k])
+        way = classify_direction(g, a, p, p_before, p + 1, h.x[k], h.y[k])
         facts |= _swap(_fact(way, (way == ALONG_NEXT) == (k == q + 1)))
     return facts
 

@@ -32,7 +32,7 @@ def same_direction(px, py, ax, ay, bx, by):
 
 
 @kernel
-def judge_one(px, py, previous_x, previous_y, next_x, next_y, x, y):
+def classify_direction_one_pass(px, py, previous_x, previous_y, next_x, next_y, x, y):
     """Where the direction from p to (x, y) leads at a place with one pass."""
     from_next = orient(px, py, next_x, next_y, x, y)
     if from_next == 0 and same_direction(px, py, next_x, next_y, x, y):
@@ -49,14 +49,14 @@ def judge_one(px, py, previous_x, previous_y, next_x, next_y, x, y):
 
 
 @inlined
-def chain_before(g, chain, vertex):
+def previous_vertex(g, chain, vertex):
     """The point before a ring's vertex."""
     first, stop = points_of(g, chain)
     return vertex - 1 if vertex > first else stop - 2
 
 
 @kernel
-def judge(g, shape, vertex, before, after, x, y):
+def classify_direction(g, shape, vertex, before, after, x, y):
     """Where the direction from a place on an area's boundary to (x, y) leads.
 
     vertex : the area's vertex there. before, after : its neighbours.
@@ -64,7 +64,9 @@ def judge(g, shape, vertex, before, after, x, y):
     px = g.x[vertex]
     py = g.y[vertex]
     if not g.mark[vertex] & TOUCH:
-        return judge_one(px, py, g.x[before], g.y[before], g.x[after], g.y[after], x, y)
+        return classify_direction_one_pass(
+            px, py, g.x[before], g.y[before], g.x[after], g.y[after], x, y
+        )
     low = np.int64(g.shapes[shape]["touch"])
     high = np.int64(g.shapes[shape + 1]["touch"])
     best_x = best_y = 0.0
@@ -75,7 +77,7 @@ def judge(g, shape, vertex, before, after, x, y):
         slot = low + np.searchsorted(g.touches["vertex"][low:high], at)
         chain = _chain_of(g, shape, at)
         for onward in (True, False):
-            k = at + 1 if onward else chain_before(g, chain, at)
+            k = at + 1 if onward else previous_vertex(g, chain, at)
             ray_x = g.x[k]
             ray_y = g.y[k]
             if orient(px, py, ray_x, ray_y, x, y) == 0 and same_direction(
@@ -83,7 +85,10 @@ def judge(g, shape, vertex, before, after, x, y):
             ):
                 return ALONG_NEXT if onward else ALONG_PREVIOUS
             # Between the best ray so far and the direction, counter-clockwise: nearer to it.
-            if not some or judge_one(px, py, x, y, best_x, best_y, ray_x, ray_y) == INTO:
+            if (
+                not some
+                or classify_direction_one_pass(px, py, x, y, best_x, best_y, ray_x, ray_y) == INTO
+            ):
                 best_x = ray_x
                 best_y = ray_y
                 best_onward = onward

@@ -7,14 +7,14 @@ import numpy as np
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import DISJOINT, relation_of_matrix
 from fencepost.kernels.geometry.edge_trees import chains_of, points_of
-from fencepost.kernels.geometry.relation_matrix import matrix_of
+from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import (
     AREAS,
-    CHAIN,
-    NODE,
+    CHAIN_DTYPE,
+    NODE_DTYPE,
     POINTS,
-    SHAPE,
-    TOUCHING,
+    SHAPE_DTYPE,
+    TOUCH_DTYPE,
     ShapeArrays,
     build_trees,
     count_nodes,
@@ -49,15 +49,15 @@ def meets_box(g, a, box, room):
     h = rectangle(box)
     if g.shapes[a]["dimension"] == AREAS:
         return area_relation(g, a, h, 0, room) != DISJOINT
-    return relation_of_matrix(matrix_of(g, a, h, 0, 0, room)) != DISJOINT
+    return relation_of_matrix(compute_matrix(g, a, h, 0, 0, room)) != DISJOINT
 
 
 @kernel
 def rectangle(box):
     """A box, wider and higher than 0, as a shape."""
-    chains = np.zeros(2, CHAIN)
+    chains = np.zeros(2, CHAIN_DTYPE)
     chains[1]["start"] = 5
-    shapes = np.zeros(2, SHAPE)
+    shapes = np.zeros(2, SHAPE_DTYPE)
     shapes[0]["dimension"] = AREAS
     shapes[1]["dimension"] = -1
     shapes[1]["chain"] = 1
@@ -67,8 +67,8 @@ def rectangle(box):
         mark=np.zeros(5, np.uint8),
         chains=chains,
         shapes=shapes,
-        nodes=np.empty(count_nodes(chains, shapes), NODE),
-        touches=np.empty(0, TOUCHING),
+        nodes=np.empty(count_nodes(chains, shapes), NODE_DTYPE),
+        touches=np.empty(0, TOUCH_DTYPE),
     )
     build_trees(g)
     return g

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.kernels.geometry.shape_arrays import STACK, Bytes, Positions
+from fencepost.kernels.geometry.shape_arrays import STACK_SIZE, Bytes, Positions
 from fencepost.kernels.runtime.compilation import inlined
 
 
-class Scratch(NamedTuple):
+class TreeScratch(NamedTuple):
     """Room that a thread reuses for pair after pair."""
 
     stack: Positions  # STACK
@@ -18,11 +18,11 @@ class Scratch(NamedTuple):
     touched: Bytes  # one a chain of the larger shape, twice
 
 
-def scratch(most_chains: int) -> Scratch:
+def new_tree_scratch(most_chains: int) -> TreeScratch:
     """Room for relating shapes of at most so many chains each."""
-    return Scratch(
-        stack=np.empty(STACK, np.uint32),
-        pairs=np.empty(2 * STACK, np.uint32),
+    return TreeScratch(
+        stack=np.empty(STACK_SIZE, np.uint32),
+        pairs=np.empty(2 * STACK_SIZE, np.uint32),
         touched=np.zeros(2 * max(most_chains, 1), np.uint8),
     )
 
@@ -66,7 +66,7 @@ def edges(g, node):
 
 
 @inlined
-def open_pair(g, i, h, j, pairs, top):
+def expand_pair(g, i, h, j, pairs, top):
     """Push the pairs that replace nodes (i, j), the larger one opened; none if both are leaves."""
     i_leaf = g.nodes[i]["children"] == 0
     j_leaf = h.nodes[j]["children"] == 0
@@ -86,7 +86,7 @@ def open_pair(g, i, h, j, pairs, top):
 
 
 @inlined
-def boxes_apart(some, i, others, j):
+def boxes_disjoint(some, i, others, j):
     """Whether the boxes of two records have no point in common."""
     return (
         some[i]["x0"] > others[j]["x1"]
@@ -105,28 +105,28 @@ def covers_point(boxes, k, x, y):
 
 
 @inlined
-def ordered(a, b):
+def min_max(a, b):
     return (a, b) if a < b else (b, a)
 
 
 @inlined
-def segments_apart(px, py, nx, ny, qx, qy, mx, my):
-    px0, px1 = ordered(px, nx)
-    qx0, qx1 = ordered(qx, mx)
+def segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
+    px0, px1 = min_max(px, nx)
+    qx0, qx1 = min_max(qx, mx)
     if px0 > qx1 or qx0 > px1:
         return True
-    py0, py1 = ordered(py, ny)
-    qy0, qy1 = ordered(qy, my)
+    py0, py1 = min_max(py, ny)
+    qy0, qy1 = min_max(qy, my)
     return py0 > qy1 or qy0 > py1
 
 
 @inlined
-def share_a_piece(px, py, nx, ny, qx, qy, mx, my):
+def segments_overlap(px, py, nx, ny, qx, qy, mx, my):
     """Whether two segments of one line have more than a point in common."""
     if px != nx:
-        low, high = ordered(px, nx)
-        other_low, other_high = ordered(qx, mx)
+        low, high = min_max(px, nx)
+        other_low, other_high = min_max(qx, mx)
     else:
-        low, high = ordered(py, ny)
-        other_low, other_high = ordered(qy, my)
+        low, high = min_max(py, ny)
+        other_low, other_high = min_max(qy, my)
     return max(low, other_low) < min(high, other_high)

@@ -26,11 +26,11 @@ from fencepost.kernels.geometry.edge_trees import (
     chains_of,
     children,
     edges,
-    open_pair,
-    ordered,
+    expand_pair,
+    min_max,
     points_of,
     root,
-    segments_apart,
+    segment_boxes_disjoint,
 )
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import EXTERIOR, locate
@@ -221,7 +221,7 @@ def _edges_to_edges(g, a, h, b, enough, reach, room):
         j = pairs[top + 1]
         if _square_of_gap(g.nodes, i, h.nodes, j) > far:
             continue
-        opened = open_pair(g, i, h, j, pairs, top)
+        opened = expand_pair(g, i, h, j, pairs, top)
         if opened > top:
             top = opened
             continue
@@ -333,7 +333,7 @@ def distance_to_segment(px, py, ax, ay, bx, by):
 @no_refcount
 def in_contact(px, py, nx, ny, qx, qy, mx, my):
     """Whether two segments whose boxes meet have a point in common."""
-    if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+    if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
         return False
     p_side = orient(qx, qy, mx, my, px, py)
     n_side = orient(qx, qy, mx, my, nx, ny)
@@ -390,8 +390,8 @@ def _square_of_point_gap(boxes, k, x, y):
 @inlined
 def _square_of_edge_gap(boxes, k, px, py, nx, ny):
     """The square of the distance of the box of an edge from a box."""
-    x0, x1 = ordered(px, nx)
-    y0, y1 = ordered(py, ny)
+    x0, x1 = min_max(px, nx)
+    y0, y1 = min_max(py, ny)
     dx = _gap(x0, x1, boxes[k]["x0"], boxes[k]["x1"])
     dy = _gap(y0, y1, boxes[k]["y0"], boxes[k]["y1"])
     return dx * dx + dy * dy
@@ -400,11 +400,11 @@ def _square_of_edge_gap(boxes, k, px, py, nx, ny):
 @inlined
 def _square_between_edges(px, py, nx, ny, qx, qy, mx, my):
     """The square of the distance of the boxes of two edges."""
-    px0, px1 = ordered(px, nx)
-    qx0, qx1 = ordered(qx, mx)
+    px0, px1 = min_max(px, nx)
+    qx0, qx1 = min_max(qx, mx)
     dx = _gap(px0, px1, qx0, qx1)
-    py0, py1 = ordered(py, ny)
-    qy0, qy1 = ordered(qy, my)
+    py0, py1 = min_max(py, ny)
+    qy0, qy1 = min_max(qy, my)
     dy = _gap(py0, py1, qy0, qy1)
     return dx * dx + dy * dy
 

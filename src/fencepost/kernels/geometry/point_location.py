@@ -41,23 +41,23 @@ def locate(g, shape, px, py, stack):
 
 
 @inlined
-def is_place(shapes, row):
+def has_single_position(shapes, row):
     """Whether points are all at one place, which is a corner of their box."""
     return shapes[row]["x0"] == shapes[row]["x1"] and shapes[row]["y0"] == shapes[row]["y1"]
 
 
 @inlined
-def point_in_area(g, shape, x, y, stack):
+def relate_point_to_area(g, shape, x, y, stack):
     """The relation of a point to an area whose box it is in."""
     first, stop = chains_of(g, shape)
     low, high = points_of(g, first)
     if stop - first > 1 or high - low > _MOST_IN_A_ROW:
-        return point_in_rings(g, shape, x, y, stack)
-    return point_in_ring(g, shape, low, high - 1, x, y, stack)
+        return relate_point_exactly(g, shape, x, y, stack)
+    return relate_point_to_ring(g, shape, low, high - 1, x, y, stack)
 
 
 @inlined
-def point_in_ring(g, shape, first, last, x, y, stack):
+def relate_point_to_ring(g, shape, first, last, x, y, stack):
     """The same for an area of one ring, which has the points first to last."""
     inside = unsure = np.int64(0)
     # As it is written here, it becomes code for vectors; many other ways do not.
@@ -72,12 +72,12 @@ def point_in_ring(g, shape, first, last, x, y, stack):
         inside += crosses & ((turn > 0.0) == upward)
         unsure += (crosses & (far == False)) | (y0 == 0.0)  # noqa: E712 (not does not do)
     if unsure:
-        return point_in_rings(g, shape, x, y, stack)
+        return relate_point_exactly(g, shape, x, y, stack)
     return INSIDE if inside & 1 else DISJOINT
 
 
 @inlined
-def point_in_rings(g, shape, x, y, stack):
+def relate_point_exactly(g, shape, x, y, stack):
     """The same, exactly and whatever the area is like."""
     where = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
     return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS

@@ -14,23 +14,23 @@ from __future__ import annotations
 from fencepost.kernels.geometry.boundary_contacts import (
     INTO,
     OUT_OF,
-    chain_before,
-    judge,
-    judge_one,
+    classify_direction,
+    classify_direction_one_pass,
+    previous_vertex,
 )
 from fencepost.kernels.geometry.de9im import BB, BE, BI, EB, EE, EI, IB, IE, II, transpose
 from fencepost.kernels.geometry.edge_trees import (
-    boxes_apart,
+    boxes_disjoint,
     chain_of,
     chains_of,
     children,
     edges,
-    open_pair,
-    ordered,
+    expand_pair,
+    min_max,
     points_of,
     root,
-    segments_apart,
-    share_a_piece,
+    segment_boxes_disjoint,
+    segments_overlap,
 )
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import (
@@ -45,7 +45,7 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 
 @no_refcount
-def matrix_pairs(g, h, first, second, whole, room, out):
+def compute_matrices(g, h, first, second, whole, room, out):
     """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
     A `first` of length one stands for as many as there are in `second`. whole : 0 leaves out
@@ -53,12 +53,12 @@ def matrix_pairs(g, h, first, second, whole, room, out):
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = matrix_of(g, first[0 if one else k], h, second[k], whole, room)
+        out[k] = compute_matrix(g, first[0 if one else k], h, second[k], whole, room)
 
 
 @outlined
 @no_refcount
-def matrix_of(g, a, h, b, whole, room):
+def compute_matrix(g, a, h, b, whole, room):
     """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return 0
@@ -153,7 +153,7 @@ def _line_area_facts(g, a, h, b, room):
     touched = room.touched
     touched[:a_chains] = 0
     facts = 0
-    if not boxes_apart(g.shapes, a, h.shapes, b):
+    if not boxes_disjoint(g.shapes, a, h.shapes, b):
         pairs = room.pairs
         pairs[0] = root(g, a)
         pairs[1] = root(h, b)
@@ -162,9 +162,9 @@ def _line_area_facts(g, a, h, b, room):
             top -= 2
             i = pairs[top]
             j = pairs[top + 1]
-            if boxes_apart(g.nodes, i, h.nodes, j):
+            if boxes_disjoint(g.nodes, i, h.nodes, j):
                 continue
-            opened = open_pair(g, i, h, j, pairs, top)
+            opened = expand_pair(g, i, h, j, pairs, top)
             if opened > top:
                 top = opened
                 continue
@@ -193,7 +193,7 @@ def _line_area_leaves(g, i, h, b, j):
         px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
         for q in range(*edges(h, j)):
             qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
-            if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+            if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
                 continue
             p_side = orient(qx, qy, mx, my, px, py)
             n_side = orient(qx, qy, mx, my, nx, ny)
@@ -215,10 +215,10 @@ def _line_area_leaves(g, i, h, b, j):
                 and not (qx == px and qy == py)
                 and not (qx == nx and qy == ny)
             ):
-                before = chain_before(h, chain_of(h, j), q)
+                before = previous_vertex(h, chain_of(h, j), q)
                 facts |= INNER_ON
-                facts |= _line_fact(judge(h, b, q, before, q + 1, px, py))
-                facts |= _line_fact(judge(h, b, q, before, q + 1, nx, ny))
+                facts |= _line_fact(classify_direction(h, b, q, before, q + 1, px, py))
+                facts |= _line_fact(classify_direction(h, b, q, before, q + 1, nx, ny))
     return facts
 
 
@@ -230,14 +230,16 @@ def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
     if px == h.x[q + 1] and py == h.y[q + 1]:
         return facts
     at_vertex = px == h.x[q] and py == h.y[q]
-    before = chain_before(h, b_chain, q)
+    before = previous_vertex(h, b_chain, q)
     first, stop = points_of(g, chain)
     for k in (p - 1, p + 1):
         if first <= k < stop:
             if at_vertex:
-                way = judge(h, b, q, before, q + 1, g.x[k], g.y[k])
+                way = classify_direction(h, b, q, before, q + 1, g.x[k], g.y[k])
             else:
-                way = judge_one(px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k])
+                way = classify_direction_one_pass(
+                    px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k]
+                )
             facts |= _line_fact(way)
     return facts
 
@@ -253,7 +255,7 @@ def _line_fact(way):
 @no_refcount
 def line_matrix(g, a, h, b, room):
     m = 3 << EE
-    if not boxes_apart(g.shapes, a, h.shapes, b):
+    if not boxes_disjoint(g.shapes, a, h.shapes, b):
         m |= _line_contacts(g, a, h, b, room)
     shared = (m >> II) & 3 == 2
     if not (shared and _all_covered(g, a, h, b, room.stack)):
@@ -279,9 +281,9 @@ def _line_contacts(g, a, h, b, room):
         top -= 2
         i = pairs[top]
         j = pairs[top + 1]
-        if boxes_apart(g.nodes, i, h.nodes, j):
+        if boxes_disjoint(g.nodes, i, h.nodes, j):
             continue
-        opened = open_pair(g, i, h, j, pairs, top)
+        opened = expand_pair(g, i, h, j, pairs, top)
         if opened > top:
             top = opened
             continue
@@ -296,7 +298,7 @@ def _line_contacts(g, a, h, b, room):
 def _line_edges(g, p, h, q):
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
-    if segments_apart(px, py, nx, ny, qx, qy, mx, my):
+    if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
         return 0
     p_side = orient(qx, qy, mx, my, px, py)
     n_side = orient(qx, qy, mx, my, nx, ny)
@@ -307,7 +309,7 @@ def _line_edges(g, p, h, q):
     if p_side * n_side < 0 and q_side * m_side < 0:
         return 1 << II
     m = 0
-    if p_side == 0 and n_side == 0 and share_a_piece(px, py, nx, ny, qx, qy, mx, my):
+    if p_side == 0 and n_side == 0 and segments_overlap(px, py, nx, ny, qx, qy, mx, my):
         m |= 2 << II
     for k in (p, p + 1):
         x, y = g.x[k], g.y[k]
@@ -350,7 +352,7 @@ def _covered(ax, ay, bx, by, h, shape, stack):
     considered lie on its line.
     """
     upright = ax == bx
-    low, high = ordered(ay, by) if upright else ordered(ax, bx)
+    low, high = min_max(ay, by) if upright else min_max(ax, bx)
     reached = low
     while True:
         farthest = reached
@@ -361,7 +363,7 @@ def _covered(ax, ay, bx, by, h, shape, stack):
             node = stack[top]
             x0, y0 = h.nodes[node]["x0"], h.nodes[node]["y0"]
             x1, y1 = h.nodes[node]["x1"], h.nodes[node]["y1"]
-            if segments_apart(ax, ay, bx, by, x0, y0, x1, y1):
+            if segment_boxes_disjoint(ax, ay, bx, by, x0, y0, x1, y1):
                 continue
             if h.nodes[node]["children"] != 0:
                 for k in range(*children(h, node)):
@@ -370,9 +372,9 @@ def _covered(ax, ay, bx, by, h, shape, stack):
                 continue
             for k in range(*edges(h, node)):
                 if upright:
-                    start, end = ordered(h.y[k], h.y[k + 1])
+                    start, end = min_max(h.y[k], h.y[k + 1])
                 else:
-                    start, end = ordered(h.x[k], h.x[k + 1])
+                    start, end = min_max(h.x[k], h.x[k + 1])
                 if (
                     start <= reached
                     and end > farthest

@@ -14,7 +14,7 @@ there (`find_contacts` finds the places, the caller inserts the vertices: an inp
 lies on an edge splits it exactly). Points of a point shape are distinct and in lexicographic
 order.
 
-Over the edges of a shape stands a tree of boxes. A leaf covers `RUN` edges of one chain, or all
+Over the edges of a shape stands a tree of boxes. A leaf covers `EDGES_PER_LEAF` edges of one chain, or all
 of a chain of up to twice as many; an inner node has up to `FANOUT` children. A shape's nodes are
 contiguous, leaves first, root last.
 """
@@ -34,9 +34,9 @@ Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.uint32]
 
-RUN = 8
+EDGES_PER_LEAF = 8
 FANOUT = 8
-STACK = 4096  # more than any traversal of two trees can hold
+STACK_SIZE = 4096  # more than any traversal of two trees can hold
 
 POINTS, LINES, AREAS = 0, 1, 2
 
@@ -44,7 +44,7 @@ POINTS, LINES, AREAS = 0, 1, 2
 BOUNDARY = 1  # an end of an odd number of the shape's linestrings
 TOUCH = 2  # another vertex of the same area lies at the same place
 
-# What `clean` and `find_touches` can find wrong; 0 is nothing.
+# What `clean_coordinates` and `find_touches` can find wrong; 0 is nothing.
 TOO_FEW_POINTS = 1
 SPIKE = 2
 SELF_CONTACT = 3
@@ -56,12 +56,12 @@ NESTED_PARTS = 8
 
 
 # Positions are unsigned 32-bit: half the memory, and indexing by one needs no check for
-# negative values (a quarter off the time of `relate_areas`). `MOST` bounds one batch.
-MOST = 2**32 - 2
+# negative values (a quarter off the time of `relate_areas`). `MAX_POINTS` bounds one batch.
+MAX_POINTS = 2**32 - 2
 
 _BOX = [("x0", "f8"), ("y0", "f8"), ("x1", "f8"), ("y1", "f8")]
-BOX = np.dtype(_BOX, align=True)
-SHAPE = np.dtype(
+BOX_DTYPE = np.dtype(_BOX, align=True)
+SHAPE_DTYPE = np.dtype(
     [
         *_BOX,
         ("chain", "u4"),  # the shape's first chain; its last is before the next shape's first
@@ -71,14 +71,14 @@ SHAPE = np.dtype(
     ],
     align=True,
 )
-CHAIN = np.dtype(
+CHAIN_DTYPE = np.dtype(
     [
         ("start", "u4"),  # the chain's first point
         ("part", "u4"),  # which part of its shape; a part's first ring is its shell
     ],
     align=True,
 )
-NODE = np.dtype(
+NODE_DTYPE = np.dtype(
     [
         *_BOX,
         ("first", "u4"),  # the first point below
@@ -89,7 +89,7 @@ NODE = np.dtype(
     ],
     align=True,
 )
-TOUCHING = np.dtype(
+TOUCH_DTYPE = np.dtype(
     [
         ("vertex", "u4"),  # ascending: vertices that share their place with another of their shape
         ("next", "u4"),  # the next vertex at that place, in a cycle
@@ -111,7 +111,7 @@ class ShapeArrays(NamedTuple):
 
 
 @kernel
-def clean(
+def clean_coordinates(
     x, y, chain_start, chain_part, shape_chain, dimension, out_x, out_y, out_start, defect, place
 ):
     """Drop repeated points, close and orient rings. Point sets come sorted.
@@ -217,7 +217,7 @@ def count_nodes(chains, shapes):
 @kernel
 def _run_of(edge_count):
     """How many edges of a chain a leaf covers: a short chain is one leaf."""
-    return RUN if edge_count > 2 * RUN else edge_count
+    return EDGES_PER_LEAF if edge_count > 2 * EDGES_PER_LEAF else edge_count
 
 
 @kernel
@@ -227,9 +227,9 @@ def build_trees(g):
         first = g.shapes[s]["chain"]
         stop = g.shapes[s + 1]["chain"]
         if g.shapes[s]["dimension"] < POINTS:
-            empty_box(g.shapes, s)
+            set_empty_box(g.shapes, s)
             continue
-        box_of_points(g.x, g.y, g.chains[first]["start"], g.chains[stop]["start"], g.shapes, s)
+        set_box_of_points(g.x, g.y, g.chains[first]["start"], g.chains[stop]["start"], g.shapes, s)
         if g.shapes[s]["dimension"] == POINTS:
             continue
         node = g.shapes[s]["node"]
@@ -239,7 +239,7 @@ def build_trees(g):
             run = _run_of(last - g.chains[c]["start"])
             for k in range(g.chains[c]["start"], last, run):
                 end = min(k + run, last)
-                box_of_points(g.x, g.y, k, end + 1, g.nodes, node)
+                set_box_of_points(g.x, g.y, k, end + 1, g.nodes, node)
                 g.nodes[node]["first"] = k
                 g.nodes[node]["edges"] = end - k
                 g.nodes[node]["chain"] = c
@@ -255,7 +255,7 @@ def build_trees(g):
 
 
 @kernel
-def empty_box(boxes, k):
+def set_empty_box(boxes, k):
     """A box that meets nothing."""
     boxes[k]["x0"] = np.inf
     boxes[k]["y0"] = np.inf
@@ -264,7 +264,7 @@ def empty_box(boxes, k):
 
 
 @kernel
-def box_of_points(x, y, first, stop, boxes, k):
+def set_box_of_points(x, y, first, stop, boxes, k):
     """Set the box of record k to that of the points first:stop."""
     x0 = x1 = x[first]
     y0 = y1 = y[first]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from fencepost.kernels.geometry.edge_trees import Scratch, chains_of
+from fencepost.kernels.geometry.edge_trees import TreeScratch, chains_of
 from fencepost.kernels.geometry.shape_arrays import (
-    CHAIN,
-    NODE,
-    SHAPE,
-    STACK,
-    TOUCHING,
+    CHAIN_DTYPE,
+    NODE_DTYPE,
+    SHAPE_DTYPE,
+    STACK_SIZE,
+    TOUCH_DTYPE,
     ShapeArrays,
     build_trees,
-    clean,
+    clean_coordinates,
     count_nodes,
-    empty_box,
+    set_empty_box,
 )
 from fencepost.kernels.geometry.validity import check_areas, mark_line_ends
 from fencepost.kernels.runtime.compilation import kernel, outlined
@@ -38,16 +38,16 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     out_start = np.empty(count_of_chains + 1, np.int64)
     defect = np.zeros(count_of_shapes, np.int64)
     place = np.zeros((count_of_shapes, 2))
-    points = clean(
+    points = clean_coordinates(
         x, y, chain_start, chain_part, shape_chain, dimension,
         out_x, out_y, out_start, defect, place,
     )  # fmt: skip
-    chains = np.zeros(count_of_chains + 1, CHAIN)
+    chains = np.zeros(count_of_chains + 1, CHAIN_DTYPE)
     for c in range(count_of_chains):
         chains[c]["start"] = out_start[c]
         chains[c]["part"] = chain_part[c]
     chains[count_of_chains]["start"] = points
-    shapes = np.zeros(count_of_shapes + 1, SHAPE)
+    shapes = np.zeros(count_of_shapes + 1, SHAPE_DTYPE)
     most_chains = 1
     for s in range(count_of_shapes):
         shapes[s]["chain"] = shape_chain[s]
@@ -55,7 +55,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
         most_chains = max(most_chains, shape_chain[s + 1] - shape_chain[s])
     shapes[count_of_shapes]["chain"] = count_of_chains
     shapes[count_of_shapes]["dimension"] = -1
-    nodes = np.empty(count_nodes(chains, shapes), NODE)
+    nodes = np.empty(count_nodes(chains, shapes), NODE_DTYPE)
     g = ShapeArrays(
         x=out_x[:points],
         y=out_y[:points],
@@ -63,12 +63,12 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
         chains=chains,
         shapes=shapes,
         nodes=nodes,
-        touches=np.empty(0, TOUCHING),
+        touches=np.empty(0, TOUCH_DTYPE),
     )
     build_trees(g)
-    room = Scratch(
-        stack=np.empty(STACK, np.uint32),
-        pairs=np.empty(2 * STACK, np.uint32),
+    room = TreeScratch(
+        stack=np.empty(STACK_SIZE, np.uint32),
+        pairs=np.empty(2 * STACK_SIZE, np.uint32),
         touched=np.zeros(2 * most_chains, np.uint8),
     )
     contacts = np.empty((contact_room, 2), np.int64)
@@ -77,7 +77,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     for s in range(count_of_shapes):
         if defect[s]:
             shapes[s]["dimension"] = -1
-            empty_box(shapes, s)
+            set_empty_box(shapes, s)
     return g, defect, place, contacts, count
 
 
@@ -85,8 +85,8 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
 def lay_out_points(x, y):
     """What `lay_out` makes of shapes that are a single point each; they have no defects."""
     count = x.shape[0]
-    chains = np.zeros(count + 1, CHAIN)
-    shapes = np.zeros(count + 1, SHAPE)
+    chains = np.zeros(count + 1, CHAIN_DTYPE)
+    shapes = np.zeros(count + 1, SHAPE_DTYPE)
     for s in range(count + 1):
         chains[s]["start"] = s
         shapes[s]["chain"] = s
@@ -100,14 +100,14 @@ def lay_out_points(x, y):
         mark=np.zeros(count, np.uint8),
         chains=chains,
         shapes=shapes,
-        nodes=np.empty(0, NODE),
-        touches=np.empty(0, TOUCHING),
+        nodes=np.empty(0, NODE_DTYPE),
+        touches=np.empty(0, TOUCH_DTYPE),
     )
 
 
 @outlined
 @kernel
-def lay_out_plain(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
+def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
     """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
 
     It is not where one of them has a defect, or touches itself. most_x, most_y : how far from 0

@@ -15,22 +15,22 @@ import numpy as np
 from fencepost.kernels.geometry.boundary_contacts import (
     INTO,
     OUT_OF,
-    chain_before,
-    judge_one,
+    classify_direction_one_pass,
+    previous_vertex,
     same_direction,
 )
 from fencepost.kernels.geometry.edge_trees import (
-    boxes_apart,
+    boxes_disjoint,
     chain_of,
     chains_of,
     children,
     covers_point,
     edges,
-    open_pair,
+    expand_pair,
     points_of,
     root,
-    segments_apart,
-    share_a_piece,
+    segment_boxes_disjoint,
+    segments_overlap,
 )
 from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import (
@@ -43,7 +43,7 @@ from fencepost.kernels.geometry.point_location import (
 from fencepost.kernels.geometry.shape_arrays import (
     AREAS,
     BOUNDARY,
-    BOX,
+    BOX_DTYPE,
     HOLE_OUTSIDE,
     LINES,
     NESTED_HOLES,
@@ -52,7 +52,7 @@ from fencepost.kernels.geometry.shape_arrays import (
     SELF_CONTACT,
     SHARED_EDGE,
     SPIKE,
-    box_of_points,
+    set_box_of_points,
 )
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
@@ -94,7 +94,7 @@ def find_contacts(g, s, contacts, count, room):
         top -= 2
         i = pairs[top]
         j = pairs[top + 1]
-        if boxes_apart(g.nodes, i, g.nodes, j):
+        if boxes_disjoint(g.nodes, i, g.nodes, j):
             continue
         if i == j and g.nodes[i]["children"] != 0:
             first, stop = children(g, i)
@@ -104,14 +104,14 @@ def find_contacts(g, s, contacts, count, room):
                     pairs[top + 1] = m
                     top += 2
             continue
-        opened = open_pair(g, i, g, j, pairs, top)
+        opened = expand_pair(g, i, g, j, pairs, top)
         if opened > top:
             top = opened
             continue
         for p in range(*edges(g, i)):
             start, stop = edges(g, j)
             for q in range(p + 1 if i == j else start, stop):
-                if segments_apart(
+                if segment_boxes_disjoint(
                     g.x[p], g.y[p], g.x[p + 1], g.y[p + 1], g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
                 ):
                     continue
@@ -197,7 +197,7 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
         return 0, count
     if a * b < 0 and c * d < 0:
         return RINGS_CROSS, count
-    if a == 0 and b == 0 and share_a_piece(ax, ay, bx, by, cx, cy, dx, dy):
+    if a == 0 and b == 0 and segments_overlap(ax, ay, bx, by, cx, cy, dx, dy):
         return SHARED_EDGE, count
     # Each contact counts where it is the first vertex of an edge.
     if a == 0 and between(cx, dx, ax) and between(cy, dy, ay) and not (ax == dx and ay == dy):
@@ -232,12 +232,12 @@ def _note(contacts, count, vertex, other):
 def _contact_defect(g, p_chain, p, q_chain, q, within):
     """The defect of the rings through vertex p and through vertex (or edge) q at that place."""
     px, py = g.x[p], g.y[p]
-    before = q if within else chain_before(g, q_chain, q)
-    p_before = chain_before(g, p_chain, p)
-    onward = judge_one(
+    before = q if within else previous_vertex(g, q_chain, q)
+    p_before = previous_vertex(g, p_chain, p)
+    onward = classify_direction_one_pass(
         px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p + 1], g.y[p + 1]
     )
-    back = judge_one(
+    back = classify_direction_one_pass(
         px, py, g.x[before], g.y[before], g.x[q + 1], g.y[q + 1], g.x[p_before], g.y[p_before]
     )
     if onward not in (INTO, OUT_OF) or back not in (INTO, OUT_OF):
@@ -249,10 +249,10 @@ def _contact_defect(g, p_chain, p, q_chain, q, within):
 def nesting(g, s, stack):
     """The first defect in how the rings of an area nest, given that no two of them cross."""
     first, stop = chains_of(g, s)
-    boxes = np.empty(stop - first, BOX)
+    boxes = np.empty(stop - first, BOX_DTYPE)
     for c in range(first, stop):
         start, end = points_of(g, c)
-        box_of_points(g.x, g.y, start, end, boxes, c - first)
+        set_box_of_points(g.x, g.y, start, end, boxes, c - first)
     shell = first
     for c in range(first, stop):
         if _is_shell(g, first, c):
@@ -321,8 +321,10 @@ def _ring_within(g, s, c, d, stack):
         if at_end or not on_segment(cx, cy, dx, dy, g.x[p], g.y[p]):
             continue
         at_vertex = g.x[p] == cx and g.y[p] == cy
-        before = chain_before(g, d, q) if at_vertex else q
-        way = judge_one(g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1])
+        before = previous_vertex(g, d, q) if at_vertex else q
+        way = classify_direction_one_pass(
+            g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1]
+        )
         # The inside of a hole's ring is on its right.
         return way == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
     return False

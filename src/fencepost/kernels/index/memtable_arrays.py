@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.kernels.geometry.shape_arrays import Bytes, Floats, Ints
-from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out_plain
+from fencepost.kernels.geometry.shape_layout import copy_shapes, lay_out_unchecked
 from fencepost.kernels.index.check_boxes import places
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.match.check_evaluation import ITEM_OF, NO_ITEM, SHAPE_ITEM, STRING_ITEM
@@ -36,8 +36,8 @@ _NO_BOX = np.full(4, np.nan)
 
 @kernel
 def laid_out(xy, chain_start, chain_part, shape_chain, dimension):
-    """The handle of shapes as `append` takes them, and whether they are that; `lay_out_plain`."""
-    shapes, usable = lay_out_plain(
+    """The handle of shapes as `append` takes them, and whether they are that; `lay_out_unchecked`."""
+    shapes, usable = lay_out_unchecked(
         xy, chain_start, chain_part, shape_chain, dimension, _MOST, _MOST
     )
     return struct_ref(shapes), usable
@@ -49,7 +49,7 @@ class Given(NamedTuple):
     Part p of `numbers` is numbers[part_start[p]:part_start[p + 1]]: FILTER_CHECK and SET_START as
     in the segment; SET_NUMBERS, the items of sets as numbers of keys; KEY_START, key k being
     text[key_start[k]:key_start[k + 1]]; and for `append_plain` CHAIN_START, CHAIN_PART, SHAPE_CHAIN
-    and DIMENSION of the shapes, as in `lay_out_plain`.
+    and DIMENSION of the shapes, as in `lay_out_unchecked`.
     """
 
     sizes: Ints  # (SIZES,): how much the segment has so far
@@ -75,7 +75,7 @@ def append(segment, row_ref, shapes, expires, version):
 def append_plain(segment, row_ref, expires, version):
     """The same with shapes that are given as points, and known to be good."""
     one = row_ref.arrays
-    shapes, _ = lay_out_plain(
+    shapes, _ = lay_out_unchecked(
         one.points[: one.counts[GIVEN_POINTS]],
         _part(one, CHAIN_START),
         _part(one, CHAIN_PART),

@@ -15,15 +15,15 @@ from fencepost.kernels.geodesic.shape_distance import (
 )
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import DISJOINT, relation_of_matrix
-from fencepost.kernels.geometry.edge_trees import boxes_apart
+from fencepost.kernels.geometry.edge_trees import boxes_disjoint
 from fencepost.kernels.geometry.planar_distance import (
     UNSURE,
     centroids_within,
     farthest_within,
     within_distance,
 )
-from fencepost.kernels.geometry.point_location import is_place, point_in_area
-from fencepost.kernels.geometry.relation_matrix import matrix_of
+from fencepost.kernels.geometry.point_location import has_single_position, relate_point_to_area
+from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.geometry.spatial_functions import FIRST_EH, spatial_holds
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
@@ -226,21 +226,21 @@ def _relate(segment, check, events, e, scratch):
     a_dimension = g.shapes[a]["dimension"]
     b_dimension = h.shapes[b]["dimension"]
     if b_dimension == AREAS:
-        if boxes_apart(g.shapes, a, h.shapes, b):
+        if boxes_disjoint(g.shapes, a, h.shapes, b):
             code = DISJOINT
         elif a_dimension == AREAS:
             code = area_relation(g, a, h, b, scratch)
-        elif a_dimension == POINTS and is_place(g.shapes, a):
-            code = point_in_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], scratch.stack)
+        elif a_dimension == POINTS and has_single_position(g.shapes, a):
+            code = relate_point_to_area(h, b, g.shapes[a]["x0"], g.shapes[a]["y0"], scratch.stack)
         else:
-            code = relation_of_matrix(matrix_of(g, a, h, b, 0, scratch))
+            code = relation_of_matrix(compute_matrix(g, a, h, b, 0, scratch))
         mask = check["areas_mask"]
         if a_dimension == POINTS:
             mask = check["points_mask"]
         elif a_dimension != AREAS:
             mask = check["lines_mask"]
         return YES if (mask >> code) & 1 else NO
-    m = matrix_of(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, scratch)
+    m = compute_matrix(g, a, h, b, 0 if check["function"] >= FIRST_EH else 1, scratch)
     if spatial_holds(check["function"], check["areas_mask"], m, a_dimension, b_dimension):
         return YES
     return NO

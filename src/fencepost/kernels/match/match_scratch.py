@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.geometry.edge_trees import Scratch
-from fencepost.kernels.geometry.shape_arrays import STACK
+from fencepost.kernels.geometry.edge_trees import TreeScratch
+from fencepost.kernels.geometry.shape_arrays import STACK_SIZE
 from fencepost.kernels.match.posting_matches import BATCH_EVENTS, PostingMatches
 from fencepost.kernels.match.posting_search import (
     FILTER_WORDS,
@@ -34,7 +34,7 @@ REMOVED, FIRST_EXPIRY, MAX_CHAINS, ONCE = range(4)
 class MatchScratch(NamedTuple):
     """MatchScratch for matching; a thread holds it behind a handle, and kernels replace what is small."""
 
-    trees: Scratch
+    trees: TreeScratch
     postings: PostingScratch  # whose bits are all 0
     posting_matches: PostingMatches
     points: PointScratch
@@ -51,9 +51,9 @@ def empty_match_scratch() -> MatchScratch:
     none = np.empty(0, np.uint32)
     bits = np.zeros(0, np.uint64)
     return MatchScratch(
-        trees=Scratch(
-            stack=np.empty(STACK, np.uint32),
-            pairs=np.empty(2 * STACK, np.uint32),
+        trees=TreeScratch(
+            stack=np.empty(STACK_SIZE, np.uint32),
+            pairs=np.empty(2 * STACK_SIZE, np.uint32),
             touched=np.zeros(2, np.uint8),
         ),
         postings=PostingScratch(
@@ -140,7 +140,7 @@ def grow(scratch_ref, sizes):
     replace_arrays(
         scratch_ref,
         MatchScratch(
-            trees=Scratch(
+            trees=TreeScratch(
                 stack=own.trees.stack,
                 pairs=own.trees.pairs,
                 touched=np.zeros(max(2 * sizes.chains, own.trees.touched.shape[0]), np.uint8),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.geometry.point_location import point_in_ring, point_in_rings
+from fencepost.kernels.geometry.point_location import relate_point_exactly, relate_point_to_ring
 from fencepost.kernels.geometry.shape_arrays import POINTS, Positions
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 from fencepost.kernels.runtime.prefetch import prefetch
@@ -240,8 +240,8 @@ def _relation(given, entries, entry, x, y, stack):
     if entries[entry]["rings"] == 1:
         first = np.int64(entries[entry]["first"])
         last = first + np.int64(entries[entry]["points"]) - 1
-        return point_in_ring(given, shape, first, last, x, y, stack)
-    return point_in_rings(given, shape, x, y, stack)
+        return relate_point_to_ring(given, shape, first, last, x, y, stack)
+    return relate_point_exactly(given, shape, x, y, stack)
 
 
 @inlined

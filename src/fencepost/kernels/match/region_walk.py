@@ -22,27 +22,27 @@ from numpy.typing import NDArray
 from fencepost.kernels.geometry.area_edges import (
     CLEAR,
     UNDECIDED,
-    by_crossings,
-    by_sides,
-    edges_of,
-    is_in,
+    build_slabs,
+    collect_edges,
+    is_in_area,
     may_touch_box,
-    passes,
+    passes_through_box,
+    relate_by_crossings,
+    relate_by_sides,
     sides_of_boxes,
-    slabs_of,
     touched_boxes,
 )
 from fencepost.kernels.geometry.area_rasters import (
     A_NOT_FILLED,
     COARSE_WORDS,
     FULL,
-    POSSIBLE,
-    SIDE,
+    POSSIBLE_RELATIONS,
+    RASTER_SIDE,
     TOUCHED,
     cell_of_point,
     common_boundary,
-    facts,
-    raster,
+    raster_facts,
+    rasterize_area,
 )
 from fencepost.kernels.geometry.area_relations import area_relation
 from fencepost.kernels.geometry.de9im import (
@@ -58,7 +58,7 @@ from fencepost.kernels.geometry.de9im import (
 )
 from fencepost.kernels.geometry.edge_trees import chains_of, covers_point, points_of
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, EXTERIOR, INTERIOR, locate_in_area
-from fencepost.kernels.geometry.relation_matrix import matrix_of
+from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Floats, Positions
 from fencepost.kernels.index.rtree import SEARCH_STACK, WIDTH_BITS, RTreeArrays
 from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, outlined
@@ -114,8 +114,8 @@ def walk(regions, tree, g, a, h, scratch, out, found):
     all. Returns where the owners end; one comes as often as it has regions that are met.
     """
     if g.shapes[a]["dimension"] == AREAS:
-        edges = edges_of(g, a, *_extent_with(regions.extent[tree], g.shapes, a))
-        slabs = slabs_of(g, a, edges)
+        edges = collect_edges(g, a, *_extent_with(regions.extent[tree], g.shapes, a))
+        slabs = build_slabs(g, a, edges)
         found = _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
         return _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found)
     found = _walk_thin(regions, tree, g, a, h, scratch, out, found)
@@ -159,7 +159,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
         half_plane = False
         if high - low == 1 and level < top_level:
             above = np.int64(forest.levels[first_level + level + 1]) + (block >> WIDTH_BITS)
-            half_plane = passes(boxes, above, block & (WIDTH - 1), edges, near[low])
+            half_plane = passes_through_box(boxes, above, block & (WIDTH - 1), edges, near[low])
         inside = 0
         if half_plane:
             inside, outside = sides_of_boxes(boxes, record, edges, near[low])
@@ -182,7 +182,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
                     if (inside >> k) & 1 or (
                         mask & _EITHER_SIDE
                         and not half_plane
-                        and is_in(g, a, edges, slabs, x0, y0, scratch.stack)
+                        and is_in_area(g, a, edges, slabs, x0, y0, scratch.stack)
                     ):
                         possible = 1 << CONTAINS
                 else:
@@ -191,12 +191,12 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
                     possible = _possible_by_boxes(g.shapes, a, x0, y0, x1, y1)
                     if possible & mask and possible & ~mask:
                         point = np.int64(regions.entries[entry]["first"])
-                        code = by_sides(
+                        code = relate_by_sides(
                             edges, near, low, high, touching, k, h.x, h.y,
                             point, np.int64(regions.entries[entry]["points"]), x0, y0, x1, y1,
                         )  # fmt: skip
                         if code == CLEAR:
-                            contained = is_in(
+                            contained = is_in_area(
                                 g, a, edges, slabs, h.x[point], h.y[point], scratch.stack
                             )
                             code = CONTAINS if contained else DISJOINT
@@ -230,7 +230,7 @@ def _walk_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
             stop = min(start + (1 << shift), first + count)
             if (inside >> k) & 1 or (
                 not half_plane
-                and is_in(
+                and is_in_area(
                     g, a, edges, slabs, boxes[record, 0, k], boxes[record, 1, k], scratch.stack
                 )
             ):
@@ -292,7 +292,7 @@ def _by_boxes(facts: int) -> int:
 
 # The relations that A can have to B, by whether their boxes are apart (1), A's is in B's (2) and
 # touches none of its sides (4), and B's is in A's (8) and touches none (16).
-_BY_BOXES = np.array([_by_boxes(facts) for facts in range(32)], np.uint8)
+_BY_BOXES = np.array([_by_boxes(raster_facts) for raster_facts in range(32)], np.uint8)
 
 
 @inlined
@@ -317,9 +317,9 @@ def _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
     stop = np.int64(regions.large_start[tree + 1])
     if start == stop:
         return found
-    own_fine = np.empty((3, SIDE), np.uint64)
+    own_fine = np.empty((3, RASTER_SIDE), np.uint64)
     own_coarse = np.empty((3, COARSE_WORDS), np.uint64)
-    raster(g, a, regions.extent[tree], own_fine, own_coarse, scratch.stack)
+    rasterize_area(g, a, regions.extent[tree], own_fine, own_coarse, scratch.stack)
     width, height = _extent_with(regions.extent[tree], g.shapes, a)
     near = np.empty(edges.shape[0] + 1, np.int32)
     for k in range(start, stop):
@@ -335,9 +335,13 @@ def _large_area(regions, tree, g, a, edges, slabs, h, scratch, out, found):
         # Bits of the grid's rim say nothing of what lies beyond it, where no region is.
         beyond = 0 if possible >> INSIDE & 1 else A_NOT_FILLED
         if possible & mask and possible & ~mask:
-            possible &= POSSIBLE[beyond | facts(own_coarse, regions.coarse, k, 0, COARSE_WORDS)]
+            possible &= POSSIBLE_RELATIONS[
+                beyond | raster_facts(own_coarse, regions.coarse, k, 0, COARSE_WORDS)
+            ]
             if possible & mask and possible & ~mask:
-                possible &= POSSIBLE[beyond | facts(own_fine, regions.fine, k, 0, SIDE)]
+                possible &= POSSIBLE_RELATIONS[
+                    beyond | raster_facts(own_fine, regions.fine, k, 0, RASTER_SIDE)
+                ]
                 if possible & mask and possible & ~mask:
                     window = common_boundary(own_fine, regions.fine, k, regions.extent[tree])
                     end = 0
@@ -364,7 +368,9 @@ def _by_boundaries(
     """
     if high - low > _MOST_NEAR:
         return area_relation(g, a, h, shape, scratch)
-    code = by_crossings(edges, near, low, high, window, h, shape, width, height, scratch.stack)
+    code = relate_by_crossings(
+        edges, near, low, high, window, h, shape, width, height, scratch.stack
+    )
     if code == OVERLAPS:
         return OVERLAPS
     # Without contact, an area of one ring holds a connected region, or is disjoint from it, or its
@@ -414,7 +420,7 @@ def _is_first_in(g, a, edges, slabs, h, shape, stack):
     """Whether the first point of a shape, not on an area's boundary, lies in the area."""
     chain, _ = chains_of(h, shape)
     k, _ = points_of(h, chain)
-    return is_in(g, a, edges, slabs, h.x[k], h.y[k], stack)
+    return is_in_area(g, a, edges, slabs, h.x[k], h.y[k], stack)
 
 
 # --------------------------------------------------------------------- events of points and lines
@@ -482,7 +488,7 @@ def _thin_relation(g, a, h, b, scratch):
             if covers_point(h.shapes, b, g.x[k], g.y[k]):
                 where = locate_in_area(h, b, ALL_CHAINS, g.x[k], g.y[k], scratch.stack)
             return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
-    return relation_of_matrix(matrix_of(g, a, h, b, 0, scratch))
+    return relation_of_matrix(compute_matrix(g, a, h, b, 0, scratch))
 
 
 @outlined

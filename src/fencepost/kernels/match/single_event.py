@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.kernels.geometry.shape_layout import lay_out_plain
+from fencepost.kernels.geometry.shape_layout import lay_out_unchecked
 from fencepost.kernels.match.match_scratch import EVENTS, MATCHES, ONCE
 from fencepost.kernels.match.region_points import find_point
 from fencepost.kernels.match.segment_search import (
@@ -55,9 +55,9 @@ def match_point(context_ref, x, y, now, version):
 
 @kernel
 def match_one(context_ref, xy, chain_start, chain_part, shape_chain, dimension, now, version):
-    """The same for an event with any shapes, which are given as in `lay_out_plain`."""
+    """The same for an event with any shapes, which are given as in `lay_out_unchecked`."""
     context = context_ref.arrays
-    shapes, usable = lay_out_plain(
+    shapes, usable = lay_out_unchecked(
         xy, chain_start, chain_part, shape_chain, dimension, context.max_abs_x, context.max_abs_y
     )
     if not usable:

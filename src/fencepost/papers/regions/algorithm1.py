@@ -54,8 +54,8 @@ from fencepost.kernels.geometry.de9im import (
     MEETS,
     OVERLAPS,
 )
-from fencepost.kernels.geometry.edge_trees import boxes_apart, chains_of
-from fencepost.kernels.geometry.shape_arrays import AREAS, STACK
+from fencepost.kernels.geometry.edge_trees import boxes_disjoint, chains_of
+from fencepost.kernels.geometry.shape_arrays import AREAS, STACK_SIZE
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.boundary_samples import (
     BOTH,
@@ -134,7 +134,7 @@ def relate_sampled(g, h, first, second, density, out):
     A `first` of length one stands for as many as there are in `second`. density : float64.
     """
     room = SampleRoom(
-        np.empty(STACK, np.uint32),
+        np.empty(STACK_SIZE, np.uint32),
         np.empty(max(longest_ring(g), longest_ring(h)), np.uint32),
         np.empty(max(longest_ring(g), longest_ring(h)), np.uint32),
         np.empty(max(longest_ring(g), longest_ring(h))),
@@ -175,7 +175,7 @@ def perimeter(g, shape):
 @kernel
 def sampled_relation(g, a, a_length, h, b, b_length, density, room):
     """Algorithm 1 for one pair of areas, whose perimeters are known."""
-    if boxes_apart(g.shapes, a, h.shapes, b):
+    if boxes_disjoint(g.shapes, a, h.shapes, b):
         return DISJOINT
     if b_length < a_length:
         return np.int64(CONVERSE[_find_relation(h, b, g, a, density, room)])
@@ -211,7 +211,7 @@ def relate_literally(g, h, first, second, density, out):
     for k in range(second.shape[0]):
         a = first[0 if one else k]
         b = second[k]
-        if boxes_apart(g.shapes, a, h.shapes, b):
+        if boxes_disjoint(g.shapes, a, h.shapes, b):
             out[k] = DISJOINT
         elif perimeter(h, b) < perimeter(g, a):
             seen = _walk_literally(h, b, g, a, density, BOTH)

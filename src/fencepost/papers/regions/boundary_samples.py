@@ -19,7 +19,7 @@ from fencepost.kernels.geometry.point_location import (
     ON_BOUNDARY,
     locate_in_area,
 )
-from fencepost.kernels.geometry.shape_arrays import STACK, Floats, Positions
+from fencepost.kernels.geometry.shape_arrays import STACK_SIZE, Floats, Positions
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
 MEET, IN, OUT = 1, 2, 4
@@ -49,7 +49,7 @@ def sample_room(most_points: int) -> SampleRoom:
     """Room for rings of so many points."""
     size = max(most_points, 1)
     return SampleRoom(
-        np.empty(STACK, np.uint32),
+        np.empty(STACK_SIZE, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size, np.uint32),
         np.empty(size),

@@ -31,8 +31,15 @@ from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, IndexingError, ModelError
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.kernels.geometry.edge_trees import scratch
-from fencepost.kernels.geometry.shape_arrays import AREAS, CHAIN, NODE, SHAPE, TOUCHING, ShapeArrays
+from fencepost.kernels.geometry.edge_trees import new_tree_scratch
+from fencepost.kernels.geometry.shape_arrays import (
+    AREAS,
+    CHAIN_DTYPE,
+    NODE_DTYPE,
+    SHAPE_DTYPE,
+    TOUCH_DTYPE,
+    ShapeArrays,
+)
 from fencepost.kernels.geometry.shape_layout import copy_shapes
 from fencepost.papers.regions.algorithm1 import check_density
 from fencepost.papers.regions.boundary_samples import sample_room
@@ -294,7 +301,9 @@ class CRTree:
         chains, points = map(max, _largest(message), self._largest)
         if self._room is None or (chains, points) != self._largest:
             self._largest = chains, points
-            self._room = SearchRoom(waiting_room(self.fanout), scratch(chains), sample_room(points))
+            self._room = SearchRoom(
+                waiting_room(self.fanout), new_tree_scratch(chains), sample_room(points)
+            )
         return self._room
 
 
@@ -367,8 +376,8 @@ def _empty(room: NDArray[np.int64]) -> ShapeArrays:
         np.empty(points),
         np.empty(points),
         np.empty(points, np.uint8),
-        np.zeros(chains, CHAIN),
-        np.zeros(shapes, SHAPE),
-        np.empty(nodes, NODE),
-        np.empty(touches, TOUCHING),
+        np.zeros(chains, CHAIN_DTYPE),
+        np.zeros(shapes, SHAPE_DTYPE),
+        np.empty(nodes, NODE_DTYPE),
+        np.empty(touches, TOUCH_DTYPE),
     )

@@ -46,7 +46,7 @@ from fencepost.kernels.geometry.de9im import (
     relation_of_matrix,
 )
 from fencepost.kernels.geometry.edge_trees import (
-    Scratch,
+    TreeScratch,
     chains_of,
     children,
     covers_point,
@@ -54,7 +54,7 @@ from fencepost.kernels.geometry.edge_trees import (
     root,
 )
 from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, locate_in_area
-from fencepost.kernels.geometry.relation_matrix import matrix_of
+from fencepost.kernels.geometry.relation_matrix import compute_matrix
 from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS, Bytes, Floats, Ints, ShapeArrays
 from fencepost.kernels.runtime.compilation import inlined, kernel
 from fencepost.papers.regions.algorithm1 import perimeter, sampled_relation
@@ -136,7 +136,7 @@ class SearchRoom(NamedTuple):
     """Scratch of a search."""
 
     waiting: NDArray[np.int64]  # nodes: fanout * MOST_LEVELS of them
-    exact: Scratch
+    exact: TreeScratch
     sampled: SampleRoom
 
 
@@ -287,7 +287,7 @@ def _relation(constraints, c, g, a, message, room):
     b = constraints.row[c]
     own = constraints.length[c]
     if message.dimension != AREAS:
-        return np.int64(relation_of_matrix(matrix_of(g, a, h, b, 0, room.exact)))
+        return np.int64(relation_of_matrix(compute_matrix(g, a, h, b, 0, room.exact)))
     if not np.isnan(own) and not np.isnan(message.length):
         return np.int64(
             sampled_relation(g, a, message.length, h, b, own, message.density, room.sampled)

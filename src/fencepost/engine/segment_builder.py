@@ -264,7 +264,7 @@ def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions
     kinds, tree = np.unique(own["column"].astype(np.int64) * 2 + alone, return_inverse=True)
     full = np.where(own["flags"] & check_evaluation.NEGATED, 0xFF, 0).astype(np.uint8)
     laid = region_index.build(
-        region_index.Regions(
+        region_index.RegionRows(
             tree.astype(np.int64),
             np.where(alone, table.filter_subscription[found], found).astype(np.uint32),
             own["item"],

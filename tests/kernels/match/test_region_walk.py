@@ -47,7 +47,7 @@ class Case:
 
     def _laid_out(self) -> RegionArrays:
         rows = np.arange(len(self.geometries), dtype=np.uint32)
-        given = building.Regions(self.tree, rows, rows, self.areas_mask, self.thin_mask)
+        given = building.RegionRows(self.tree, rows, rows, self.areas_mask, self.thin_mask)
         laid = building.build(given, self.shapes.arrays, TREES)
         return building.with_reordered_shapes(laid, rows, self.shapes.arrays)
 

@@ -23,7 +23,7 @@ _FEW = 64  # so few regions are quicker without rasters
 _MOST_LARGE = 2**15  # regions with rasters in one tree: they take 1.6 KB each
 
 
-class Regions(NamedTuple):
+class RegionRows(NamedTuple):
     """What is asked of areas: one row a region."""
 
     tree: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Regions(NamedTuple):
     thin_mask: NDArray[np.uint8]
 
 
-def build(regions: Regions, shapes: ShapeArrays, trees: int) -> RegionArrays:
+def build(regions: RegionRows, shapes: ShapeArrays, trees: int) -> RegionArrays:
     """The regions of so many trees, ready to be walked."""
     records = shapes.shapes[regions.shape]
     boxes = np.column_stack([records[side] for side in ("x0", "y0", "x1", "y1")])
@@ -97,7 +97,7 @@ def _pointed_to(
     return entries
 
 
-def _entries(regions: Regions, rows: NDArray[np.int64]) -> NDArray[np.void]:
+def _entries(regions: RegionRows, rows: NDArray[np.int64]) -> NDArray[np.void]:
     entries = np.empty(len(rows), ENTRY)
     entries["shape"] = regions.shape[rows]
     entries["areas_mask"] = regions.areas_mask[rows]

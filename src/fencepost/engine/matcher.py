@@ -304,13 +304,13 @@ class Matcher:
             self._changed((one.id, one.filters(space)) for one in subscriptions)
 
     def _changed(self, changes: Changes) -> None:
-        followers = self._view.followers()
-        if not followers:
+        listeners = self._view.listeners()
+        if not listeners:
             self._engine.changed(changes)
             return
         changes = list(changes)
         self._engine.changed(changes)
-        for follow in followers:
+        for follow in listeners:
             follow([id for id, _ in changes])
 
     def __contains__(self, id: object) -> bool:

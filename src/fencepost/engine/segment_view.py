@@ -24,7 +24,7 @@ from fencepost.events.event_attributes import attributes
 from fencepost.events.event_values import EventValues
 from fencepost.filters.checks import Filter
 
-Follower: TypeAlias = Callable[[Sequence[str]], None]
+ChangeListener: TypeAlias = Callable[[Sequence[str]], None]
 
 
 class SegmentView:
@@ -45,7 +45,7 @@ class SegmentView:
 
     def __init__(self, segments: SegmentManager, columns: ColumnRegistry, clock: Clock) -> None:
         self._segments = segments
-        self._followers: list[weakref.WeakMethod[Follower]] = []
+        self._followers: list[weakref.WeakMethod[ChangeListener]] = []
         self.columns = columns
         self.clock = clock
 
@@ -108,7 +108,7 @@ class SegmentView:
 
     # Following changes
 
-    def on_change(self, follow: Follower) -> None:
+    def on_change(self, follow: ChangeListener) -> None:
         """Have a method called after each change, with the lock held, as long as its object lives.
 
         It is given the ids that came, went or were replaced.
@@ -117,6 +117,6 @@ class SegmentView:
             living = [one for one in self._followers if one() is not None]
             self._followers = [*living, weakref.WeakMethod(follow)]
 
-    def followers(self) -> list[Follower]:
+    def listeners(self) -> list[ChangeListener]:
         """The methods to be called after a change, of objects that live."""
         return [follow for one in self._followers if (follow := one()) is not None]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.columns.check_kinds import decode_near_function
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.columns.single_event_layout import OneEvent, SingleEventLayout
+from fencepost.engine.columns.single_event_layout import GeometryArguments, SingleEventLayout
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.snapshot import Snapshot
 from fencepost.filters.distances import evaluate_near
@@ -55,7 +55,7 @@ class _Desk:
         self.answer = np.empty(_FIRST_NUMBERS, np.uint32)
         self.numbers = self.answer.data
 
-    def match(self, shelves: Snapshot, event: OneEvent, now: int) -> int:
+    def match(self, shelves: Snapshot, event: GeometryArguments, now: int) -> int:
         """How many numbers of the answer tell what the event finds that the layout wrote.
 
         See `match_point`; 0 where the event must go the way of many.
@@ -79,7 +79,7 @@ class _Desk:
             self._segments, self._events = shelves.struct_refs, self.layout.events
             self._make()
 
-    def _entry(self, event: OneEvent, now: int) -> Callable[..., int]:
+    def _entry(self, event: GeometryArguments, now: int) -> Callable[..., int]:
         """What all points are given to, which are always of the same types."""
         self._match_point = entry(match_point, self._struct_ref, *event, now, self._version)
         return self._match_point

@@ -25,7 +25,7 @@ _FIRST_ITEMS = 64
 
 
 # What is not in the arrays: the coordinates of a point, or the arrays of shapes.
-OneEvent: TypeAlias = tuple[Any, ...]
+GeometryArguments: TypeAlias = tuple[Any, ...]
 
 
 class SingleEventLayout:
@@ -85,7 +85,7 @@ class SingleEventLayout:
         self._joined = self.joined.data
         self.limits = columns.space.limits
 
-    def write(self, attributes: Mapping[str, object]) -> OneEvent | None:
+    def write(self, attributes: Mapping[str, object]) -> GeometryArguments | None:
         """Write what the arrays hold of an event; what else there is of it.
 
         None where its geometries are not all of an ordinary form.
@@ -149,7 +149,7 @@ class SingleEventLayout:
         if count > len(self.events.item_start):
             self.events = self.events._replace(item_start=np.zeros(2 * count, np.int64))
 
-    def _shapes(self, event: EventValues) -> OneEvent | None:
+    def _shapes(self, event: EventValues) -> GeometryArguments | None:
         """Write which shape each column has; the shapes, or None if one is of an odd form."""
         found: list[UncheckedGeometry] = []
         for k, name in enumerate(self._geometries):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fencepost.cql2 import ast, parse
 from fencepost.engine import ColumnRegistry, FilterTable
-from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
+from fencepost.engine.bounding_boxes import BoundingBoxes, bounding_boxes_of
 from fencepost.filters import to_filters
 from fencepost.geometry import Space
 from fencepost.reference import evaluate
@@ -20,7 +20,7 @@ NEAR = [function.name for function in ast.NearFunction]
 SPATIAL = [function.name for function in ast.SpatialFunction]
 
 
-def places(text: str, space: Space = Space.PLANAR) -> Places:
+def places(text: str, space: Space = Space.PLANAR) -> BoundingBoxes:
     """Of the only check of an expression."""
     table = FilterTable(ColumnRegistry(space=space), compact=False)
     table.add(0, to_filters(parse(text, space), space))
@@ -29,7 +29,7 @@ def places(text: str, space: Space = Space.PLANAR) -> Places:
     return bounding_boxes_of(arrays.checks, arrays.shapes.arrays)
 
 
-def meets(found: Places, bounds: tuple[float, ...], itself: shapely.Geometry | None) -> bool:
+def meets(found: BoundingBoxes, bounds: tuple[float, ...], itself: shapely.Geometry | None) -> bool:
     """Whether an event of these bounds, and if it must the event itself, meets a box."""
     boxes = np.concatenate((found.boxes, found.beyond))
     x0, y0, x1, y1 = bounds

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import Places, bounding_boxes_of
+from fencepost.engine.bounding_boxes import BoundingBoxes, bounding_boxes_of
 from fencepost.engine.columns.check_kinds import KINDS
 from fencepost.engine.event_sampler import Sample
 from fencepost.engine.selectivity import AccessPath, Estimates, Floats, Ints
@@ -53,7 +53,7 @@ class Plan:
     path: NDArray[np.uint8]
     check: Ints
     selectivity: NDArray[np.float32]
-    places: Places
+    places: BoundingBoxes
     place: Ints
     intervals: Floats
     source: Ints

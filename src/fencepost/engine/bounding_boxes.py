@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Places(NamedTuple):
+class BoundingBoxes(NamedTuple):
     """What the box of an event's geometry must meet for each of some checks to be true."""
 
     kinds: NDArray[np.uint8]  # see `fencepost.kernels.index.check_boxes`
@@ -50,14 +50,14 @@ class Places(NamedTuple):
         return boxes
 
 
-def bounded(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
+def checks_with_boxes(checks: NDArray[np.void], shapes: ShapeArrays) -> Ints:
     """The checks that are true only where the event is in contact with, or near, a geometry."""
     kinds = np.empty(len(checks), np.uint8)
     check_boxes.places(checks, shapes, np.empty((len(checks), 4)), kinds)
     return np.flatnonzero(~np.isin(kinds, check_boxes.WITHOUT_BOUNDS))
 
 
-def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
+def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> BoundingBoxes:
     """Where events must be for checks to be true."""
     boxes = np.zeros((len(checks), 4))
     kinds = np.empty(len(checks), np.uint8)
@@ -68,8 +68,8 @@ def bounding_boxes_of(checks: NDArray[np.void], shapes: ShapeArrays) -> Places:
         & (kinds != NOTHING)
     )
     if not len(geodesic):
-        return Places(kinds, boxes, geodesic, np.empty((0, 4)))
+        return BoundingBoxes(kinds, boxes, geodesic, np.empty((0, 4)))
     near = expand_boxes(boxes[geodesic], checks["low"][geodesic])
     boxes[geodesic] = near[:, 0]
     split = np.isfinite(near[:, 1, 0])
-    return Places(kinds, boxes, geodesic[split], near[split, 1])
+    return BoundingBoxes(kinds, boxes, geodesic[split], near[split, 1])

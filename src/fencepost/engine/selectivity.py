@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import Places
+from fencepost.engine.bounding_boxes import BoundingBoxes
 from fencepost.engine.event_sampler import Sample, place_of
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.index.check_boxes import WITH_AREA
@@ -63,7 +63,7 @@ class Estimates:
         self,
         checks: NDArray[np.void],
         owner: Ints,
-        places: Places,
+        places: BoundingBoxes,
         set_items: NDArray[np.uint32],
         set_start: Ints,
         words: Vocabulary,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.bounding_boxes import bounded
+from fencepost.engine.bounding_boxes import checks_with_boxes
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.engine.segment import SegmentReader
 from fencepost.kernels.match import check_evaluation
@@ -112,7 +112,7 @@ def spatial_bounds_of(segment: SegmentReader, rows: NDArray[np.int64]) -> Spatia
     """The places that these subscriptions want events near."""
     arrays = segment.arrays
     checks, number = _checks_of(segment, rows)
-    chosen = bounded(checks, arrays.shapes)
+    chosen = checks_with_boxes(checks, arrays.shapes)
     near = checks["kind"][chosen] == check_evaluation.NEAR
     shapes = arrays.shapes.shapes[checks["item"][chosen]]
     entries, sizes = segment.entries_of(rows)

@@ -23,7 +23,12 @@ from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.filter_table import FilterTable, TableArrays
-from fencepost.engine.postings.keyword_postings import PostingRows, ignore_step, ranges, rows_of
+from fencepost.engine.postings.keyword_postings import (
+    PostingRows,
+    direct_rows_of,
+    ignore_step,
+    ranges,
+)
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.subscriptions import BadRows, compile_rows
 from fencepost.filters.checks import Column
@@ -130,7 +135,7 @@ def of_segment(segment: SegmentReader) -> Requirements:
         own.filter_check,
         own.set_start.astype(np.int64),
         own.set_items.astype(np.int64),
-        rows_of(own.posts, len(own.posts.token_lists) - 2),
+        direct_rows_of(own.posts, len(own.posts.token_lists) - 2),
         own.vocabulary.bytes,
         own.vocabulary.start,
     )

@@ -419,7 +419,7 @@ class _Piece:
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
         words = len(self.arrays.postings.token_lists) - 2
         self.posts = keyword_postings.chosen(
-            keyword_postings.rows_of(self.arrays.postings, words), number
+            keyword_postings.direct_rows_of(self.arrays.postings, words), number
         )
 
     def _keep_sets(self, owned: NDArray[np.int64]) -> None:

@@ -217,7 +217,7 @@ def test_rows_come_back_from_their_entries() -> None:
     rng = np.random.default_rng(5)
     rows = random_rows(rng, 500, 50, 1.0)
     kept = np.flatnonzero([rows.forms[k].direct for k in rows.form])
-    back = keyword_postings.rows_of(keyword_postings.build(rows, 50), 50)
+    back = keyword_postings.direct_rows_of(keyword_postings.build(rows, 50), 50)
 
     def as_set(some: PostingRows, which: NDArray[np.int64]) -> set[tuple[Any, ...]]:
         return {

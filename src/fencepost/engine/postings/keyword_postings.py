@@ -321,7 +321,7 @@ def _spatial(
     return groups, tokens, entries, boxes, nodes, density
 
 
-def rows_of(posts: PostingArrays, words: int) -> PostingRows:
+def direct_rows_of(posts: PostingArrays, words: int) -> PostingRows:
     """What the direct entries were laid out from, entry by entry; there are so many words."""
     count = direct_entry_count(posts)
     forms = tuple(

@@ -99,7 +99,7 @@ def _compute(
     first: Shapes, second: Shapes, whole: int
 ) -> tuple[Codes, NDArray[np.int64], NDArray[np.bool_]]:
     """Facts of the pairs of areas, matrices of the other pairs, and which pairs are which."""
-    room = new_tree_scratch(max(first.most_chains, second.most_chains))
+    room = new_tree_scratch(max(first.max_chains, second.max_chains))
     areas = first.arrays.shapes["dimension"][:-1] == AREAS
     both_areas = areas & (second.arrays.shapes["dimension"][:-1] == AREAS)
     rows = np.arange(len(both_areas))

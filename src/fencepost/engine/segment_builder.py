@@ -107,7 +107,7 @@ def build(
         keyword_postings.join([direct, *asking]), all_words, report_step
     )
     decided = np.concatenate((worded.decided, together.decided, walk.decided))
-    most_chains = max(table.shapes.most_chains, 1)
+    max_chains = max(table.shapes.max_chains, 1)
     once = _found_once(table, left)
     return SegmentArrays(
         checks=_finished_checks(given, decided, walk.place),
@@ -131,7 +131,7 @@ def build(
         path=left.path,
         selectivity=left.selectivity,
         state=np.array(
-            [0, expires.min(initial=NEVER_EXPIRES), most_chains, once, len(sample)], np.int64
+            [0, expires.min(initial=NEVER_EXPIRES), max_chains, once, len(sample)], np.int64
         ),
         region_column=walk.column,
         region_direct=walk.direct,

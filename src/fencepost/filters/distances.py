@@ -65,11 +65,11 @@ def is_near_wgs84(measure: Measure, strict: bool, a: Shapes, b: Shapes, distance
     if measure is Measure.CENTROIDS:
         answer = centroids_within_wgs84(a.arrays, 0, b.arrays, 0, distance)
     elif measure is Measure.FARTHEST:
-        room = new_tree_scratch(max(a.most_chains, b.most_chains))
+        room = new_tree_scratch(max(a.max_chains, b.max_chains))
         answer = farthest_within_wgs84(a.arrays, 0, b.arrays, 0, distance, room)
     else:
         row, out = np.zeros(1, np.int64), np.empty(1, np.uint8)
-        room = new_tree_scratch(max(a.most_chains, b.most_chains))
+        room = new_tree_scratch(max(a.max_chains, b.max_chains))
         within_distance_wgs84_pairs(a.arrays, b.arrays, row, row, np.array([distance]), room, out)
         answer = out[0]
     if answer == UNSURE:
@@ -84,7 +84,7 @@ def distance_wgs84_m(measure: Measure, a: Shapes, b: Shapes) -> float:
         x, y, _ = centroid(a.arrays, 0)
         u, v, _ = centroid(b.arrays, 0)
         return float(geodesic(x, y, u, v)[0])
-    room = new_tree_scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.max_chains, b.max_chains))
     if measure is Measure.FARTHEST:
         return float(farthest_distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
     return float(distance_wgs84(a.arrays, 0, b.arrays, 0, 0.0, inf, room))
@@ -96,7 +96,7 @@ def _finest(measure: Measure, a: Shapes, b: Shapes, distance: float) -> float:
         x, y = map(float, exact_centroid(a))
         u, v = map(float, exact_centroid(b))
         return float(min(geodesic(x, y, u, v)[0], geodesic(u, v, x, y)[0]))
-    room = new_tree_scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.max_chains, b.max_chains))
     enough, reach = max(distance - UNSURE_MARGIN_M, 0.0), distance + UNSURE_MARGIN_M
     if measure is Measure.FARTHEST:
         return float(
@@ -120,7 +120,7 @@ def is_near_planar(measure: Measure, strict: bool, a: Shapes, b: Shapes, distanc
     """Whether a distance of two single shapes is at most, or less than, a bound."""
     if strict and distance == 0.0:
         return False
-    room = new_tree_scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.max_chains, b.max_chains))
     if measure is Measure.CENTROIDS:
         answer = centroids_within(a.arrays, 0, b.arrays, 0, distance)
     elif measure is Measure.FARTHEST:
@@ -144,7 +144,7 @@ def distance_planar(measure: Measure, a: Shapes, b: Shapes) -> float:
         x, y, _ = centroid(a.arrays, 0)
         u, v, _ = centroid(b.arrays, 0)
         return hypot(x - u, y - v)
-    room = new_tree_scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.max_chains, b.max_chains))
     return float(distance_of(a.arrays, 0, b.arrays, 0, room))
 
 

@@ -126,7 +126,7 @@ def relation_mask(function: SpatialFunction, event_dimension: int) -> int:
 
 def packed_matrix(a: Shapes, b: Shapes) -> int:
     """The DE-9IM of two single shapes."""
-    room = new_tree_scratch(max(a.most_chains, b.most_chains))
+    room = new_tree_scratch(max(a.max_chains, b.max_chains))
     row = np.zeros(1, np.int64)
     if dimension_of(a) == dimension_of(b) == AREAS:
         facts = np.empty(1, np.uint8)

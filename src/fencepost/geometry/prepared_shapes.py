@@ -168,7 +168,7 @@ class Shapes:
         return len(self.arrays.shapes) - 1
 
     @property
-    def most_chains(self) -> int:
+    def max_chains(self) -> int:
         """The number of chains of the shape that has most: how much scratch kernels need."""
         return int(np.diff(self.arrays.shapes["chain"]).max(initial=1))
 

@@ -213,7 +213,7 @@ def test_no_sample_of_a_cell_is_nearer_than_its_bound() -> None:
 def answers(a: BaseGeometry, b: BaseGeometry, distances: list[float]) -> list[int]:
     """What `within_wgs84` says for each distance, the same either way round or UNSURE."""
     shapes = Shapes.read_all([a, b])
-    room = new_tree_scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.max_chains)
     found = []
     for i, j in ((0, 1), (1, 0)):
         out = np.empty(len(distances), np.uint8)
@@ -233,7 +233,7 @@ def computed_distance(a: BaseGeometry, b: BaseGeometry) -> float:
 
 
 def measured(shapes: Shapes, i: int, j: int) -> float:
-    room = new_tree_scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.max_chains)
     return float(distance_wgs84(shapes.arrays, i, shapes.arrays, j, 0.0, np.inf, room))
 
 

@@ -128,7 +128,7 @@ def answers(a: Shapes, b: Shapes, distances: list[float], row: int) -> list[int]
     found = []
     for first, second in ((a, b), (b, a)):
         out = np.empty(len(distances), np.uint8)
-        room = new_tree_scratch(max(a.most_chains, b.most_chains))
+        room = new_tree_scratch(max(a.max_chains, b.max_chains))
         within_distance_pairs(
             first.arrays, second.arrays, rows, rows, np.array(distances), room, out
         )
@@ -262,7 +262,7 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
 def test_one_shape_with_many() -> None:
     a, b = ordinary_pairs(400)
     second = Shapes.read_all(b)
-    room = new_tree_scratch(second.most_chains)
+    room = new_tree_scratch(second.max_chains)
     for row in range(40):
         out = np.empty(400, np.uint8)
         distances = np.linspace(0.01, 4, 400)
@@ -344,7 +344,7 @@ def test_large_shapes() -> None:
         MultiPolygon([shapely.Polygon(star_coordinates(rng, 9, (x, 4.0), 0.3)) for x in range(60)]),
     ]
     shapes = Shapes.read_all(geometries)
-    room = new_tree_scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.max_chains)
     for i, j in product(range(len(geometries)), repeat=2):
         true = shapely.distance(geometries[i], geometries[j])
         if true == 0:
@@ -358,7 +358,7 @@ def test_large_shapes() -> None:
 def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[int]:
     out = np.empty(len(distances), np.uint8)
     first, second = np.full(len(distances), i), np.full(len(distances), j)
-    room = new_tree_scratch(shapes.most_chains)
+    room = new_tree_scratch(shapes.max_chains)
     within_distance_pairs(
         shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
     )
@@ -372,7 +372,7 @@ def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[i
 def test_distance_is_nearly_right(family: str) -> None:
     sample = pairs(family, 13, 100)
     first, second = shapes_of(sample)
-    room = new_tree_scratch(max(first.most_chains, second.most_chains))
+    room = new_tree_scratch(max(first.max_chains, second.max_chains))
     for row, (a, b) in enumerate(sample):
         found = distance(first.arrays, row, second.arrays, row, room)
         right = to_double(root(squared_distance(a, b)))

@@ -127,7 +127,7 @@ class AreaTerms:
         places = np.stack((self._place[second], self._place[first]))
         pairs, back = np.unique(places, axis=1, return_inverse=True)
         facts = np.empty(pairs.shape[1], np.uint8)
-        g, room = self._shapes.arrays, new_tree_scratch(self._shapes.most_chains)
+        g, room = self._shapes.arrays, new_tree_scratch(self._shapes.max_chains)
         relate_areas(g, g, pairs[0].copy(), pairs[1].copy(), 0, room, facts)
         allowed = implication_tables()[ask, self.type[first], self.type[second]]
         return np.asarray(allowed >> RELATION_OF_FACTS[facts][back] & 1 == 1)

@@ -18,12 +18,12 @@ class TreeScratch(NamedTuple):
     touched: Bytes  # one a chain of the larger shape, twice
 
 
-def new_tree_scratch(most_chains: int) -> TreeScratch:
+def new_tree_scratch(max_chains: int) -> TreeScratch:
     """Room for relating shapes of at most so many chains each."""
     return TreeScratch(
         stack=np.empty(STACK_SIZE, np.uint32),
         pairs=np.empty(2 * STACK_SIZE, np.uint32),
-        touched=np.zeros(2 * max(most_chains, 1), np.uint8),
+        touched=np.zeros(2 * max(max_chains, 1), np.uint8),
     )
 
 

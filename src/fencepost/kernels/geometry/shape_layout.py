@@ -48,11 +48,11 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
         chains[c]["part"] = chain_part[c]
     chains[count_of_chains]["start"] = points
     shapes = np.zeros(count_of_shapes + 1, SHAPE_DTYPE)
-    most_chains = 1
+    max_chains = 1
     for s in range(count_of_shapes):
         shapes[s]["chain"] = shape_chain[s]
         shapes[s]["dimension"] = -1 if defect[s] else dimension[s]
-        most_chains = max(most_chains, shape_chain[s + 1] - shape_chain[s])
+        max_chains = max(max_chains, shape_chain[s + 1] - shape_chain[s])
     shapes[count_of_shapes]["chain"] = count_of_chains
     shapes[count_of_shapes]["dimension"] = -1
     nodes = np.empty(count_nodes(chains, shapes), NODE_DTYPE)
@@ -69,7 +69,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
     room = TreeScratch(
         stack=np.empty(STACK_SIZE, np.uint32),
         pairs=np.empty(2 * STACK_SIZE, np.uint32),
-        touched=np.zeros(2 * most_chains, np.uint8),
+        touched=np.zeros(2 * max_chains, np.uint8),
     )
     contacts = np.empty((contact_room, 2), np.int64)
     count = check_areas(g, defect, place, contacts, room)

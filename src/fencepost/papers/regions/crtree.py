@@ -310,7 +310,7 @@ class CRTree:
 def _largest(shapes: Shapes) -> tuple[int, int]:
     """The most chains of a shape and the most points of a chain."""
     starts = shapes.arrays.chains["start"].astype(np.int64)
-    return shapes.most_chains, int(np.diff(starts).max(initial=1))
+    return shapes.max_chains, int(np.diff(starts).max(initial=1))
 
 
 def _grown(array: NDArray[Item], size: int) -> NDArray[Item]:

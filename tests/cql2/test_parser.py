@@ -542,7 +542,7 @@ def test_every_name_is_documented(name: str) -> None:
     assert name == "div" or re.search(rf"\b{name.upper()}\b", DOCUMENT)
 
 
-@pytest.mark.parametrize("limit", ["MAX_LENGTH", "MAX_DEPTH", "MAX_PARTS", "MAX_DIGITS"])
+@pytest.mark.parametrize("limit", ["MAX_LENGTH", "MAX_DEPTH", "MAX_NODES", "MAX_DIGITS"])
 def test_every_limit_is_documented(limit: str) -> None:
     assert re.search(rf"\| {getattr(expression_limits, limit):,} \| `{limit}` \|", DOCUMENT)
 

@@ -93,7 +93,7 @@ def split_antimeridian_boxes(part: ParseNode) -> ParseNode:
         return _cut(part)
     if not part.args:
         return part
-    return part._replace(args=tuple(map(with_boxes_cut, part.args)))
+    return part._replace(args=tuple(map(split_antimeridian_boxes, part.args)))
 
 
 def _cut(part: ParseNode) -> ParseNode:

@@ -1,16 +1,14 @@
-"""Filters: conditions in a normal form, as checks of columns that must all hold.
+"""Normal form of conditions: filters, which are conjunctions of checks of columns.
 
-- `covering/`: Which terms and which filters imply which: what the simplifier goes by
-- `checks`: Columns and checks: what a filter asks of an event
-- `distances`: Distances of two geometries, decided, in whichever space a matcher has
-- `evaluation`: Conditions on one event, evaluated part by part: True, False or None for unknown
-- `filter_conditions`: Terms and filters back into conditions of the language: the way from
-  `normal.py` back
-- `normal_form`: A condition as a disjunction of filters, each a conjunction of checks
-- `query_templates`: Texts of one form: the same but for their numbers, strings and points
-- `simplifier`: The simplifier: what a predicate can do without
-- `spatial_relations`: What the spatial functions ask: sets of relations beside an area, matrices
-  beside the rest
+- `checks`: columns, checks, terms and filters
+- `normal_form`: a condition of the language to a list of filters
+- `filter_conditions`: terms and filters back to a condition of the language
+- `query_templates`: texts that differ in literals only, read by a template instead of the parser
+- `evaluation`: the truth value of a condition for one event
+- `spatial_relations`: the relation of two geometries, and which relations a function accepts
+- `distances`: the distance of two geometries, compared with a bound
+- `simplifier`: drops filters and terms that change no match
+- `covering/`: which terms, filters and predicates imply which
 """
 
 from __future__ import annotations
@@ -27,21 +25,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Column",
-    "Filter",
     "ColumnKind",
+    "Filter",
     "Term",
+    "evaluate_condition",
+    "evaluate_near",
     "measure_distance",
     "to_filters",
-    "evaluate_near",
-    "evaluate_condition",
 ]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_getattr(
         __name__,
         {
-            "checks": ["Column", "Filter", "ColumnKind", "Term"],
-            "distances": ["measure_distance", "evaluate_near"],
+            "checks": ["Column", "ColumnKind", "Filter", "Term"],
+            "distances": ["evaluate_near", "measure_distance"],
             "evaluation": ["evaluate_condition"],
             "normal_form": ["to_filters"],
         },

@@ -112,7 +112,7 @@ def as_common_type(left: ast.Value, right: ast.Value, event: EventValues) -> tup
 
     Two strings are strings, even where both could be read as times.
     """
-    for read in (plain_number, string, boolean, _instant):
+    for read in (as_number, as_string, as_boolean, _instant):
         a, b = read(left, event), read(right, event)
         if a is not None and b is not None:
             return a, b

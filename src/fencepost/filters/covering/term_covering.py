@@ -212,6 +212,6 @@ class TermTable:
     def _singly(self, ask: int, first: int, second: int) -> bool:
         key = ask, first, second
         if key not in self._known:
-            answer = covers_singly if ask == COVERS else conflicts_singly
+            answer = pair_covers if ask == COVERS else pair_conflicts
             self._known[key] = answer(self.terms[first], self.terms[second])
         return self._known[key]

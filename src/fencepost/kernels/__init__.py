@@ -33,7 +33,6 @@ __all__ = [
     "EventArrays",
     "arrays_of",
     "cache_folder",
-    "handle",
     "kernel",
     "new_tree_scratch",
 ]
@@ -46,7 +45,6 @@ _MODULE_OF = {
     "EventArrays": "match.segment_search",
     "arrays_of": "runtime.struct_references",
     "cache_folder": "runtime.compilation",
-    "handle": "runtime.struct_references",
     "kernel": "runtime.compilation",
     "new_tree_scratch": "geometry.edge_trees",
 }

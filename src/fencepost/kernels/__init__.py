@@ -1,15 +1,16 @@
-"""Compiled functions: arrays in, arrays or numbers out, nothing raised, nothing allocated per row.
+"""Compiled functions over NumPy arrays, on which matching, detection and geometry rest.
 
-Only NumPy and Numba are imported here. Callers check their input first. Each module holds one
-family; `compiling` says how they are compiled and where the machine code is kept.
+Kernels import NumPy and Numba only, never raise, and allocate nothing for each row. Callers check
+their input first. `runtime/compilation.py` says how kernels are compiled and where the machine
+code is kept.
 
-- `detect/`: Joins of events that composites ask for
+- `detect/`: Live members of composite events, and the join that completes pairs
 - `geodesic/`: Distances on the WGS84 ellipsoid
 - `geometry/`: Exact relations and distances of shapes in the plane
-- `index/`: Arrays that are searched: R-trees, postings, the memtable
-- `match/`: Events against segments of subscriptions
-- `runtime/`: Compilation, and arrays as compiled code takes them
-- `text/`: Words and strings in UTF-8
+- `index/`: The arrays that are searched: R-trees, postings, the memtable
+- `match/`: Matching of events against the segments of subscriptions
+- `runtime/`: Compilation, references to structs of arrays, SIMD comparisons, prefetching
+- `text/`: Tokenizer, vocabulary and LIKE on UTF-8 bytes
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "cache_folder",
     "kernel",
     "new_tree_scratch",
+    "struct_ref",
 ]
 
 _MODULE_OF = {
@@ -47,6 +49,7 @@ _MODULE_OF = {
     "cache_folder": "runtime.compilation",
     "kernel": "runtime.compilation",
     "new_tree_scratch": "geometry.edge_trees",
+    "struct_ref": "runtime.struct_references",
 }
 
 if not TYPE_CHECKING:  # as in `fencepost.lazy_exports`, which kernels may not import

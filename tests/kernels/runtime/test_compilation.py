@@ -1,4 +1,4 @@
-"""Which machine code is taken from the cache: none that an edit made stale."""
+"""The cache of machine code: an edit of a source file makes stale entries unreachable."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import fencepost
 
 HASHES = """
 from pathlib import Path
-from fencepost.kernels import compiling
-folder = Path(compiling.__file__).parent
-for name in ("orient", "distance", "wkb"):
-    print(compiling.source_hash(folder / f"{name}.py"))
+from fencepost.kernels.runtime import compilation
+folder = Path(compilation.__file__).parents[1] / "geometry"
+for name in ("orientation", "planar_distance", "wkb_decoder"):
+    print(compilation.source_hash(folder / f"{name}.py"))
 """
 FIELDS = """
 import numpy as np
@@ -56,11 +56,11 @@ def run(folder: Path, program: str) -> list[str]:
 
 def test_an_edit_makes_stale_what_imports_the_file_and_nothing_else(package: Path) -> None:
     before = run(package, HASHES)
-    edited = package / "fencepost" / "kernels" / "orient.py"
+    edited = package / "fencepost" / "kernels" / "geometry" / "orientation.py"
     edited.write_text(edited.read_text() + "\n# edited\n")
-    orient, distance, wkb = run(package, HASHES)
-    assert orient != before[0]
-    assert distance != before[1]  # imports orient
+    orientation, distance, wkb = run(package, HASHES)
+    assert orientation != before[0]
+    assert distance != before[1]  # imports orientation
     assert wkb == before[2]
 
 

@@ -213,13 +213,13 @@ def test_no_sample_of_a_cell_is_nearer_than_its_bound() -> None:
 def answers(a: BaseGeometry, b: BaseGeometry, distances: list[float]) -> list[int]:
     """What `within_wgs84` says for each distance, the same either way round or UNSURE."""
     shapes = Shapes.read_all([a, b])
-    room = new_tree_scratch(shapes.max_chains)
+    scratch = new_tree_scratch(shapes.max_chains)
     found = []
     for i, j in ((0, 1), (1, 0)):
         out = np.empty(len(distances), np.uint8)
         first, second = np.full(len(distances), i), np.full(len(distances), j)
         within_distance_wgs84_pairs(
-            shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
+            shapes.arrays, shapes.arrays, first, second, np.array(distances), scratch, out
         )
         found.append(out.tolist())
     for one, other in zip(*found, strict=True):
@@ -233,8 +233,8 @@ def computed_distance(a: BaseGeometry, b: BaseGeometry) -> float:
 
 
 def measured(shapes: Shapes, i: int, j: int) -> float:
-    room = new_tree_scratch(shapes.max_chains)
-    return float(distance_wgs84(shapes.arrays, i, shapes.arrays, j, 0.0, np.inf, room))
+    scratch = new_tree_scratch(shapes.max_chains)
+    return float(distance_wgs84(shapes.arrays, i, shapes.arrays, j, 0.0, np.inf, scratch))
 
 
 def assert_right(a: BaseGeometry, b: BaseGeometry, right: float) -> None:

@@ -128,9 +128,9 @@ def answers(a: Shapes, b: Shapes, distances: list[float], row: int) -> list[int]
     found = []
     for first, second in ((a, b), (b, a)):
         out = np.empty(len(distances), np.uint8)
-        room = new_tree_scratch(max(a.max_chains, b.max_chains))
+        scratch = new_tree_scratch(max(a.max_chains, b.max_chains))
         within_distance_pairs(
-            first.arrays, second.arrays, rows, rows, np.array(distances), room, out
+            first.arrays, second.arrays, rows, rows, np.array(distances), scratch, out
         )
         found.append(out.tolist())
     assert found[0] == found[1]
@@ -244,14 +244,14 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
     apart = shapely.distance(a, b)
     assert 1000 < (apart > 0).sum() < 3900
     rng = np.random.default_rng(6)
-    room = new_tree_scratch(8)
+    scratch = new_tree_scratch(8)
     rows, out = np.arange(4000), np.empty(4000, np.uint8)
     unsure = 0
     for distances in (
         *(rng.random((5, 4000)) * 4),
         *(apart * (1 + off) for off in (-1e-6, 1e-6, -1e-11, 1e-11)),
     ):
-        within_distance_pairs(first.arrays, second.arrays, rows, rows, distances, room, out)
+        within_distance_pairs(first.arrays, second.arrays, rows, rows, distances, scratch, out)
         sure = out != UNSURE
         unsure += (~sure).sum()
         # GEOS is off by a last bit or so; the distances here are not that near.
@@ -262,13 +262,19 @@ def test_ordinary_distances_are_hardly_ever_unsure() -> None:
 def test_one_shape_with_many() -> None:
     a, b = ordinary_pairs(400)
     second = Shapes.read_all(b)
-    room = new_tree_scratch(second.max_chains)
+    scratch = new_tree_scratch(second.max_chains)
     for row in range(40):
         out = np.empty(400, np.uint8)
         distances = np.linspace(0.01, 4, 400)
         first = one(a[row])
         within_distance_pairs(
-            first.arrays, second.arrays, np.zeros(1, np.int64), np.arange(400), distances, room, out
+            first.arrays,
+            second.arrays,
+            np.zeros(1, np.int64),
+            np.arange(400),
+            distances,
+            scratch,
+            out,
         )
         assert (out == shapely.dwithin(a[row], b, distances)).all()
 
@@ -344,7 +350,7 @@ def test_large_shapes() -> None:
         MultiPolygon([shapely.Polygon(star_coordinates(rng, 9, (x, 4.0), 0.3)) for x in range(60)]),
     ]
     shapes = Shapes.read_all(geometries)
-    room = new_tree_scratch(shapes.max_chains)
+    scratch = new_tree_scratch(shapes.max_chains)
     for i, j in product(range(len(geometries)), repeat=2):
         true = shapely.distance(geometries[i], geometries[j])
         if true == 0:
@@ -352,15 +358,17 @@ def test_large_shapes() -> None:
         else:
             expected, distances = [NO, NO, YES], [0.0, true * (1 - 1e-9), true * (1 + 1e-9)]
         assert answers_of(shapes, i, j, distances) == expected, (i, j)
-        assert distance(shapes.arrays, i, shapes.arrays, j, room) == pytest.approx(true, rel=1e-12)
+        assert distance(shapes.arrays, i, shapes.arrays, j, scratch) == pytest.approx(
+            true, rel=1e-12
+        )
 
 
 def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[int]:
     out = np.empty(len(distances), np.uint8)
     first, second = np.full(len(distances), i), np.full(len(distances), j)
-    room = new_tree_scratch(shapes.max_chains)
+    scratch = new_tree_scratch(shapes.max_chains)
     within_distance_pairs(
-        shapes.arrays, shapes.arrays, first, second, np.array(distances), room, out
+        shapes.arrays, shapes.arrays, first, second, np.array(distances), scratch, out
     )
     return out.tolist()
 
@@ -372,14 +380,14 @@ def answers_of(shapes: Shapes, i: int, j: int, distances: list[float]) -> list[i
 def test_distance_is_nearly_right(family: str) -> None:
     sample = pairs(family, 13, 100)
     first, second = shapes_of(sample)
-    room = new_tree_scratch(max(first.max_chains, second.max_chains))
+    scratch = new_tree_scratch(max(first.max_chains, second.max_chains))
     for row, (a, b) in enumerate(sample):
-        found = distance(first.arrays, row, second.arrays, row, room)
+        found = distance(first.arrays, row, second.arrays, row, scratch)
         right = to_double(root(squared_distance(a, b)))
         size = abs(shapely.get_coordinates([a, b])).max()
         assert found == pytest.approx(right, rel=1e-12, abs=1e-14 * size)
         assert (found == 0) == (right == 0)
-        assert distance(second.arrays, row, first.arrays, row, room) == found
+        assert distance(second.arrays, row, first.arrays, row, scratch) == found
 
 
 # ---------------------------------------------------------------------------------------- centroids

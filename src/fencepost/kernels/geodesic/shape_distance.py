@@ -56,14 +56,14 @@ _LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
 @no_refcount
-def within_distance_wgs84_pairs(g, h, first, second, distances, room, out):
+def within_distance_wgs84_pairs(g, h, first, second, distances, scratch, out):
     """out[k] = `within_distance_wgs84` of shapes first[k] of g and second[k] of h, and of distances[k]."""
     for k in range(second.shape[0]):
-        out[k] = within_distance_wgs84(g, first[k], h, second[k], distances[k], room)
+        out[k] = within_distance_wgs84(g, first[k], h, second[k], distances[k], scratch)
 
 
 @inlined
-def within_distance_wgs84(g, a, h, b, d, room):
+def within_distance_wgs84(g, a, h, b, d, scratch):
     """Whether shapes a of g and b of h are at most d metres apart: `YES`, `NO` or `UNSURE`.
 
     `UNSURE` only where the distance is within `UNSURE_MARGIN_M` of d, or where edges lie so evenly about
@@ -75,40 +75,40 @@ def within_distance_wgs84(g, a, h, b, d, room):
     if _span(g.shapes[a], h.shapes[b]) <= d:
         return YES
     search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
-    low, high = _bracket(g, a, h, b, search, room)
+    low, high = _bracket(g, a, h, b, search, scratch)
     if high <= search.enough:
         return YES
     return NO if low > search.reach else UNSURE
 
 
 @no_refcount
-def farthest_within_wgs84(g, a, h, b, d, room):
+def farthest_within_wgs84(g, a, h, b, d, scratch):
     """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
     if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN_M:
         return YES
     search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
-    low, high = farthest_bracket(g, a, h, b, search, room.stack)
+    low, high = farthest_bracket(g, a, h, b, search, scratch.stack)
     if high <= search.enough:
         return YES
     return NO if low > search.reach else UNSURE
 
 
 @no_refcount
-def farthest_distance_wgs84(g, a, h, b, enough, reach, room):
+def farthest_distance_wgs84(g, a, h, b, enough, reach, scratch):
     """How far the farthest points of shapes a of g and b of h are apart in metres.
 
     Only what is between `enough` and `reach` need be known: of less or more, some value that is
     less or more will do.
     """
     search = Search(enough, reach, _FAR_TOLERANCE, _MOST_FINE_CELLS)
-    low, _ = farthest_bracket(g, a, h, b, search, room.stack)
+    low, _ = farthest_bracket(g, a, h, b, search, scratch.stack)
     return low
 
 
 @no_refcount
-def distance_wgs84(g, a, h, b, enough, reach, room):
+def distance_wgs84(g, a, h, b, enough, reach, scratch):
     """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
 
     Only what is between `enough` and `reach` need be known: of less, some value that is at most
@@ -117,7 +117,7 @@ def distance_wgs84(g, a, h, b, enough, reach, room):
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
     search = Search(enough, reach, _FINE_TOLERANCE, _MOST_FINE_CELLS)
-    _, high = _bracket(g, a, h, b, search, room)
+    _, high = _bracket(g, a, h, b, search, scratch)
     return high
 
 
@@ -143,7 +143,7 @@ def centroids_within_wgs84(g, a, h, b, d):
 
 
 @inlined
-def _bracket(g, a, h, b, search, room):
+def _bracket(g, a, h, b, search, scratch):
     """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
 
     What is farther apart than `search.reach` may be left out, so that both may be infinite.
@@ -151,10 +151,10 @@ def _bracket(g, a, h, b, search, room):
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
             return _points_to_points(g, a, h, b, search)
-        return _points_to_edges(g, a, h, b, search, room)
+        return _points_to_edges(g, a, h, b, search, scratch)
     if h.shapes[b]["dimension"] == POINTS:
-        return _points_to_edges(h, b, g, a, search, room)
-    return _edges_to_edges(g, a, h, b, search, room)
+        return _points_to_edges(h, b, g, a, search, scratch)
+    return _edges_to_edges(g, a, h, b, search, scratch)
 
 
 @outlined
@@ -181,9 +181,9 @@ def _points_to_points(g, a, h, b, search):
 
 @outlined
 @no_refcount
-def _points_to_edges(g, a, h, b, search, room):
+def _points_to_edges(g, a, h, b, search, scratch):
     low = high = np.inf
-    stack = room.stack
+    stack = scratch.stack
     degrees, half_chord = _limits(search.reach)
     chain, _ = chains_of(g, a)
     for p in range(*points_of(g, chain)):
@@ -218,12 +218,12 @@ def _points_to_edges(g, a, h, b, search, room):
 
 @outlined
 @no_refcount
-def _edges_to_edges(g, a, h, b, search, room):
-    if any_chain_within(g, a, h, b, room.stack) or any_chain_within(h, b, g, a, room.stack):
+def _edges_to_edges(g, a, h, b, search, scratch):
+    if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):
         return 0.0, 0.0
     low = high = np.inf
     degrees, half_chord = _limits(search.reach)
-    pairs = room.pairs
+    pairs = scratch.pairs
     pairs[0] = root(g, a)
     pairs[1] = root(h, b)
     top = 2

@@ -108,7 +108,7 @@ MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64
 
 
 @no_refcount
-def relate_areas(g, h, first, second, whole, room, out):
+def relate_areas(g, h, first, second, whole, scratch, out):
     """out[k] = the facts about areas first[k] of g and second[k] of h.
 
     A `first` of length one stands for as many as there are in `second`. whole : 0 stops as soon
@@ -116,7 +116,7 @@ def relate_areas(g, h, first, second, whole, room, out):
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, room)
+        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, scratch)
 
 
 @inlined
@@ -131,24 +131,24 @@ def _decided(facts):
 
 @outlined
 @no_refcount
-def area_relation(g, a, h, b, room):
+def area_relation(g, a, h, b, scratch):
     """The relation of two areas, for kernels that do not relate areas only."""
-    return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, room)])
+    return np.int64(RELATION_OF_FACTS[area_facts(g, a, h, b, 0, scratch)])
 
 
 @inlined
-def area_facts(g, a, h, b, whole, room):
+def area_facts(g, a, h, b, whole, scratch):
     """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
     a_first, a_stop = chains_of(g, a)
     b_first, b_stop = chains_of(h, b)
     a_chains = a_stop - a_first
     b_chains = b_stop - b_first
-    touched = room.touched
+    touched = scratch.touched
     for c in range(a_chains + b_chains):
         touched[c] = 0
     facts = 0
     if not boxes_disjoint(g.shapes, a, h.shapes, b):
-        pairs = room.pairs
+        pairs = scratch.pairs
         pairs[0] = root(g, a)
         pairs[1] = root(h, b)
         top = 2
@@ -172,12 +172,12 @@ def area_facts(g, a, h, b, whole, room):
     for c in range(a_chains):
         if not touched[c] and not (facts & BOUNDARY_IN and facts & BOUNDARY_OUT):
             k, _ = points_of(g, a_first + c)
-            inside = _is_inside(h, b, g.x[k], g.y[k], room.stack)
+            inside = _is_inside(h, b, g.x[k], g.y[k], scratch.stack)
             facts |= BOUNDARY_IN if inside else BOUNDARY_OUT
     for c in range(b_chains):
         if not touched[a_chains + c] and not (facts & OTHER_IN and facts & OTHER_OUT):
             k, _ = points_of(h, b_first + c)
-            inside = _is_inside(g, a, h.x[k], h.y[k], room.stack)
+            inside = _is_inside(g, a, h.x[k], h.y[k], scratch.stack)
             facts |= OTHER_IN if inside else OTHER_OUT
     return facts
 

@@ -44,12 +44,12 @@ def fills_its_box(g, a):
 
 @outlined
 @kernel
-def meets_box(g, a, box, room):
+def meets_box(g, a, box, scratch):
     """Whether a geometry has a point in common with a box."""
     h = rectangle(box)
     if g.shapes[a]["dimension"] == AREAS:
-        return area_relation(g, a, h, 0, room) != DISJOINT
-    return relation_of_matrix(compute_matrix(g, a, h, 0, 0, room)) != DISJOINT
+        return area_relation(g, a, h, 0, scratch) != DISJOINT
+    return relation_of_matrix(compute_matrix(g, a, h, 0, 0, scratch)) != DISJOINT
 
 
 @kernel

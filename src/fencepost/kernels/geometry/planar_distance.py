@@ -46,18 +46,18 @@ _TINY_LENGTH = 1e-144
 
 
 @no_refcount
-def within_distance_pairs(g, h, first, second, distances, room, out):
+def within_distance_pairs(g, h, first, second, distances, scratch, out):
     """out[k] = `within_distance` of shapes first[k] of g and second[k] of h, and of distances[k].
 
     A `first` of length one stands for as many as there are in `second`.
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = within_distance(g, first[0 if one else k], h, second[k], distances[k], room)
+        out[k] = within_distance(g, first[0 if one else k], h, second[k], distances[k], scratch)
 
 
 @inlined
-def within_distance(g, a, h, b, d, room):
+def within_distance(g, a, h, b, d, scratch):
     """Whether shapes a of g and b of h are at most d apart: `YES`, `NO` or `UNSURE`.
 
     `UNSURE` only for shapes that are not in contact and a d above 0. `NO` for a row that is no
@@ -69,7 +69,7 @@ def within_distance(g, a, h, b, d, room):
         return NO
     if _span(g.shapes, a, h.shapes, b) <= d:
         return YES
-    low, high = _bracket(g, a, h, b, d, d, room)
+    low, high = _bracket(g, a, h, b, d, d, scratch)
     if high <= d:
         return YES
     return UNSURE if low <= d and d > 0.0 else NO
@@ -112,14 +112,14 @@ def farthest_distance(g, a, h, b):
 
 
 @no_refcount
-def distance(g, a, h, b, room):
+def distance(g, a, h, b, scratch):
     """About how far shapes a of g and b of h are apart; 0 exactly where they are in contact.
 
     NaN for a row that is no geometry.
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
-    low, high = _bracket(g, a, h, b, -1.0, np.inf, room)
+    low, high = _bracket(g, a, h, b, -1.0, np.inf, scratch)
     return 0.5 * low + 0.5 * high
 
 
@@ -127,7 +127,7 @@ def distance(g, a, h, b, room):
 
 
 @inlined
-def _bracket(g, a, h, b, enough, reach, room):
+def _bracket(g, a, h, b, enough, reach, scratch):
     """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
 
     Pairs surely farther apart than `reach` are left out: without others, both are infinite. Stops
@@ -136,10 +136,10 @@ def _bracket(g, a, h, b, enough, reach, room):
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
             return _points_to_points(g, a, h, b, enough, reach)
-        return _points_to_edges(g, a, h, b, enough, reach, room)
+        return _points_to_edges(g, a, h, b, enough, reach, scratch)
     if h.shapes[b]["dimension"] == POINTS:
-        return _points_to_edges(h, b, g, a, enough, reach, room)
-    return _edges_to_edges(g, a, h, b, enough, reach, room)
+        return _points_to_edges(h, b, g, a, enough, reach, scratch)
+    return _edges_to_edges(g, a, h, b, enough, reach, scratch)
 
 
 @no_refcount
@@ -174,9 +174,9 @@ def _points_to_points(g, a, h, b, enough, reach):
 
 @outlined
 @no_refcount
-def _points_to_edges(g, a, h, b, enough, reach, room):
+def _points_to_edges(g, a, h, b, enough, reach, scratch):
     low = high = np.inf
-    stack = room.stack
+    stack = scratch.stack
     chain, _ = chains_of(g, a)
     for p in range(*points_of(g, chain)):
         x, y = g.x[p], g.y[p]
@@ -206,12 +206,12 @@ def _points_to_edges(g, a, h, b, enough, reach, room):
 
 @outlined
 @no_refcount
-def _edges_to_edges(g, a, h, b, enough, reach, room):
-    if any_chain_within(g, a, h, b, room.stack) or any_chain_within(h, b, g, a, room.stack):
+def _edges_to_edges(g, a, h, b, enough, reach, scratch):
+    if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):
         return 0.0, 0.0
     low = high = np.inf
     far = _square_above(reach)
-    pairs = room.pairs
+    pairs = scratch.pairs
     pairs[0] = root(g, a)
     pairs[1] = root(h, b)
     top = 2

@@ -45,7 +45,7 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 
 @no_refcount
-def compute_matrices(g, h, first, second, whole, room, out):
+def compute_matrices(g, h, first, second, whole, scratch, out):
     """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
     A `first` of length one stands for as many as there are in `second`. whole : 0 leaves out
@@ -53,47 +53,47 @@ def compute_matrices(g, h, first, second, whole, room, out):
     """
     one = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = compute_matrix(g, first[0 if one else k], h, second[k], whole, room)
+        out[k] = compute_matrix(g, first[0 if one else k], h, second[k], whole, scratch)
 
 
 @outlined
 @no_refcount
-def compute_matrix(g, a, h, b, whole, room):
+def compute_matrix(g, a, h, b, whole, scratch):
     """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return 0
     if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
-        return _matrix_upwards(g, a, h, b, whole, room)
-    return transpose(_matrix_upwards(h, b, g, a, whole, room))
+        return _matrix_upwards(g, a, h, b, whole, scratch)
+    return transpose(_matrix_upwards(h, b, g, a, whole, scratch))
 
 
 @no_refcount
-def _matrix_upwards(g, a, h, b, whole, room):
+def _matrix_upwards(g, a, h, b, whole, scratch):
     """The matrix where a's dimension is at most b's, and a is no area."""
     b_dimension = h.shapes[b]["dimension"]
     if g.shapes[a]["dimension"] == POINTS:
-        return _points_matrix(g, a, h, b, b_dimension, room)
+        return _points_matrix(g, a, h, b, b_dimension, scratch)
     if b_dimension == AREAS:
-        return line_area_matrix(g, a, h, b, whole, room)
-    return line_matrix(g, a, h, b, room)
+        return line_area_matrix(g, a, h, b, whole, scratch)
+    return line_matrix(g, a, h, b, scratch)
 
 
 @no_refcount
-def _points_matrix(g, a, h, b, b_dimension, room):
+def _points_matrix(g, a, h, b, b_dimension, scratch):
     """The matrix of a set of points and a shape."""
     m = 3 << EE
     if b_dimension == AREAS:
         m |= 3 << EI | 2 << EB
     elif b_dimension == LINES:
         m |= 2 << EI
-        if line_ends(h, b, g, a, room.stack) & 4:
+        if line_ends(h, b, g, a, scratch.stack) & 4:
             m |= 1 << EB
     elif _some_outside(h, b, g, a):
         m |= 1 << EI
     everything = 1 << II | 1 << IB | 1 << IE
     chain, _ = chains_of(g, a)
     for k in range(*points_of(g, chain)):
-        where = locate(h, b, g.x[k], g.y[k], room.stack)
+        where = locate(h, b, g.x[k], g.y[k], scratch.stack)
         m |= 1 << (II if where == INTERIOR else IE if where == EXTERIOR else IB)
         if m & everything == everything:
             break
@@ -122,11 +122,11 @@ END_OUT = 64  # ... in the exterior
 
 @outlined
 @no_refcount
-def line_area_matrix(g, a, h, b, whole, room):
+def line_area_matrix(g, a, h, b, whole, scratch):
     """The matrix of lines and an area; unless `whole`, EB is taken to be there."""
-    facts = _line_area_facts(g, a, h, b, room)
+    facts = _line_area_facts(g, a, h, b, scratch)
     m = 3 << EE | 3 << EI
-    if not (whole and facts & INNER_ALONG and _all_covered(h, b, g, a, room.stack)):
+    if not (whole and facts & INNER_ALONG and _all_covered(h, b, g, a, scratch.stack)):
         m |= 2 << EB
     if facts & INNER_IN:
         m |= 2 << II
@@ -146,15 +146,15 @@ def line_area_matrix(g, a, h, b, whole, room):
 
 
 @no_refcount
-def _line_area_facts(g, a, h, b, room):
+def _line_area_facts(g, a, h, b, scratch):
     """What the lines of shape a do to the area b."""
     a_first, a_stop = chains_of(g, a)
     a_chains = a_stop - a_first
-    touched = room.touched
+    touched = scratch.touched
     touched[:a_chains] = 0
     facts = 0
     if not boxes_disjoint(g.shapes, a, h.shapes, b):
-        pairs = room.pairs
+        pairs = scratch.pairs
         pairs[0] = root(g, a)
         pairs[1] = root(h, b)
         top = 2
@@ -175,11 +175,11 @@ def _line_area_facts(g, a, h, b, room):
     for c in range(a_chains):
         first, stop = points_of(g, a_first + c)
         if not touched[c]:
-            where = locate(h, b, g.x[first], g.y[first], room.stack)
+            where = locate(h, b, g.x[first], g.y[first], scratch.stack)
             facts |= INNER_IN if where == INTERIOR else INNER_OUT
         for k in (first, stop - 1):
             if g.mark[k] & BOUNDARY:
-                where = locate(h, b, g.x[k], g.y[k], room.stack)
+                where = locate(h, b, g.x[k], g.y[k], scratch.stack)
                 facts |= END_IN if where == INTERIOR else END_OUT if where == EXTERIOR else END_ON
     return facts
 
@@ -253,27 +253,27 @@ def _line_fact(way):
 
 @outlined
 @no_refcount
-def line_matrix(g, a, h, b, room):
+def line_matrix(g, a, h, b, scratch):
     m = 3 << EE
     if not boxes_disjoint(g.shapes, a, h.shapes, b):
-        m |= _line_contacts(g, a, h, b, room)
+        m |= _line_contacts(g, a, h, b, scratch)
     shared = (m >> II) & 3 == 2
-    if not (shared and _all_covered(g, a, h, b, room.stack)):
+    if not (shared and _all_covered(g, a, h, b, scratch.stack)):
         m |= 2 << IE
-    if not (shared and _all_covered(h, b, g, a, room.stack)):
+    if not (shared and _all_covered(h, b, g, a, scratch.stack)):
         m |= 2 << EI
-    if line_ends(g, a, h, b, room.stack) & 4:
+    if line_ends(g, a, h, b, scratch.stack) & 4:
         m |= 1 << BE
-    if line_ends(h, b, g, a, room.stack) & 4:
+    if line_ends(h, b, g, a, scratch.stack) & 4:
         m |= 1 << EB
     return m
 
 
 @no_refcount
-def _line_contacts(g, a, h, b, room):
+def _line_contacts(g, a, h, b, scratch):
     """The entries II, IB, BI and BB of two sets of lines."""
     m = 0
-    pairs = room.pairs
+    pairs = scratch.pairs
     pairs[0] = root(g, a)
     pairs[1] = root(h, b)
     top = 2

@@ -24,12 +24,12 @@ _CONTACTS = 1  # an ordinary geometry has none with itself; of others it is enou
 
 
 @kernel
-def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room):
+def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_capacity):
     """Lay shapes out, and judge them.
 
     Returns the arrays (with no touches yet), a defect code and its place for each shape, the
     contacts of shapes with themselves (see `check_areas`) and how many there are. A shape with a
-    defect gets dimension -1. Where there are more contacts than `contact_room`, call again.
+    defect gets dimension -1. Where there are more contacts than `contact_capacity`, call again.
     """
     count_of_shapes = dimension.shape[0]
     count_of_chains = chain_part.shape[0]
@@ -66,14 +66,14 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_room)
         touches=np.empty(0, TOUCH_DTYPE),
     )
     build_trees(g)
-    room = TreeScratch(
+    scratch = TreeScratch(
         stack=np.empty(STACK_SIZE, np.uint32),
         pairs=np.empty(2 * STACK_SIZE, np.uint32),
         touched=np.zeros(2 * max_chains, np.uint8),
     )
-    contacts = np.empty((contact_room, 2), np.int64)
-    count = check_areas(g, defect, place, contacts, room)
-    count = mark_line_ends(g, contacts, count, room.stack)
+    contacts = np.empty((contact_capacity, 2), np.int64)
+    count = check_areas(g, defect, place, contacts, scratch)
+    count = mark_line_ends(g, contacts, count, scratch.stack)
     for s in range(count_of_shapes):
         if defect[s]:
             shapes[s]["dimension"] = -1

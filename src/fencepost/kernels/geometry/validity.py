@@ -59,7 +59,7 @@ from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
 @outlined
 @kernel
-def check_areas(g, defect, place, contacts, room):
+def check_areas(g, defect, place, contacts, scratch):
     """Judge every area of g without a defect so far; how many contacts there are.
 
     contacts : (n, 2) of (vertex, vertex or edge) where two rings of one area touch: the second
@@ -71,10 +71,10 @@ def check_areas(g, defect, place, contacts, room):
         if g.shapes[s]["dimension"] != AREAS or defect[s]:
             continue
         before = count
-        code, x, y, count = find_contacts(g, s, contacts, count, room)
+        code, x, y, count = find_contacts(g, s, contacts, count, scratch)
         first, stop = chains_of(g, s)
         if code == 0 and stop - first > 1:
-            code, x, y = nesting(g, s, room.stack)
+            code, x, y = nesting(g, s, scratch.stack)
         if code:
             defect[s] = code
             place[s, 0] = x
@@ -85,9 +85,9 @@ def check_areas(g, defect, place, contacts, room):
 
 @outlined
 @kernel
-def find_contacts(g, s, contacts, count, room):
+def find_contacts(g, s, contacts, count, scratch):
     """The first defect of the rings of an area as (code, x, y), and the count of contacts."""
-    pairs = room.pairs
+    pairs = scratch.pairs
     pairs[0] = pairs[1] = root(g, s)
     top = 2
     while top > 0:

@@ -702,8 +702,8 @@ class TestExplain:
         result = run("explain", "--plan", "of k", "--index", "seen.index", "--json")
         (planned,) = json.loads(result.stdout)["filters"]
         assert (planned["path"], planned["expected_from"]) == ("equality", "events")
-        assert planned["share"] > 0.4  # alone, it was expected of all; 7 events say otherwise
-        assert planned["share"] < 0.6
+        assert planned["selectivity"] > 0.4  # alone, it was expected of all; 7 events say otherwise
+        assert planned["selectivity"] < 0.6
 
     def test_text_that_is_no_utf8(self) -> None:
         result = run("explain", '{"a": "\\ud800"}', "-e", "a = 'x'")

@@ -114,7 +114,7 @@ def test_changes_are_seen_and_kept_while_segments_are_merged(
 ) -> None:
     """A merge takes a while; meanwhile subscriptions come, go, are replaced and are matched."""
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=1, small=0)
     for id in ("stays", "goes", "changes"):
@@ -177,7 +177,7 @@ def test_versions_begin_anew_after_the_last(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_child_can_change_what_its_parent_was_merging(monkeypatch: pytest.MonkeyPatch) -> None:
     merging, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(segments_module, "merge", _slowly(merging, go_on))
+    monkeypatch.setattr(segments_module, "merge_to_table", _slowly(merging, go_on))
     matcher = Matcher()
     keep_segments_small(matcher, max_memtable_rows=1, small=0)
     matcher.subscribe("s", "n > 0")
@@ -228,8 +228,8 @@ def test_an_attribute_that_is_new_while_an_event_is_read(monkeypatch: pytest.Mon
         matcher.subscribe(f"new{k}", new + f" AND b{k} AND A_OVERLAPS(l{k}, ('a'))")
         matcher.stats()
 
-    monkeypatch.setattr(events_module, "Block", Interrupted)
-    monkeypatch.setattr(one_event_module, "plain", interrupted)
+    monkeypatch.setattr(events_module, "EventColumnBuilder", Interrupted)
+    monkeypatch.setattr(one_event_module, "read_unchecked", interrupted)
     assert matcher.match(event) == ["s"]
     assert matcher.match_batch([event, event]).num_rows == 2
     assert matcher.match_batch(pa.Table.from_pylist([event])).num_rows == 1

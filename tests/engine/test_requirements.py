@@ -82,7 +82,7 @@ def test_what_matches_has_what_is_required(
             one.subscribe(str(number), expression)
         if number == 1:
             matcher.compact()  # some in a segment, some in the memtable
-    for segment, _, required in matcher.view().required():
+    for segment, _, required in matcher.view().requirements():
         assert required.subscriptions == len(segment)
         for event in events:
             wanted = set(right.match(fed(event)))
@@ -107,7 +107,7 @@ def test_rows_of_a_filter(settled: bool) -> None:
     )
     if settled:
         matcher.compact()
-    ((segment, rows, required),) = matcher.view().required()
+    ((segment, rows, required),) = matcher.view().requirements()
     assert (len(segment), rows.tolist(), required.filter.tolist()) == (1, [0], [0] * 4)
     assert sorted(required.kind.tolist()) == [PLACE, STRING, NOTHING, NOTHING]
     (row,) = np.flatnonzero(required.kind == PLACE)
@@ -124,7 +124,7 @@ def test_posts_require_a_box_and_their_rarest_word() -> None:
     matcher.subscribe_columns(
         ["a", "b"], regions={"g": (boxes, "S_INTERSECTS")}, keywords={"l": words}
     )
-    ((segment, _, required),) = matcher.view().required()
+    ((segment, _, required),) = matcher.view().requirements()
     ids = [segment.id_of(row) for row in required.subscription[required.filter].tolist()]
     found = {}
     for row, (id, kind) in enumerate(zip(ids, required.kind.tolist(), strict=True)):
@@ -146,6 +146,6 @@ def test_a_box_beyond_the_antimeridian_is_split() -> None:
     matcher.subscribe("there", "S_DWITHIN(g, POINT(179.9 1), 100000)")
     matcher.subscribe("here", "S_DWITHIN(g, POINT(9 1), 100000)")
     matcher.compact()
-    ((segment, _, required),) = matcher.view().required()
+    ((segment, _, required),) = matcher.view().requirements()
     split = required.subscription[required.filter[required.is_split]]
     assert [segment.id_of(row) for row in split.tolist()] == ["there"]

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEXES",
-    "Columns",
+    "ColumnRegistry",
     "DeadLetters",
     "FilterTable",
     "Matcher",
@@ -89,7 +89,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "batch": ["Pairs", "match_pairs"],
-            "columns.column_registry": ["Columns"],
+            "columns.column_registry": ["ColumnRegistry"],
             "columns.event_columns": ["encode_events"],
             "filter_table": ["FilterTable"],
             "index_registry": ["INDEXES"],

@@ -120,7 +120,9 @@ class ColumnSubscriptions:
             text,
             start,
             Shapes.gather([(s.arrays, np.arange(len(s))) for s in self._shapes]),
-            keyword_postings.join(self._posts) if self._posts else keyword_postings.rows([]),
+            keyword_postings.concatenate(self._posts)
+            if self._posts
+            else keyword_postings.rows_from([]),
         )
 
     def _rows(self, what: str, given: Any) -> None:
@@ -134,7 +136,7 @@ class ColumnSubscriptions:
     def _new(self, kind: int, column: Column, owners: NDArray[np.int64]) -> NDArray[np.void]:
         checks = np.zeros(len(owners), CHECK)
         checks["kind"] = kind
-        checks["column"] = self._columns.number(column)
+        checks["column"] = self._columns.register(column)
         self._checks.append(checks)
         self._owners.append(owners)
         return checks
@@ -263,13 +265,13 @@ class ColumnSubscriptions:
     ) -> None:
         """Post the rows under their words, each with its box."""
         items, words = self._read_keywords(attribute, lists)
-        column = self._columns.number(Column(ColumnKind.LIST, Property(attribute)))
+        column = self._columns.register(Column(ColumnKind.LIST, Property(attribute)))
         geometry_column = -1
         boxes = np.broadcast_to(np.array(EVERYWHERE), (self._count, 4))
         for where, given, _ in asked:
             boxes = _checked_boxes(given, self._columns.space)
             self._rows(f"regions[{where!r}]", boxes)
-            geometry_column = self._columns.number(Column(ColumnKind.GEOMETRY, Property(where)))
+            geometry_column = self._columns.register(Column(ColumnKind.GEOMETRY, Property(where)))
         without = np.flatnonzero(np.diff(items.start) == 0)
         same = _same_rows(items, words, len(self._strings))
         same[without] = False

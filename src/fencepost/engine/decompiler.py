@@ -1,6 +1,6 @@
 """The condition of a subscription, put together from its checks: for those added as columns.
 
-`moved` is the condition of one that moves, with another geometry.
+`replace_geometry` is the condition of one that moves, with another geometry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shapely.geometry.base import BaseGeometry
 from fencepost.cql2 import ast
 from fencepost.engine.columns.check_kinds import KINDS
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
-from fencepost.engine.postings.keyword_postings import entry_of
+from fencepost.engine.postings.keyword_postings import group_and_word_of
 from fencepost.engine.segment import SegmentReader
 from fencepost.errors import ModelError
 from fencepost.filters.checks import Filter, ListCheck, RelateCheck, Term
@@ -46,7 +46,7 @@ def condition_of(segment: SegmentReader, row: int, columns: ColumnRegistry) -> a
 def _posted(arrays: SegmentArrays, entries: NDArray[np.int64], columns: ColumnRegistry) -> Filter:
     """What an entry of the posts asks for: of two, that for lists has the words as given."""
     for entry in entries.tolist():
-        group, word = entry_of(arrays.postings, entry)
+        group, word = group_and_word_of(arrays.postings, entry)
         if group["list_column"] < 0 or group["accepts"] & check_evaluation.ITEMS:
             break
     terms = []
@@ -115,7 +115,7 @@ def geometry_of(g: ShapeArrays, row: int) -> BaseGeometry:
 _Spatial: TypeAlias = ast.NearCondition | ast.SpatialCondition
 
 
-def moved(condition: ast.Condition, attribute: str, geometry: object) -> ast.Condition:
+def replace_geometry(condition: ast.Condition, attribute: str, geometry: object) -> ast.Condition:
     """The condition with a geometry in place of that with which an attribute is compared.
 
     Where distances of the attribute are asked for, their geometry moves, and others stay.

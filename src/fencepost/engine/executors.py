@@ -169,11 +169,14 @@ class ReferenceEngine(_OfShelves):
 
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         columns = self._shelves.columns
-        rows = [Row(event) for event in events.rows(columns.all_attributes(), columns.geometric())]
+        rows = [
+            Row(event)
+            for event in events.rows(columns.all_attributes(), columns.geometry_attributes())
+        ]
         stop_words, space = columns.tokenizer.stop_words, columns.space
         now = self._clock()
         for shelf in shelves:
-            living = shelf.living(now, shelves.version).tolist()
+            living = shelf.live_rows(now, shelves.version).tolist()
             asked = [(row, condition_on(shelf, row, columns)) for row in living]
             found = [
                 [row for row, condition in asked if matches(condition, event, stop_words, space)]
@@ -185,7 +188,7 @@ class ReferenceEngine(_OfShelves):
 
 def condition_on(shelf: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """The condition of a subscription on a shelf."""
-    given = shelf.given(row)
+    given = shelf.stored_expression(row)
     if given is None:
         return condition_of(shelf, row, columns)
     return parse(given, columns.space) if isinstance(given, str) else given

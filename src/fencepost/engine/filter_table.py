@@ -209,10 +209,10 @@ class FilterTable:
             box = _contact(check)
             if box is None:
                 return False
-            place, geometry_column = box, self.columns.number(check.column)
+            place, geometry_column = box, self.columns.register(check.column)
         if asked.function is not ArrayFunction.A_CONTAINS:
             return False
-        form = PostingGroup(self.columns.number(asked.column), geometry_column, 0, True)
+        form = PostingGroup(self.columns.register(asked.column), geometry_column, 0, True)
         keys = accepted_keys(asked, self.columns.tokenizer)
         self._add_posts(form, subscription, place, keys)
         return True
@@ -244,7 +244,7 @@ class FilterTable:
     def row(self, term: Term) -> Row:
         """A term as a row of `CHECK`."""
         kind = KIND_BY_TYPE[type(term.check)]
-        column = self.columns.number(term.check.column)
+        column = self.columns.register(term.check.column)
         low, high, item, flags, function, masks = kind.encode(term.check, self)
         flags |= term.negated * check_evaluation.NEGATED
         return (*low, *high, column, item, kind.code, flags, function, *masks)  # type: ignore[return-value]
@@ -262,7 +262,7 @@ class FilterTable:
             text,
             start,
             self._shapes(checks),
-            rows(self.posts),
+            rows_from(self.posts),
         )
 
     def _shapes(self, checks: NDArray[np.void]) -> Shapes:

@@ -14,7 +14,7 @@ from fencepost.cql2.parser import parse
 from fencepost.engine.batch import match_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.decompiler import moved
+from fencepost.engine.decompiler import replace_geometry
 from fencepost.engine.executors import Changes, Clock, condition_on
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, planned
 from fencepost.engine.index_registry import MatcherIndex, index_of
@@ -190,7 +190,7 @@ class Matcher:
                 numbers.append(number)
         with self._segments.lock:
             if not replace:
-                taken = self._segments.taken(list(good))
+                taken = self._segments.ids_in_use(list(good))
                 bad += [
                     (n, id_in_use_message(id))
                     for n, id in zip(numbers, good, strict=True)
@@ -246,17 +246,17 @@ class Matcher:
             self._segments.lock,
             progress_steps("Subscribing", progress) as report_step,
         ):  # the columns grow
-            columns = self._columns.frozen()
+            columns = self._columns.copy()
             made = ColumnSubscriptions(
                 columns, ids, subscribers, regions, within, keywords, equals, report_step
             )
-            taken = self._segments.taken(made.ids)
+            taken = self._segments.ids_in_use(made.ids)
             if taken:
                 raise ModelError(id_in_use_message(min(taken)))
             segment = made.segment(self._segments.event_sampler.sample())
-            self._columns.adopt(columns)
+            self._columns.register_all(columns)
             report_step("adding them to the others")
-            self._segments.push(segment)
+            self._segments.add_segment(segment)
             self._changed((id.as_py(), None) for id in made.ids)
 
     def unsubscribe(self, id: str) -> bool:
@@ -291,7 +291,7 @@ class Matcher:
             if id not in self:
                 raise ModelError(f"there is no subscription {id!r:.60} to be moved")
             view = self._view
-            condition = moved(view.condition(id), attribute, geometry)
+            condition = replace_geometry(view.condition(id), attribute, geometry)
             asked = compile_condition(condition, self._columns.space)
             new = Subscription(id, condition, view.subscriber(id), view.expires(id), asked)
             self.add([new], replace=True)
@@ -372,7 +372,7 @@ class Matcher:
         [('middle', 0.5), ('corner', 0.25)]
         """
         check_limits(top_k, min_score)
-        values = self._view.values(event)
+        values = self._view.event_values(event)
         shelves = self._segments.snapshot()
         found = in_order(shelves, self._engine.hits(shelves, values.attributes))
         scores = self._scores.of(shelves, values, found)
@@ -414,7 +414,9 @@ class Matcher:
 
     def explain(self, event: object, id: str) -> Explanation:
         """Why an event matches a subscription or not, condition by condition."""
-        return explain(parse(self.expression(id), self._columns.space), self._view.values(event))
+        return explain(
+            parse(self.expression(id), self._columns.space), self._view.event_values(event)
+        )
 
     def plan(self, id: str) -> tuple[PlannedFilter, ...]:
         """How events find a subscription: the access path of each of its alternatives.

@@ -388,7 +388,7 @@ class MemtableView(SegmentReader):
         """The row of an id, or -1."""
         return self._memtable.row_of(id)
 
-    def given(self, row: int) -> Expression:
+    def stored_expression(self, row: int) -> Expression:
         """The expression of a row, or its condition."""
         return self._memtable.subscriptions[row].expression
 

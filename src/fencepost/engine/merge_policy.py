@@ -40,7 +40,7 @@ class SegmentSize(NamedTuple):
     deleted: int = 0
 
     @property
-    def living(self) -> int:
+    def live(self) -> int:
         """How many rows are not deleted."""
         return self.rows - self.deleted
 
@@ -91,14 +91,14 @@ def find_all_merges(
     tiered: list[tuple[list[int], SegmentSize]] = []
     groups: list[list[int]] = []
     for number, size in enumerate(sizes):
-        if number not in parts and size.living < limit:
+        if number not in parts and size.live < limit:
             tiered.append(([number], size))
         elif size.is_mostly_deleted:
             groups.append([number])
     while (run := find_merge([size for _, size in tiered], None, JOB_MERGE_FACTOR)) is not None:
         chosen = tiered[run.start : run.stop]
         merged = [number for own, _ in chosen for number in own]
-        living = sum(size.living for _, size in chosen)
+        living = sum(size.live for _, size in chosen)
         if living < limit:
             tiered[run.start : run.stop] = [(merged, SegmentSize(living))]
         else:
@@ -133,4 +133,4 @@ def _tier_run(sizes: Sequence[SegmentSize], fan: int) -> range | None:
 
 
 def _tier(size: SegmentSize, fan: int) -> int:
-    return max(size.living // MIN_TIER_ROWS, 1).bit_length() // (fan.bit_length() - 1)
+    return max(size.live // MIN_TIER_ROWS, 1).bit_length() // (fan.bit_length() - 1)

@@ -304,7 +304,7 @@ class ReferenceScores:
     def of(self, shelves: Snapshot, event: EventValues, found: Matches) -> list[float]:
         """The score of each match."""
         now = self._clock()
-        living = self._filters((shelf, shelf.living(now, shelves.version)) for shelf in shelves)
+        living = self._filters((shelf, shelf.live_rows(now, shelves.version)) for shelf in shelves)
         return reference.scores(
             self._filters(found),
             living,
@@ -327,7 +327,7 @@ def scores_of_pairs(matcher: Matcher, snapshot: Snapshot, found: Pairs) -> NDArr
     columns = matcher._columns
     # Scores depend on words and places only: other columns may hold what Python has no value for.
     asked = columns.attributes(Storage.LIST, Storage.GEOMETRY)
-    given = found.table.events(asked, columns.geometric(), columns.tokenizer)
+    given = found.table.events(asked, columns.geometry_attributes(), columns.tokenizer)
     start = 0
     for values, stop in zip(given, found.stops.tolist(), strict=True):
         if start < stop:

@@ -174,10 +174,10 @@ def of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
 
     The columns grow by those that they ask for, unless there is an error.
     """
-    grown = columns.frozen()
+    grown = columns.copy()
     made = ColumnSubscriptions(grown, **given, report_step=ignore_step)
     found = of_table(made.table(), len(made.ids))
-    columns.adopt(grown)
+    columns.register_all(grown)
     return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
+from fencepost.engine.event_sampler import EMPTY_SAMPLE, Sample
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.segment_builder import (
     NOT_DELETED,
@@ -145,7 +145,7 @@ class SegmentReader(ABC):
         """The row of an id, or -1."""
 
     @abstractmethod
-    def given(self, row: int) -> Expression:
+    def stored_expression(self, row: int) -> Expression:
         """The expression of a row, or its condition; None where it was given as columns."""
 
     @abstractmethod
@@ -166,15 +166,15 @@ class SegmentReader(ABC):
 
     def expression(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
-        return expression_text(self.given(row))
+        return expression_text(self.stored_expression(row))
 
-    def living(self, now: int, version: int) -> NDArray[np.int64]:
+    def live_rows(self, now: int, version: int) -> NDArray[np.int64]:
         """The rows that are neither expired nor deleted by a version."""
         return np.flatnonzero((self.deleted_version > version) & (self.expires > now))
 
     def live_ids(self, now: int, version: int) -> list[str]:
         """The ids of those rows."""
-        ids: list[str] = self.column("id").take(pa.array(self.living(now, version))).to_pylist()
+        ids: list[str] = self.column("id").take(pa.array(self.live_rows(now, version))).to_pylist()
         return ids
 
     def entries_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -265,7 +265,7 @@ class Segment(SegmentReader):
         """The row of an id, or -1."""
         return self._ids.row_of(id)
 
-    def given(self, row: int) -> str | None:
+    def stored_expression(self, row: int) -> str | None:
         """The expression of a row, if it was given as one."""
         if "expression" not in self.names.column_names:
             return None
@@ -290,7 +290,7 @@ class Segment(SegmentReader):
 def merge_segments(
     segments: Sequence[SegmentReader],
     rows: Sequence[NDArray[np.int64]],
-    sample: Sample = NOTHING_SEEN,
+    sample: Sample = EMPTY_SAMPLE,
 ) -> Segment:
     """One segment of some rows of each of several, planned for events like those of a sample."""
     parts = [(own.arrays, kept) for own, kept in zip(segments, rows, strict=True)]

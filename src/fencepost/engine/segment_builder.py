@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.access_paths import Plan, plan
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.event_sampler import NOTHING_SEEN, Sample
+from fencepost.engine.event_sampler import EMPTY_SAMPLE, Sample
 from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import PostingRows, ranges
@@ -74,7 +74,7 @@ def build(
     table: TableArrays,
     expires: NDArray[np.int64],
     report_step: keyword_postings.StepReporter = keyword_postings.ignore_step,
-    sample: Sample = NOTHING_SEEN,
+    sample: Sample = EMPTY_SAMPLE,
 ) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
 
@@ -98,13 +98,13 @@ def build(
     tree_column, trees = _trees(given.checks, left)
     interval_source, interval_column, intervals = _intervals(given.checks, left)
     equality_key, equality_start, equality_filter = _equality_postings(given, left)
-    scan = left.found_by(AccessPath.SCAN)
+    scan = left.filters_on(AccessPath.SCAN)
     scan_column = np.full(len(scan), -1, np.int32)
     direct = table.posts._replace(tokens=ids[table.posts.tokens].astype(np.int64))
     asking = [add_number_bounds(rows, given, left) for rows in (worded.rows, together.rows)]
     all_words = len(words.start) + len(together.arrays.words.start) - 2
     posted = keyword_postings.build(
-        keyword_postings.join([direct, *asking]), all_words, report_step
+        keyword_postings.concatenate([direct, *asking]), all_words, report_step
     )
     decided = np.concatenate((worded.decided, together.decided, walk.decided))
     max_chains = max(table.shapes.max_chains, 1)
@@ -214,7 +214,7 @@ def _sorted_sets(items: NDArray[np.uint32], start: NDArray[np.int64]) -> NDArray
 
 def _trees(checks: NDArray[np.void], left: Plan) -> tuple[NDArray[np.uint32], RTreeArrays]:
     """The trees of boxes that an event must meet, and the geometry column of each."""
-    found = left.found_by(AccessPath.BOX)
+    found = left.filters_on(AccessPath.BOX)
     own = left.check[found]
     columns, tree = np.unique(checks["column"][own], return_inverse=True)
     split, beyond = left.places.wrapped_boxes_of(own)
@@ -229,7 +229,7 @@ def _intervals(
     checks: NDArray[np.void], left: Plan
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32], RTreeArrays]:
     """The trees of intervals; what each is of, and the column."""
-    found = left.found_by(AccessPath.INTERVAL)
+    found = left.filters_on(AccessPath.INTERVAL)
     own = left.check[found]
     kinds, tree = np.unique(
         left.source[own] << 32 | checks["column"][own].astype(np.int64), return_inverse=True
@@ -257,7 +257,7 @@ class _Regions(NamedTuple):
 
 
 def _regions(given: NumberedFilters, left: Plan, table: TableArrays) -> _Regions:
-    found = left.found_by(AccessPath.REGION)
+    found = left.filters_on(AccessPath.REGION)
     decided = left.check[found]
     own = given.checks[decided]
     alone = (np.bincount(given.owner, minlength=given.filters) == 1)[found]
@@ -296,7 +296,7 @@ def _equality_postings(
     given: NumberedFilters, left: Plan
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]:
     """The values under which filters are posted, and the filters under each."""
-    filters = left.found_by(AccessPath.EQUALITY)
+    filters = left.filters_on(AccessPath.EQUALITY)
     own = given.checks[left.check[filters]]
     set_start = given.set_start
     member = own["kind"] == check_evaluation.MEMBER
@@ -381,7 +381,7 @@ def merge_to_table(parts: Sequence[tuple[SegmentArrays, NDArray[np.int64]]]) -> 
         np.concatenate(out_text),
         np.concatenate(out_strings),
         Shapes.gather(geometries),
-        keyword_postings.join(posted),
+        keyword_postings.concatenate(posted),
     )
 
 
@@ -418,7 +418,7 @@ class _Piece:
 
     def _keep_posts(self, number: NDArray[np.int64]) -> None:
         words = len(self.arrays.postings.token_lists) - 2
-        self.posts = keyword_postings.chosen(
+        self.posts = keyword_postings.renumber_owners(
             keyword_postings.direct_rows_of(self.arrays.postings, words), number
         )
 

@@ -101,7 +101,7 @@ class SegmentManager:
             self._segments = [self._numbered(segment) for segment in segments]
             self._publish(self._snapshot.version)
 
-    def push(self, segment: Segment) -> None:
+    def add_segment(self, segment: Segment) -> None:
         """Add a segment of subscriptions whose ids are not in use."""
         with self.lock:
             self._flush()
@@ -156,7 +156,7 @@ class SegmentManager:
                 raise ModelError(f"there is no subscription {id!r:.60}")
             return place
 
-    def taken(self, ids: Collection[str] | pa.Array) -> set[str]:
+    def ids_in_use(self, ids: Collection[str] | pa.Array) -> set[str]:
         """Those of some ids that are in use."""
         with self.lock:
             places = self._places(ids)
@@ -169,7 +169,7 @@ class SegmentManager:
 
     def __len__(self) -> int:
         now, snapshot = self._clock(), self._snapshot
-        return sum(len(segment.living(now, snapshot.version)) for segment in snapshot)
+        return sum(len(segment.live_rows(now, snapshot.version)) for segment in snapshot)
 
     def ids(self) -> list[str]:
         """The ids of all subscriptions, sorted."""
@@ -285,7 +285,7 @@ class SegmentManager:
         if last is not None and small and last not in self._merging:
             self._segments.pop()
             parts.insert(0, last)
-            rows.insert(0, last.living(self._clock(), LAST_VERSION))
+            rows.insert(0, last.live_rows(self._clock(), LAST_VERSION))
         if len(parts) == 1 and isinstance(given, Segment):
             made = given
         else:
@@ -328,7 +328,7 @@ class SegmentManager:
                 self._merging = chosen
             try:
                 now = self._clock()
-                rows = [segment.living(now, version) for segment in chosen]
+                rows = [segment.live_rows(now, version) for segment in chosen]
                 merged = merge_segments(chosen, rows, self.event_sampler.sample())
             except BaseException as error:  # all stays as it was; callers that wait are told
                 with self.lock:

@@ -58,15 +58,15 @@ class SegmentView:
         """The segments as they are now."""
         return self._segments.snapshot()
 
-    def living(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64]]]:
+    def live_segments(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64]]]:
         """The segments as they are now, with the rows that are neither expired nor deleted."""
         snapshot, now = self.snapshot(), self.clock()
         for segment in snapshot:
-            yield segment, segment.living(now, snapshot.version)
+            yield segment, segment.live_rows(now, snapshot.version)
 
-    def required(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
+    def requirements(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
         """The segments as they are now, with those rows, and what all of theirs require."""
-        for segment, rows in self.living():
+        for segment, rows in self.live_segments():
             yield segment, rows, of_segment(segment)
 
     @property
@@ -102,7 +102,7 @@ class SegmentView:
             segment, row = self._segments.find(id)
             return segment.subscriber_of(row)
 
-    def values(self, event: object) -> EventValues:
+    def event_values(self, event: object) -> EventValues:
         """An event's values as its conditions see them."""
         return EventValues(attributes(event), self.columns.tokenizer, self.columns.space)
 

@@ -147,7 +147,9 @@ class TableEngine:
     def _pairs(self, shelves: Snapshot, events: EventTable) -> NDArray[np.int64]:
         """Pairs of an event and a subscription's row, counted through all shelves."""
         columns = self._shelves.columns
-        rows = events.events(columns.all_attributes(), columns.geometric(), columns.tokenizer)
+        rows = events.events(
+            columns.all_attributes(), columns.geometry_attributes(), columns.tokenizer
+        )
         with self._shelves.lock:
             self._catch_up()
             row_of = self._rows_on(shelves)

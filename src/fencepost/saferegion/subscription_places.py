@@ -46,7 +46,7 @@ def usual_of(
     found: list[Usual] = []
     others: list[str] = []
     view = matcher.view()
-    for segment, rows, required in view.required():
+    for segment, rows, required in view.requirements():
         own, equals = _usual(required, view.columns, position, changing)
         chosen = required.subscription[required.filter[own]]
         living = np.zeros(len(segment), bool)

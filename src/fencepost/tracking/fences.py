@@ -141,7 +141,7 @@ class Fences:
         """
         fences = set(matched)
         if self._hysteresis and point is not None:
-            values = self._matcher.view().values(event)
+            values = self._matcher.view().event_values(event)
             for id in before:
                 if id not in fences and id in self._matcher:
                     condition = self._relaxed.get(id) or self._relax(id)

@@ -72,8 +72,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
 def columns_of(table: pa.Table) -> ColumnRegistry:
     columns = ColumnRegistry()
     for name in table.column_names:
-        columns.number(Column(ColumnKind.LIST, Property(name)))
-        columns.number(Column(ColumnKind.STRING, Property(name)))  # so that items are not alone
+        columns.register(Column(ColumnKind.LIST, Property(name)))
+        columns.register(Column(ColumnKind.STRING, Property(name)))  # so that items are not alone
     return columns
 
 

@@ -50,7 +50,7 @@ def random_rows(rng: np.random.Generator, count: int, words: int, side: float) -
         else np.unique(np.minimum(rng.geometric(0.2, rng.integers(0, 5)) - 1, words - 1)).tolist()
         for k in form
     ]
-    return keyword_postings.rows(
+    return keyword_postings.rows_from(
         [(FORMS[form[k]], k, tuple(boxes[k].tolist()), tokens[k]) for k in range(count)]
     )
 
@@ -82,7 +82,7 @@ def events_of(
     ), np.array(flat, np.int64)
 
 
-def found_by(
+def filters_on(
     built: Any,
     events: EventArrays,
     items: NDArray[np.int64],
@@ -199,10 +199,10 @@ def test_what_is_found_is_what_every_row_says(
         for _ in range(2)
     ]
     events, items = events_of(geometries, kinds, lists)
-    together = found_by(built, events, items, alone=False)
-    assert found_by(built, events, items, alone=False, tight=True) == together
-    assert found_by(built, events, items) == together
-    assert found_by(built, events, items, tight=True) == together
+    together = filters_on(built, events, items, alone=False)
+    assert filters_on(built, events, items, alone=False, tight=True) == together
+    assert filters_on(built, events, items) == together
+    assert filters_on(built, events, items, tight=True) == together
     for e, seen in enumerate(together):
         direct, others, at_most = expected(
             rows, geometries[e], kinds[:, e], [column[e] for column in lists]
@@ -238,7 +238,7 @@ def test_the_entry_of_a_row_names_its_group_and_word() -> None:
     rows = random_rows(np.random.default_rng(6), 200, 50, 1.0)
     built = keyword_postings.build(rows, 50)
     for entry in range(keyword_postings.direct_entry_count(built)):
-        group, word = keyword_postings.entry_of(built, entry)
+        group, word = keyword_postings.group_and_word_of(built, entry)
         row = int(built.owner[entry])
         tokens = rows.tokens[rows.token_start[row] : rows.token_start[row + 1]].tolist()
         form = rows.forms[rows.form[row]]
@@ -250,9 +250,9 @@ def test_the_entry_of_a_row_names_its_group_and_word() -> None:
 
 
 def test_no_rows_at_all() -> None:
-    built = keyword_postings.build(keyword_postings.rows([]), 0)
+    built = keyword_postings.build(keyword_postings.rows_from([]), 0)
     events, items = events_of([shapely.Point(0, 0)], np.full((2, 1), TEXT, np.uint8), [[[]], [[]]])
-    assert found_by(built, events, items) == [([], [])]
+    assert filters_on(built, events, items) == [([], [])]
 
 
 @given(
@@ -274,7 +274,7 @@ def test_search_finds_the_boxes_that_meet(count: int) -> None:
     rng = np.random.default_rng(count)
     corner = rng.integers(0, 300, (count, 2))
     boxes = np.concatenate((corner, corner + rng.integers(0, 30, (count, 2))), axis=1)
-    rows = keyword_postings.rows(
+    rows = keyword_postings.rows_from(
         [(PostingGroup(-1, 0, 0, True), k, tuple(b), []) for k, b in enumerate(boxes + 0.0)]
     )
     built = keyword_postings.build(rows, 0)

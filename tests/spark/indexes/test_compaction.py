@@ -80,19 +80,19 @@ def test_segments_stay_few_and_rows_are_rewritten_seldom(seed: int) -> None:
         entries = [*entries, entry(count)]
         if rng.random() < 0.2:
             entries = [replace(e, deleted=rng.randrange(e.subscriptions + 1)) for e in entries]
-            entries = [e for e in entries if e.living]
+            entries = [e for e in entries if e.live]
         groups = choose(entries, PART_SIZE)
         taken = [number for group in groups for number in group.numbers]
         assert len(taken) == len(set(taken))
         new = []
         for group in groups:
-            total = sum(entries[number].living for number in group.numbers)
+            total = sum(entries[number].live for number in group.numbers)
             parts = max(-(-total // PART_SIZE), 1)
             sizes = [total // parts + (k < total % parts) for k in range(parts)]
             new += [entry(size, part=group.is_partition) for size in sizes if size]
             written += total
         entries = [e for k, e in enumerate(entries) if k not in taken] + new
-        full = sum(2 * e.living >= PART_SIZE for e in entries)
+        full = sum(2 * e.live >= PART_SIZE for e in entries)
         tiers = 4  # of up to half a part
         assert len(entries) <= full + 5 + (JOB_MERGE_FACTOR - 1) * tiers
     assert written <= 8 * added
@@ -155,7 +155,7 @@ class Index:
                 remove = build_tasks.Remove(str(self.path), self.entries, self.version)
                 (told,) = remove([pa.RecordBatch.from_pydict(rows)])
                 self.entries[k] = decode_segment_entry(told.to_pylist()[0]["entry"])
-        self.entries = [own for own in self.entries if own.living]
+        self.entries = [own for own in self.entries if own.live]
         if upserts:
             rows = {
                 "c0": pa.array(upserts.keys()),
@@ -218,7 +218,7 @@ def test_forty_updates(tmp_path: Path) -> None:
             for event in asked:
                 assert sorted(found.match(event)) == sorted(right.match(event))
     assert most <= 16
-    assert sum(own.living for own in index.entries) == len(there)
+    assert sum(own.live for own in index.entries) == len(there)
     assert max(own.subscriptions for own in index.entries) > 40
 
 

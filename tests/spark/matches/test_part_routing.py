@@ -90,7 +90,7 @@ def test_no_match_is_lost(expressions: list[Any], events: list[Event], stop: Any
 @example(["S_INTERSECTS(g, BBOX(1, 2, 3, 5)) AND A_CONTAINS(l, ('a'))"], ())
 def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) -> None:
     matcher = filled(expressions, stop_words=stop)
-    table = FilterTable(matcher.view().columns.frozen())
+    table = FilterTable(matcher.view().columns.copy())
     for number, expression in enumerate(expressions):
         table.add(number, compile_subscription(Space.PLANAR, f"s{number}", expression).asked)
     arrays = table.arrays()

@@ -56,7 +56,7 @@ class ColumnRegistry:
         self._numbers: dict[Column, int] = {}
         self.size = 0
 
-    def number(self, column: Column) -> int:
+    def register(self, column: Column) -> int:
         """The row of a column in its array; a new one if it was not asked for before."""
         number = self._numbers.get(column)
         if number is None:
@@ -84,7 +84,7 @@ class ColumnRegistry:
         """The attributes of events that any column is made from."""
         return self.attributes(*Storage)
 
-    def geometric(self) -> set[str]:
+    def geometry_attributes(self) -> set[str]:
         """The attributes of events that are compared as geometries."""
         among_events = {
             p.name
@@ -94,7 +94,7 @@ class ColumnRegistry:
         }
         return self.attributes(Storage.GEOMETRY) | among_events
 
-    def frozen(self) -> ColumnRegistry:
+    def copy(self) -> ColumnRegistry:
         """The columns as they are now, whatever is asked for later."""
         copy = ColumnRegistry(self.tokenizer, self.space)
         copy.by_storage = tuple(list(rows) for rows in self.by_storage)
@@ -102,8 +102,8 @@ class ColumnRegistry:
         copy.size = self.size
         return copy
 
-    def adopt(self, grown: ColumnRegistry) -> None:
+    def register_all(self, other: ColumnRegistry) -> None:
         """Ask for what a copy of these columns was asked for since."""
         for rows in grown.by_storage:
             for column in rows:
-                self.number(column)
+                self.register(column)

@@ -138,7 +138,7 @@ def _no_shapes() -> Shapes:
 
 def encode_events(columns: ColumnRegistry, events: EventTable) -> EventArrays:
     """Events as the columns that are asked for."""
-    columns = columns.frozen()
+    columns = columns.copy()
     block = EventColumnBuilder(columns, len(events))
     names = events.column_names
     left: list[tuple[Storage, int, Column]] = []  # to be filled event by event
@@ -165,7 +165,9 @@ def encode_events(columns: ColumnRegistry, events: EventTable) -> EventArrays:
     if left:
         writer = RowWriter(block, left, len(events))
         asked = columns.all_attributes()
-        for row, event in enumerate(events.events(asked, columns.geometric(), columns.tokenizer)):
+        for row, event in enumerate(
+            events.events(asked, columns.geometry_attributes(), columns.tokenizer)
+        ):
             writer.write(row, event)
         block.add_row_strings(writer)
     return block.arrays()

@@ -44,7 +44,7 @@ class SingleEventLayout:
     """
 
     def __init__(self, columns: ColumnRegistry) -> None:
-        self._columns = columns = columns.frozen()
+        self._columns = columns = columns.copy()
         every = [
             (storage, number, column)
             for storage in Storage

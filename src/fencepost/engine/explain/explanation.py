@@ -159,10 +159,10 @@ class PlannedFilter:
         return asdict(self)
 
     def __str__(self) -> str:
-        found_by = _FOUND_BY[AccessPath[self.path.upper()]]
+        filters_on = _FOUND_BY[AccessPath[self.path.upper()]]
         condition = shortened(self.condition)
         return (
-            f"{self.path:<9}{self.selectivity:8.2%}  {condition}  (by {found_by}; expected from "
+            f"{self.path:<9}{self.selectivity:8.2%}  {condition}  (by {filters_on}; expected from "
             f"{self.expected_from})"
         )
 
@@ -175,7 +175,7 @@ def planned(
     rows = iter(np.flatnonzero(arrays.filter_subscription == row).tolist())
     found = []
     for terms in to_filters(condition, columns.space):
-        table = FilterTable(columns.frozen())
+        table = FilterTable(columns.copy())
         table.add(0, [terms])
         if table.posts and not table.checks:
             path, selectivity = AccessPath.WORDS, _share_of_posts(segment, row)

@@ -55,7 +55,7 @@ class PostingRows(NamedTuple):
     bounds: NDArray[np.float64] = np.empty((0, 2))  # (n, 2), NaN for any; of none if all are
 
 
-def rows(given: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> PostingRows:
+def rows_from(given: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> PostingRows:
     """Filters given one by one: form, owner, box, tokens."""
     forms = tuple(dict.fromkeys(form for form, *_ in given))
     number = {form: k for k, form in enumerate(forms)}
@@ -70,7 +70,7 @@ def rows(given: Sequence[tuple[PostingGroup, int, Box, Sequence[int]]]) -> Posti
     )
 
 
-def join(parts: list[PostingRows]) -> PostingRows:
+def concatenate(parts: list[PostingRows]) -> PostingRows:
     """The rows of several, in order."""
     parts = [part for part in parts if len(part.form)] or parts[:1]
     if len(parts) == 1:
@@ -362,7 +362,7 @@ def direct_entry_count(posts: PostingArrays) -> int:
     return int(posts.lists["count"][direct].sum())
 
 
-def entry_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
+def group_and_word_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
     """The group of an entry, and the word that it is posted under, if any."""
     lists = posts.lists
     number = int(
@@ -374,7 +374,7 @@ def entry_of(posts: PostingArrays, entry: int) -> tuple[Any, int | None]:
     ) - 2 else word
 
 
-def chosen(rows: PostingRows, owner: NDArray[np.int64]) -> PostingRows:
+def renumber_owners(rows: PostingRows, owner: NDArray[np.int64]) -> PostingRows:
     """The rows whose owners get another number, by that; -1 is none."""
     own = owner[rows.owner]
     kept = np.flatnonzero(own >= 0)

@@ -85,13 +85,13 @@ def post_by_keywords(given: NumberedFilters, plan: Plan) -> KeywordPostings:
                 tokens=given.set_items[ranges(set_start[own_set], sizes)].astype(np.int64),
             )
         )
-    rows = _on_both_sides(posts.join(parts), plan)
+    rows = _on_both_sides(posts.concatenate(parts), plan)
     shares = _word_shares(rows)[filters]
     strings = _strings(given, filters, plan.check_selectivity)
     shares *= np.append(plan.check_selectivity, 1.0)[strings[filters]].astype(np.float32)
     return KeywordPostings(
         _with_each_string(rows, given, strings),
-        plan.put_under(AccessPath.WORDS, filters, shares),
+        plan.reassign(AccessPath.WORDS, filters, shares),
         np.concatenate((decided, strings[strings >= 0])),
     )
 
@@ -195,7 +195,7 @@ def _with_each_string(rows: PostingRows, given: NumberedFilters, strings: Ints) 
 def _on_both_sides(rows: PostingRows, plan: Plan) -> PostingRows:
     """The rows, and those that have another box beyond the antimeridian once more, with that."""
     split, beyond = plan.places.wrapped_boxes_of(plan.place[rows.owner])
-    return posts.join([rows, posts.take(rows, split)._replace(boxes=beyond)])
+    return posts.concatenate([rows, posts.take(rows, split)._replace(boxes=beyond)])
 
 
 def _word_shares(rows: PostingRows) -> NDArray[np.float32]:
@@ -307,7 +307,7 @@ def post_by_signatures(given: NumberedFilters, plan: Plan, words: int) -> Signat
             token_start=np.arange(len(rows) + 1),
             tokens=words + ids.astype(np.int64),
         ),
-        plan=plan.put_under(AccessPath.SIGNATURE, chosen.filters, shares),
+        plan=plan.reassign(AccessPath.SIGNATURE, chosen.filters, shares),
         decided=members,
         filters=chosen.filters[by_distance],
         discs=_discs(checks[place[by_distance]], given.shapes),

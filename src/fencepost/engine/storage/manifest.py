@@ -64,7 +64,7 @@ class SegmentEntry(_Strict, frozen=True, kw_only=True):
     is_partition: bool = True  # one of those into which all was divided; no update wrote it
 
     @property
-    def living(self) -> int:
+    def live(self) -> int:
         """How many subscriptions are not deleted."""
         return self.subscriptions - self.deleted
 
@@ -167,7 +167,7 @@ def columns_of(
     """Columns of events, numbered in the order of their entries."""
     columns = ColumnRegistry(Tokenizer.without(stop_words), space)
     for entry in entries:
-        columns.number(_column_of(entry))
+        columns.register(_column_of(entry))
     return columns
 
 

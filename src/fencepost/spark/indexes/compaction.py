@@ -52,8 +52,8 @@ def choose(entries: Sequence[SegmentEntry], part_size: int) -> list[Group]:
     parts = {number for number, entry in enumerate(entries) if entry.is_partition}
     # Of half a part or more there are few anyhow.
     groups = find_all_merges(sizes, parts, -(-part_size // 2))
-    merged = sum(sizes[number].living for own in groups if len(own) > 1 for number in own)
-    if 2 * merged > sum(size.living for size in sizes):
+    merged = sum(sizes[number].live for own in groups if len(own) > 1 for number in own)
+    if 2 * merged > sum(size.live for size in sizes):
         return [Group(tuple(range(len(entries))), True)]
     return [Group(tuple(own), own[0] in parts) for own in groups]
 
@@ -69,7 +69,7 @@ class Sample:
     def __call__(self, batches: Batches) -> Out:
         for number in numbers_of(batches):
             shelf = _opened(self.path, self.entries[number])
-            rows = shelf.living(time.time_ns(), 0)
+            rows = shelf.live_rows(time.time_ns(), 0)
             chosen = rows[np.random.default_rng(0).random(len(rows)) < self.share]
             yield from _places(shelf).take(pa.array(chosen)).combine_chunks().to_batches()
 
@@ -108,7 +108,7 @@ def _opened(path: str, entry: SegmentEntry) -> Segment:
 
 def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
     """The rows of a shelf that go into a piece: what is gone or expired goes nowhere."""
-    rows = shelf.living(time.time_ns(), 0)
+    rows = shelf.live_rows(time.time_ns(), 0)
     if piece.division is None:
         return rows
     part = piece.division.part_of(Places.of(_places(shelf).take(pa.array(rows))))

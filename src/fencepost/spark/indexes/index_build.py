@@ -312,7 +312,7 @@ class _Job:
         found = told.collect()
         for row in found:
             entries[row["segment"]] = decode_segment_entry(row["entry"])
-        left = [entry for entry in entries if entry.living]
+        left = [entry for entry in entries if entry.live]
         return left, sum(row["removed"] for row in found)
 
     def _compacted(self, entries: list[SegmentEntry]) -> list[SegmentEntry]:
@@ -332,7 +332,7 @@ class _Job:
         self, entries: list[SegmentEntry], group: compaction.Group
     ) -> list[compaction.Piece]:
         """What is to be written of a group: a piece for each part."""
-        count = sum(entries[number].living for number in group.numbers)
+        count = sum(entries[number].live for number in group.numbers)
         # What updates wrote stays few; the parts of all of it are for as many cores.
         parts = self._parts(count) if group.is_partition else -(-count // _PART_SIZE)
         if parts <= 1 or len(group.numbers) == 1:
@@ -365,7 +365,7 @@ class _Job:
         return BuiltIndex(
             folder.name,
             self.version,
-            sum(entry.living for entry in entries),
+            sum(entry.live for entry in entries),
             added,
             removed,
             len(entries),

@@ -100,7 +100,7 @@ class Reader:
         if columns is None:
             matcher = Matcher(self.space, stop_words=self.stop_words)
         else:
-            matcher = matcher_of(columns.frozen(), ())
+            matcher = matcher_of(columns.copy(), ())
         bad: BadRows = []
         table = with_names_as_text(table)
         if self.form.in_columns:

@@ -96,7 +96,7 @@ def _plan(path: str, found: Manifest, how: str) -> MatchPlan:
         how, why = "partitioned", f"it is larger than {WHOLE_BYTES / 1e6:,.0f} MB"
     else:
         how, why = "whole", f"it is not larger than {WHOLE_BYTES / 1e6:,.0f} MB"
-    count = sum(entry.living for entry in entries)
+    count = sum(entry.live for entry in entries)
     return MatchPlan(how, why, found.version or 0, len(entries), total, count)
 
 

@@ -123,7 +123,7 @@ ABOUT: dict[str, tuple[str, set[str]]] = {
         "WKB beside Shapely",
         {
             "geometry.readers.arrow_columns",
-            "geometry.readers.any_form",
+            "geometry.readers.any_format",
             "geometry.readers.shapely_objects",
             "geometry.readers.raw_shapes",
         },

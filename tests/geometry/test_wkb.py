@@ -14,7 +14,7 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.geometry.readers.any_form import read_geometries, read_geometry
+from fencepost.geometry.readers.any_format import read_geometries, read_geometry
 from fencepost.geometry.readers.arrow_columns import read_arrow
 from fencepost.geometry.readers.raw_shapes import RawShapes
 from fencepost.geometry.readers.shapely_objects import read_shapely

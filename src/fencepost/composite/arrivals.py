@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fencepost.errors import GeometryError, ModelError
 from fencepost.events.times import SECOND, instant_of, parse_instant
 from fencepost.events.value_types import is_missing
-from fencepost.geometry.readers.any_form import RawShapes, read_geometry
+from fencepost.geometry.readers.any_format import RawShapes, read_geometry
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry.convex_hulls import Hulls, build_hulls

@@ -12,7 +12,7 @@ from fencepost.cql2.ast import Geometry
 from fencepost.cql2.keywords import COLLECTION_ADVICE, GEOJSON_TYPE
 from fencepost.cql2.parse_tree import NodeKind, ParseNode, SemanticError, check_argument_count
 from fencepost.geometry.prepared_shapes import Shapes
-from fencepost.geometry.readers.any_form import read_geometry
+from fencepost.geometry.readers.any_format import read_geometry
 from fencepost.geometry.readers.raw_shapes import short_repr
 from fencepost.geometry.readers.shapely_objects import build_shapely
 

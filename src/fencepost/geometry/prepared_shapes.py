@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.errors import GeometryError, GeometryProblem, ModelError
-from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read_geometry
+from fencepost.geometry.readers.any_format import RawShapes, read_geometries, read_geometry
 from fencepost.geometry.space import OUTSIDE_WGS84, Space
 from fencepost.kernels.geometry import shape_arrays as layout_codes
 from fencepost.kernels.geometry.shape_arrays import (

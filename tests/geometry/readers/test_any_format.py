@@ -24,7 +24,7 @@ from shapely import from_wkt
 from shapely.geometry import mapping
 
 from fencepost.errors import ModelError
-from fencepost.geometry.readers.any_form import RawShapes, read_geometries, read_geometry
+from fencepost.geometry.readers.any_format import RawShapes, read_geometries, read_geometry
 
 POINT = from_wkt("POINT (1 2)")
 POINTS = from_wkt("MULTIPOINT (3 1, 2 5, 3 1)")

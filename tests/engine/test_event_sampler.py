@@ -24,7 +24,7 @@ from fencepost.engine import (
     encode_events,
     event_sampler,
 )
-from fencepost.engine.event_sampler import ROOM, EventSampler, Sample
+from fencepost.engine.event_sampler import ROOM, EventSample, EventSampler
 from fencepost.events import EventTable, EventValues
 from fencepost.filters import to_filters
 from fencepost.kernels import EventArrays
@@ -49,7 +49,7 @@ def look(taken: EventSampler, events: EventArrays, count: int) -> None:
         taken.take(events, count)
 
 
-def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> Sample:
+def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> EventSample:
     with every_event():
         taken = EventSampler()
         for event in events:
@@ -58,7 +58,7 @@ def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> Sample:
     return taken.sample()
 
 
-def segment_of(columns: ColumnRegistry, texts: list[str], sample: Sample) -> Segment:
+def segment_of(columns: ColumnRegistry, texts: list[str], sample: EventSample) -> Segment:
     table = FilterTable(columns)
     for number, text in enumerate(texts):
         table.add(number, to_filters(parse(text)))
@@ -91,7 +91,7 @@ SOME_EVENTS = st.fixed_dictionaries(
 @examples(25)
 def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
     columns = ColumnRegistry()
-    before = segment_of(columns, CONDITIONS, Sample()).arrays.selectivity
+    before = segment_of(columns, CONDITIONS, EventSample()).arrays.selectivity
     sample = sample_of(columns, events)
     after = segment_of(columns, CONDITIONS, sample)
     assert after.sampled_events == len(events)
@@ -109,7 +109,7 @@ def test_shares_are_those_of_the_events(events: list[dict[str, Any]]) -> None:
 def test_numbers_are_expected_between_those_that_were_seen() -> None:
     columns = ColumnRegistry()
     texts = ["n BETWEEN 4 AND 6", "n = 5", "n BETWEEN 10 AND 15", "n BETWEEN 30 AND 31"]
-    expected = segment_of(columns, texts, Sample()).arrays.selectivity
+    expected = segment_of(columns, texts, EventSample()).arrays.selectivity
     sample = sample_of(columns, [{"n": n} for n in (0, 10, 20, 20, 20)])
     found = segment_of(columns, texts, sample).arrays.selectivity
     hits = np.array([0.2, 0, 1, 0])
@@ -134,19 +134,21 @@ def test_how_many_boxes_meet(data: st.DataObject) -> None:
         )
         for one in asked
     ]
-    assert event_sampler.boxes_meeting(some, asked).tolist() == brute
+    assert event_sampler.count_meeting_boxes(some, asked).tolist() == brute
 
 
 def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
     columns = ColumnRegistry()
-    segment_of(columns, ["a = 'x'"], Sample())
+    segment_of(columns, ["a = 'x'"], EventSample())
     with every_event():
         taken = EventSampler()
         for k in range(20):
             event = EventValues({"a": "x", "b": "y"})
             look(taken, encode_events(columns, EventTable([event.attributes])), 1)
             if k == 9:
-                expected = segment_of(columns, ["a = 'x'", "b = 'y'"], Sample()).arrays.selectivity
+                expected = segment_of(
+                    columns, ["a = 'x'", "b = 'y'"], EventSample()
+                ).arrays.selectivity
     found = segment_of(columns, ["a = 'x'", "b = 'y'"], taken.sample()).arrays.selectivity
     wanted = [(20 + AS_MUCH_AS * expected[0]) / 28, (10 + AS_MUCH_AS * expected[1]) / 18]
     assert found.tolist() == pytest.approx(wanted, rel=1e-6)
@@ -155,7 +157,7 @@ def test_a_column_that_came_later_is_known_to_later_events_only() -> None:
 def test_long_strings_are_known_by_their_ends() -> None:
     columns = ColumnRegistry()
     texts = ["s LIKE 'begin%'", "s LIKE '%end'", "s = 'begin'"]
-    expected = segment_of(columns, texts, Sample()).arrays.selectivity
+    expected = segment_of(columns, texts, EventSample()).arrays.selectivity
     sample = sample_of(columns, [{"s": "begin" + "x" * 10_000 + "end"}] * 8)
     found = segment_of(columns, texts, sample).arrays.selectivity
     hits = np.array([8, 8, 0])
@@ -178,7 +180,7 @@ def kept(taken: EventSampler) -> list[float]:
 @pytest.mark.parametrize("count", [1, 7, 1000])
 def test_it_stays_small_and_forgets(count: int) -> None:
     columns = ColumnRegistry()
-    segment_of(columns, ["n = 1"], Sample())
+    segment_of(columns, ["n = 1"], EventSample())
     taken = EventSampler()
     block = numbered(columns, 0, count)
     while len(taken.sample()) < ROOM:
@@ -194,7 +196,7 @@ def test_it_stays_small_and_forgets(count: int) -> None:
 
 def test_a_block_is_sampled_from_end_to_end() -> None:
     columns = ColumnRegistry()
-    segment_of(columns, ["n = 1"], Sample())
+    segment_of(columns, ["n = 1"], EventSample())
     taken = EventSampler()
     look(taken, numbered(columns, 0, 10_000), 10_000)
     found = kept(taken)
@@ -206,7 +208,7 @@ def test_a_block_is_sampled_from_end_to_end() -> None:
 
 def test_threads_that_look_together() -> None:
     columns = ColumnRegistry()
-    segment_of(columns, ["n = 1"], Sample())
+    segment_of(columns, ["n = 1"], EventSample())
     taken = EventSampler()
     block = numbered(columns, 0, 50)
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import BoundingBoxes, bounding_boxes_of
 from fencepost.engine.columns.check_kinds import KINDS
-from fencepost.engine.event_sampler import Sample
-from fencepost.engine.selectivity import AccessPath, Estimates, Floats, Ints
+from fencepost.engine.event_sampler import EventSample
+from fencepost.engine.selectivity import AccessPath, CheckEstimates, Floats, Ints
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.text.vocabulary import Vocabulary
@@ -59,7 +59,7 @@ class Plan:
     source: Ints
     check_selectivity: Floats
 
-    def found_by(self, path: AccessPath) -> Ints:
+    def filters_on(self, path: AccessPath) -> Ints:
         """The filters under a path."""
         return np.flatnonzero(self.path == path)
 
@@ -69,7 +69,7 @@ class Plan:
         costs: Floats = self.selectivity.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
         return costs
 
-    def put_under(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
+    def reassign(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
         """The plan with some filters found by another path."""
         paths, checks, all_shares = self.path.copy(), self.check.copy(), self.selectivity.copy()
         paths[filters], checks[filters], all_shares[filters] = path, -1, shares
@@ -84,11 +84,11 @@ def plan(
     set_items: NDArray[np.uint32],
     set_start: Ints,
     words: Vocabulary,
-    sample: Sample,
+    sample: EventSample,
 ) -> Plan:
     """The path of each of so many filters; `owner` is the filter of each check."""
     found = bounding_boxes_of(checks, shapes)
-    known = Estimates(checks, owner, found, set_items, set_start, words, sample)
+    known = CheckEstimates(checks, owner, found, set_items, set_start, words, sample)
     for estimate in dict.fromkeys(kind.estimate for kind in KINDS if kind.estimate is not None):
         estimate(known)
     selectivity, path = known.selectivity, known.path

@@ -23,7 +23,7 @@ from fencepost.engine.bulk_columns import (
 )
 from fencepost.engine.columns.check_kinds import near_function_code, string_key, word_key
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.event_sampler import Sample
+from fencepost.engine.event_sampler import EventSample
 from fencepost.engine.filter_table import TableArrays, encode_keys
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import (
@@ -95,7 +95,7 @@ class ColumnSubscriptions:
         """The ids, row by row."""
         return self._names.column("id").chunk(0)
 
-    def segment(self, sample: Sample) -> Segment:
+    def segment(self, sample: EventSample) -> Segment:
         """The subscriptions as a segment, for events like those of a sample, with its names."""
         self._tell("numbering words")
         expires = np.full(self._count, NEVER_EXPIRES, np.int64)

@@ -65,9 +65,9 @@ class EventSampler:
             self._events[self._taken % ROOM] = _kept(events, (2 * k + 1) * count // (2 * due))
             self._taken += 1
 
-    def sample(self) -> Sample:
+    def sample(self) -> EventSample:
         """The events that are kept now."""
-        return Sample([event for event in self._events if event is not None])
+        return EventSample([event for event in self._events if event is not None])
 
 
 def _kept(arrays: EventArrays, number: int) -> _Event:
@@ -100,7 +100,7 @@ def _ends(text: NDArray[np.uint8], low: int, high: int) -> bytes:
     return text[low : low + _MOST_BYTES].tobytes() + text[high - _MOST_BYTES : high].tobytes()
 
 
-class Sample:
+class EventSample:
     """Events by which shares are estimated; `len` is their number.
 
     Each method takes a column, what some checks need of it, and the shares of events that are
@@ -175,7 +175,7 @@ class Sample:
         known = [e.box[column] for e in self.events if column < len(e.box)]
         there = np.array(known, np.float64).reshape(-1, 4)
         there = there[~np.isnan(there[:, 0])]
-        return _blended(boxes_meeting(there, boxes), len(known), expected)
+        return _blended(count_meeting_boxes(there, boxes), len(known), expected)
 
     def _strings(self, column: int) -> list[bytes | None]:
         return [e.string[column] for e in self.events if column < len(e.string)]
@@ -187,7 +187,7 @@ def place_of(first: bytes, then: int = 0) -> float:
     return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))
 
 
-NOTHING_SEEN = Sample()
+EMPTY_SAMPLE = EventSample()
 
 
 def _blended(hits: NDArray[Any], events: int, expected: Floats) -> Floats:
@@ -212,7 +212,7 @@ def _spread(values: Floats, intervals: Floats) -> Floats:
     return gaps
 
 
-def boxes_meeting(some: Floats, boxes: Floats) -> Ints:
+def count_meeting_boxes(some: Floats, boxes: Floats) -> Ints:
     """How many of some boxes each of the others meets.
 
     All but those that are beyond one of its sides; those beyond two are taken off once too often.

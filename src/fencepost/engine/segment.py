@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fencepost.engine.event_sampler import EMPTY_SAMPLE, Sample
+from fencepost.engine.event_sampler import EMPTY_SAMPLE, EventSample
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.segment_builder import (
     NOT_DELETED,
@@ -290,7 +290,7 @@ class Segment(SegmentReader):
 def merge_segments(
     segments: Sequence[SegmentReader],
     rows: Sequence[NDArray[np.int64]],
-    sample: Sample = EMPTY_SAMPLE,
+    sample: EventSample = EMPTY_SAMPLE,
 ) -> Segment:
     """One segment of some rows of each of several, planned for events like those of a sample."""
     parts = [(own.arrays, kept) for own, kept in zip(segments, rows, strict=True)]

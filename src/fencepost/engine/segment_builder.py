@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine.access_paths import Plan, plan
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.event_sampler import EMPTY_SAMPLE, Sample
+from fencepost.engine.event_sampler import EMPTY_SAMPLE, EventSample
 from fencepost.engine.filter_table import FilterTable, NumberedFilters, TableArrays
 from fencepost.engine.postings import keyword_postings
 from fencepost.engine.postings.keyword_postings import PostingRows, ranges
@@ -74,7 +74,7 @@ def build(
     table: TableArrays,
     expires: NDArray[np.int64],
     report_step: keyword_postings.StepReporter = keyword_postings.ignore_step,
-    sample: Sample = EMPTY_SAMPLE,
+    sample: EventSample = EMPTY_SAMPLE,
 ) -> SegmentArrays:
     """A segment of the subscriptions whose expiry times are given; `tell` hears of the steps.
 

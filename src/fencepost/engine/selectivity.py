@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import BoundingBoxes
-from fencepost.engine.event_sampler import Sample, place_of
+from fencepost.engine.event_sampler import EventSample, place_of
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.index.check_boxes import WITH_AREA
 from fencepost.kernels.index.posting_arrays import NOTHING
@@ -45,7 +45,7 @@ class AccessPath(IntEnum):
     SIGNATURE = 6  # several strings, or strings and a place
 
 
-class Estimates:
+class CheckEstimates:
     """Checks, and what is known of each: by which path it can find its filter, and its share.
 
     Attributes
@@ -67,7 +67,7 @@ class Estimates:
         set_items: NDArray[np.uint32],
         set_start: Ints,
         words: Vocabulary,
-        sample: Sample,
+        sample: EventSample,
     ) -> None:
         self.checks = checks
         self.owner = owner
@@ -102,7 +102,7 @@ class Estimates:
 # ------------------------------------------------------------------------------------------ places
 
 
-def of_places(known: Estimates) -> None:
+def estimate_spatial_checks(known: CheckEstimates) -> None:
     """Of checks about geometries."""
     found = known.places
     rows = np.flatnonzero(found.kinds != NOTHING)
@@ -152,7 +152,7 @@ class _Density:
 # ------------------------------------------------------------------------- strings and truth values
 
 
-def of_strings(known: Estimates) -> None:
+def estimate_string_checks(known: CheckEstimates) -> None:
     """Of checks for one of a few strings."""
     items, start = known.set_items, known.set_start
     rows = known.asked(check_evaluation.MEMBER)
@@ -178,7 +178,7 @@ def _string_shares(
     return shares
 
 
-def of_truths(known: Estimates) -> None:
+def estimate_boolean_checks(known: CheckEstimates) -> None:
     """Of checks for one truth value, and for a missing attribute."""
     flags = known.checks["flags"]
     true, false = (
@@ -195,7 +195,7 @@ def of_truths(known: Estimates) -> None:
 # --------------------------------------------------------------------------------------- intervals
 
 
-def of_intervals(known: Estimates) -> None:
+def estimate_interval_checks(known: CheckEstimates) -> None:
     """Of checks for a number, or the beginning or end of a string, between two bounds."""
     _find_ranges(known)
     _find_texts(known)
@@ -213,7 +213,7 @@ def of_intervals(known: Estimates) -> None:
         known.learn(chosen, learned[source], known.intervals)
 
 
-def _find_ranges(known: Estimates) -> None:
+def _find_ranges(known: CheckEstimates) -> None:
     """The intervals of numbers; those of one filter for one number are taken together."""
     rows = known.asked(check_evaluation.RANGE)
     checks = known.checks[rows]
@@ -226,7 +226,7 @@ def _find_ranges(known: Estimates) -> None:
     known.intervals[rows] = np.column_stack((low[own], np.maximum(low, high)[own]))
 
 
-def _find_texts(known: Estimates) -> None:
+def _find_texts(known: CheckEstimates) -> None:
     """The intervals of strings, by their first or last bytes."""
     start, text = known.words.start, known.words.bytes
     for check in known.asked(check_evaluation.ORDER, check_evaluation.LIKE).tolist():

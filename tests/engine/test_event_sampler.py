@@ -24,7 +24,7 @@ from fencepost.engine import (
     encode_events,
     event_sampler,
 )
-from fencepost.engine.event_sampler import ROOM, EventSample, EventSampler
+from fencepost.engine.event_sampler import CAPACITY, EventSample, EventSampler
 from fencepost.events import EventTable, EventValues
 from fencepost.filters import to_filters
 from fencepost.kernels import EventArrays
@@ -39,7 +39,7 @@ AS_MUCH_AS = 8  # events weigh as much as what is expected without them
 def every_event() -> Iterator[None]:
     """Take every event into the sample."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_sampler, "_FIRST_STRIDE", 1)
+        patch.setattr(event_sampler, "_INITIAL_STRIDE", 1)
         patch.setattr(event_sampler, "_STRIDE", 1)
         yield
 
@@ -183,14 +183,14 @@ def test_it_stays_small_and_forgets(count: int) -> None:
     segment_of(columns, ["n = 1"], EventSample())
     taken = EventSampler()
     block = numbered(columns, 0, count)
-    while len(taken.sample()) < ROOM:
+    while len(taken.sample()) < CAPACITY:
         before = len(taken.sample())
         look(taken, block, count)
         assert len(taken.sample()) - before <= max(count // 100, 1)
     later = numbered(columns, 5000, count)
-    for _ in range(ROOM * 1100 // count):
+    for _ in range(CAPACITY * 1100 // count):
         look(taken, later, count)
-    assert len(taken.sample()) == ROOM
+    assert len(taken.sample()) == CAPACITY
     assert min(kept(taken)) >= 5000
 
 
@@ -220,10 +220,10 @@ def test_threads_that_look_together() -> None:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        assert len(taken.sample()) <= ROOM
+        assert len(taken.sample()) <= CAPACITY
     for thread in threads:
         thread.join()
-    assert len(taken.sample()) > ROOM // 4
+    assert len(taken.sample()) > CAPACITY // 4
 
 
 # ------------------------------------------------------------------------------------------- plans

@@ -23,7 +23,7 @@ from fencepost.kernels.geometry.shape_arrays import ShapeArrays
 from fencepost.kernels.index.posting_arrays import NOTHING
 from fencepost.kernels.text.vocabulary import Vocabulary
 
-TO_COMPARE = 4.0  # how much more it costs to look at a candidate that has a geometry
+GEOMETRY_COST_FACTOR = 4.0  # how much more it costs to look at a candidate that has a geometry
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ class Plan:
     def costs(self) -> Floats:
         """What each filter costs: its share, and more where a geometry is still to be compared."""
         to_compare = (self.place >= 0) & (self.path > AccessPath.BOX)
-        costs: Floats = self.selectivity.astype(np.float64) * np.where(to_compare, TO_COMPARE, 1.0)
+        costs: Floats = self.selectivity.astype(np.float64) * np.where(
+            to_compare, GEOMETRY_COST_FACTOR, 1.0
+        )
         return costs
 
     def reassign(self, path: AccessPath, filters: Ints, shares: NDArray[np.float32]) -> Plan:
@@ -98,7 +100,7 @@ def plan(
     place[owner[order]] = order  # the smallest is written last, and stays
     usable = np.flatnonzero(path < AccessPath.SCAN)
     cost = selectivity[usable] * np.where(
-        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), TO_COMPARE, 1.0
+        (place[owner[usable]] >= 0) & (path[usable] > AccessPath.BOX), GEOMETRY_COST_FACTOR, 1.0
     )
     order = usable[np.argsort(-cost, kind="stable")]
     check = np.full(filters, -1, np.int64)

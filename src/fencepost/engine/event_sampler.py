@@ -20,11 +20,11 @@ from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROOM = 512  # events
-_FIRST_STRIDE, _STRIDE = 128, 1024  # of so many one is taken: until there is no room, and then
-_MOST_AT_ONCE = 64
-_MOST_COLUMNS = 1024  # of a storage
-_MOST_BYTES = 128  # of each end of a string
+CAPACITY = 512  # events
+_INITIAL_STRIDE, _STRIDE = 128, 1024  # of so many one is taken: until there is no room, and then
+_MAX_PER_CALL = 64
+_MAX_COLUMNS = 1024  # of a storage
+_MAX_STRING_END_BYTES = 128  # of each end of a string
 _EXPECTED = 8.0  # what is expected without events counts as much as so many of them
 
 
@@ -42,9 +42,9 @@ class EventSampler:
     """Takes a sample of the events that go by."""
 
     def __init__(self) -> None:
-        self._events: list[_Event | None] = [None] * ROOM
+        self._events: list[_Event | None] = [None] * CAPACITY
         self._taken = 0
-        self._to_come = _FIRST_STRIDE
+        self._to_come = _INITIAL_STRIDE
 
     @property
     def moment(self) -> tuple[int, int]:
@@ -58,11 +58,11 @@ class EventSampler:
 
     def take(self, events: EventArrays, count: int) -> None:
         """Take some of so many events, which are due."""
-        stride = _FIRST_STRIDE if self._taken < ROOM else _STRIDE
-        due = min(1 + -self._to_come // stride, _MOST_AT_ONCE)
+        stride = _INITIAL_STRIDE if self._taken < CAPACITY else _STRIDE
+        due = min(1 + -self._to_come // stride, _MAX_PER_CALL)
         self._to_come = max(self._to_come + due * stride, 1)
         for k in range(min(due, count)):
-            self._events[self._taken % ROOM] = _kept(events, (2 * k + 1) * count // (2 * due))
+            self._events[self._taken % CAPACITY] = _kept(events, (2 * k + 1) * count // (2 * due))
             self._taken += 1
 
     def sample(self) -> EventSample:
@@ -72,7 +72,7 @@ class EventSampler:
 
 def _kept(arrays: EventArrays, number: int) -> _Event:
     def column(array: NDArray[Any]) -> NDArray[Any]:
-        return array[:_MOST_COLUMNS, number]
+        return array[:_MAX_COLUMNS, number]
 
     starts, stops = column(arrays.string_start).tolist(), column(arrays.string_stop).tolist()
     place = column(arrays.geometry).tolist()
@@ -95,9 +95,12 @@ def _kept(arrays: EventArrays, number: int) -> _Event:
 
 def _ends(text: NDArray[np.uint8], low: int, high: int) -> bytes:
     """A string or, of a long one, both its ends."""
-    if high - low <= 2 * _MOST_BYTES:
+    if high - low <= 2 * _MAX_STRING_END_BYTES:
         return text[low:high].tobytes()
-    return text[low : low + _MOST_BYTES].tobytes() + text[high - _MOST_BYTES : high].tobytes()
+    return (
+        text[low : low + _MAX_STRING_END_BYTES].tobytes()
+        + text[high - _MAX_STRING_END_BYTES : high].tobytes()
+    )
 
 
 class EventSample:
@@ -122,15 +125,15 @@ class EventSample:
         return _blended(hits, len(known), expected)
 
     def beginnings(self, column: int, intervals: Floats, expected: Floats) -> Floats:
-        """Of intervals of places of strings, see `place_of`."""
+        """Of intervals of places of strings, see `prefix_key`."""
         known = self._strings(column)
-        places = [place_of(text) for text in known if text is not None]
+        places = [prefix_key(text) for text in known if text is not None]
         return _blended(_within(np.array(places, np.float64), intervals), len(known), expected)
 
     def ends(self, column: int, intervals: Floats, expected: Floats) -> Floats:
         """Of intervals of places of strings that are read from their ends."""
         known = self._strings(column)
-        places = [place_of(text[::-1]) for text in known if text is not None]
+        places = [prefix_key(text[::-1]) for text in known if text is not None]
         return _blended(_within(np.array(places, np.float64), intervals), len(known), expected)
 
     def strings(
@@ -181,7 +184,7 @@ class EventSample:
         return [e.string[column] for e in self.events if column < len(e.string)]
 
 
-def place_of(first: bytes, then: int = 0) -> float:
+def prefix_key(first: bytes, then: int = 0) -> float:
     """Where strings that begin so stand, the first of them or, filled with 0xFF, the last."""
     size = PLACE_BYTES
     return float(int.from_bytes(first[:size] + bytes([then] * (size - len(first[:size]))), "big"))

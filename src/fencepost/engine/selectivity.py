@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import BoundingBoxes
-from fencepost.engine.event_sampler import EventSample, place_of
+from fencepost.engine.event_sampler import EventSample, prefix_key
 from fencepost.engine.postings.keyword_postings import ranges
 from fencepost.kernels.index.check_boxes import WITH_AREA
 from fencepost.kernels.index.posting_arrays import NOTHING
@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_POSTINGS = 1024  # strings of one check; more are many places to change for one filter
+_MAX_SET_SIZE = 1024  # strings of one check; more are many places to change for one filter
 _SAMPLE = 2**14
 _CELLS = 64  # of a density, a side
 
@@ -156,7 +156,7 @@ def estimate_string_checks(known: CheckEstimates) -> None:
     """Of checks for one of a few strings."""
     items, start = known.set_items, known.set_start
     rows = known.asked(check_evaluation.MEMBER)
-    rows = rows[np.diff(start)[known.checks["item"][rows]] <= _MOST_POSTINGS]
+    rows = rows[np.diff(start)[known.checks["item"][rows]] <= _MAX_SET_SIZE]
     known.path[rows] = AccessPath.EQUALITY
     for own in known.by_column(rows):
         known.selectivity[own] = _string_shares(known.checks["item"][own], items, start)
@@ -242,7 +242,7 @@ def _find_texts(known: CheckEstimates) -> None:
 def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, float] | None:
     """Where a string that passes stands by its first or last bytes, if they are bound."""
     if kind == check_evaluation.ORDER:
-        place = place_of(given)
+        place = prefix_key(given)
         less = flags & check_evaluation.LESS
         return (
             (segment_search.BEGINNINGS, -np.inf, place)
@@ -257,7 +257,7 @@ def _text_interval(kind: int, flags: int, given: bytes) -> tuple[int, float, flo
         chosen, source = last[::-1], segment_search.ENDS
     if not chosen:
         return None
-    return source, place_of(chosen), place_of(chosen, 0xFF)
+    return source, prefix_key(chosen), prefix_key(chosen, 0xFF)
 
 
 def _interval_shares(intervals: Floats) -> Floats:

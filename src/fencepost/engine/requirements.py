@@ -127,7 +127,7 @@ def column_of(columns: ColumnRegistry, kind: int, number: int) -> Column:
     return columns.of(_STORAGES[kind])[number]
 
 
-def of_segment(segment: SegmentReader) -> Requirements:
+def requirements_of_segment(segment: SegmentReader) -> Requirements:
     """What the subscriptions of a segment require."""
     own = segment.arrays
     asked = _Asked(
@@ -142,7 +142,7 @@ def of_segment(segment: SegmentReader) -> Requirements:
     return _requirements(asked, len(segment), own.filter_subscription, own.shapes)
 
 
-def of_table(table: TableArrays, subscriptions: int) -> Requirements:
+def requirements_of_table(table: TableArrays, subscriptions: int) -> Requirements:
     """What the subscriptions of a table of filters require."""
     asked = _Asked(
         table.checks,
@@ -156,7 +156,9 @@ def of_table(table: TableArrays, subscriptions: int) -> Requirements:
     return _requirements(asked, subscriptions, table.filter_subscription, table.shapes.arrays)
 
 
-def of_rows(columns: ColumnRegistry, table: object, bad: BadRows) -> tuple[Ints, Requirements]:
+def requirements_of_rows(
+    columns: ColumnRegistry, table: object, bad: BadRows
+) -> tuple[Ints, Requirements]:
     """What subscriptions require that are given as to `Matcher.subscribe_many`, and their rows.
 
     The columns grow by those that they ask for. An id may come twice.
@@ -166,17 +168,17 @@ def of_rows(columns: ColumnRegistry, table: object, bad: BadRows) -> tuple[Ints,
     for number, subscription in compile_rows(columns.space, table, bad):
         asked.add(len(rows), subscription.asked)
         rows.append(number)
-    return np.array(rows, np.int64), of_table(asked.arrays(), len(rows))
+    return np.array(rows, np.int64), requirements_of_table(asked.arrays(), len(rows))
 
 
-def of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
+def requirements_of_columns(columns: ColumnRegistry, **given: Any) -> Requirements:
     """What subscriptions require that are given as to `Matcher.subscribe_columns`.
 
     The columns grow by those that they ask for, unless there is an error.
     """
     grown = columns.copy()
     made = ColumnSubscriptions(grown, **given, report_step=ignore_step)
-    found = of_table(made.table(), len(made.ids))
+    found = requirements_of_table(made.table(), len(made.ids))
     columns.register_all(grown)
     return found
 

@@ -15,7 +15,7 @@ from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import condition_of
 from fencepost.engine.executors import Clock, condition_on
 from fencepost.engine.explain.explanation import written
-from fencepost.engine.requirements import Requirements, of_segment
+from fencepost.engine.requirements import Requirements, requirements_of_segment
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_manager import SegmentManager
 from fencepost.engine.snapshot import Snapshot
@@ -67,7 +67,7 @@ class SegmentView:
     def requirements(self) -> Iterator[tuple[SegmentReader, NDArray[np.int64], Requirements]]:
         """The segments as they are now, with those rows, and what all of theirs require."""
         for segment, rows in self.live_segments():
-            yield segment, rows, of_segment(segment)
+            yield segment, rows, requirements_of_segment(segment)
 
     @property
     def nbytes(self) -> int:

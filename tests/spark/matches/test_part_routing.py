@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.engine import FilterTable, Matcher, Segment, Subscription, build
-from fencepost.engine.requirements import PLACE, of_segment, of_table
+from fencepost.engine.requirements import PLACE, requirements_of_segment, requirements_of_table
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.engine.subscriptions import compile_subscription
 from fencepost.geometry import Space
@@ -37,7 +37,7 @@ def router(matcher: Matcher) -> Matcher:
                 None,
                 str(k),
                 int(NEVER_EXPIRES),
-                filters_of(summary(of_segment(s)), columns),
+                filters_of(summary(requirements_of_segment(s)), columns),
             )
             for k, s in enumerate(matcher.view().snapshot())
         ],
@@ -96,7 +96,10 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     arrays = table.arrays()
     expires = np.full(len(expressions), NEVER_EXPIRES, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))
-    one, other = lie(of_table(arrays, len(expressions))), lie(of_segment(segment))
+    one, other = (
+        lie(requirements_of_table(arrays, len(expressions))),
+        lie(requirements_of_segment(segment)),
+    )
     assert one[KIND].equals(other[KIND])
     # Of several filters of a subscription, which are in no order, any may tell the place.
     owners = [*arrays.filter_subscription, *arrays.postings.owner]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.engine import Segment, merge_segments
 from fencepost.engine.merge_policy import SegmentSize, find_all_merges
-from fencepost.engine.requirements import of_segment
+from fencepost.engine.requirements import requirements_of_segment
 from fencepost.engine.storage.manifest import SegmentEntry, encode_json
 from fencepost.engine.storage.segment_files import files_of, open_segment
 from fencepost.spark.indexes import partition_cuts
@@ -118,6 +118,9 @@ def _rows(shelf: Segment, piece: Piece) -> NDArray[np.int64]:
 
 def _places(shelf: Segment) -> pa.Table:
     """Where each subscription of a shelf lies; by chance, which tells those at one place apart."""
-    found = {name: column.cast(pa.float64()) for name, column in lie(of_segment(shelf)).items()}
+    found = {
+        name: column.cast(pa.float64())
+        for name, column in lie(requirements_of_segment(shelf)).items()
+    }
     chance = np.arange(len(shelf)) * _GOLDEN % 1.0
     return pa.table({**found, CHANCE: pa.array(chance)}).select([*partition_cuts.FIELDS, CHANCE])

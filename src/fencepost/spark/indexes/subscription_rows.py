@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 from fencepost.cql2.ast import SpatialFunction
 from fencepost.engine import ColumnRegistry
 from fencepost.engine.matcher import Matcher, matcher_of
-from fencepost.engine.requirements import Requirements, of_columns, of_rows
+from fencepost.engine.requirements import (
+    Requirements,
+    requirements_of_columns,
+    requirements_of_rows,
+)
 from fencepost.engine.storage.manifest import columns_of
 from fencepost.errors import FencepostError, ModelError
 from fencepost.geometry.space import Space
@@ -123,13 +127,13 @@ class Reader:
 
         def add(some: pa.Table, first: int) -> None:
             rows = np.arange(first, first + some.num_rows)
-            found.append((rows, of_columns(columns, **self._arguments(some))))
+            found.append((rows, requirements_of_columns(columns, **self._arguments(some))))
 
         table = with_names_as_text(table)
         if self.form.in_columns:
             _in_halves(table, 0, bad, add)
         else:
-            found.append(of_rows(columns, table, bad))
+            found.append(requirements_of_rows(columns, table, bad))
         return found, columns, bad
 
     def _arguments(self, table: pa.Table) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from fencepost.engine.requirements import (
     WORD,
     Requirements,
     column_of,
-    of_segment,
+    requirements_of_segment,
 )
 from fencepost.engine.storage.manifest import SegmentEntry
 from fencepost.engine.storage.segment_files import write_segment
@@ -154,7 +154,7 @@ def write_part(path: str, segment: SegmentReader, prefix: str, version: int = 0)
 def write_needs(folder: Path, segment: SegmentReader) -> None:
     """Write beside a segment what its subscriptions need."""
     folder.mkdir(exist_ok=True)
-    table = summary(of_segment(segment))
+    table = summary(requirements_of_segment(segment))
     with (
         atomic_write(folder / _NEEDS, durable=True) as file,
         pa.ipc.new_file(file, table.schema) as writer,

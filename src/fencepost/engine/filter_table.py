@@ -23,7 +23,7 @@ from fencepost.engine.postings.keyword_postings import (
     Box,
     PostingGroup,
     PostingRows,
-    rows,
+    rows_from,
 )
 from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer

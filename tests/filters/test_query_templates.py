@@ -16,7 +16,7 @@ from fencepost.engine.filter_table import TableArrays
 from fencepost.errors import LanguageError
 from fencepost.events import Tokenizer
 from fencepost.filters import query_templates, to_filters
-from fencepost.filters.query_templates import Filled, unusable
+from fencepost.filters.query_templates import BoundTemplate, invalid_rows
 from fencepost.geometry import Space
 
 _STOP_WORDS = Tokenizer.without(["the"])
@@ -24,13 +24,13 @@ _STOP_WORDS = Tokenizer.without(["the"])
 
 @pytest.fixture(autouse=True)
 def _no_forms_known() -> None:
-    query_templates.known_forms.clear()
+    query_templates.known_templates.clear()
 
 
-def filled(text: str, space: Space) -> Filled | None:
+def bind_text(text: str, space: Space) -> BoundTemplate | None:
     """As if the form of the text had been seen before."""
-    query_templates.filled(text, space)
-    return query_templates.filled(text, space)
+    query_templates.bind_text(text, space)
+    return query_templates.bind_text(text, space)
 
 
 def _table(asked: object, columns: ColumnRegistry, compact: bool) -> list[object]:
@@ -58,14 +58,14 @@ def _agrees(text: str, space: Space = Space.PLANAR) -> bool:
         expected = to_filters(parse(text, space), space)
     except LanguageError:
         expected = None
-    own = filled(text, space)
+    own = bind_text(text, space)
     if own is None:
         return False
     if expected is None:
-        assert not own.is_usable(), text
-        assert unusable([own]) == {0}
+        assert not own.has_valid_shapes(), text
+        assert invalid_rows([own]) == {0}
         return False
-    assert not unusable([own])
+    assert not invalid_rows([own])
     for compact in (False, True):
         assert _table(own, columns, compact) == _table(expected, columns, compact), text
     return True
@@ -180,7 +180,7 @@ def test_the_commonest_texts_are_of_a_form() -> None:
     for text in _COMMON:
         assert _agrees(text)
         assert _agrees(re.sub(r"\b([0-9]+)\b", r"\g<1>0", text))
-    assert len(query_templates.known_forms) == len(_COMMON)
+    assert len(query_templates.known_templates) == len(_COMMON)
 
 
 def test_literals_of_a_known_form_may_be_anything() -> None:
@@ -207,7 +207,7 @@ def test_literals_of_a_known_form_may_be_anything() -> None:
     of_a_form = 0
     for _ in range(3_000):
         text = rng.choice(_COMMON)
-        filled(text, Space.PLANAR)
+        bind_text(text, Space.PLANAR)
         for _ in range(rng.randint(1, 2)):
             at = rng.randrange(len(text) + 1)
             text = text[:at] + rng.choice(pieces) + text[at + rng.randint(0, 2) :]
@@ -216,34 +216,34 @@ def test_literals_of_a_known_form_may_be_anything() -> None:
 
 
 def test_equal_conditions_of_one_text_are_one() -> None:
-    filled("kind = 'a' AND kind = 'b'", Space.PLANAR)
+    bind_text("kind = 'a' AND kind = 'b'", Space.PLANAR)
     assert not _agrees("kind = 'a' AND kind = 'a'")
     assert _agrees("price > 3 AND price < 3")
 
 
 def test_a_string_that_is_a_time_is_left_to_the_reader_of_any_text() -> None:
     assert _agrees("kind = 'a'")
-    assert filled("kind = '2024-05-01'", Space.PLANAR) is None
+    assert bind_text("kind = '2024-05-01'", Space.PLANAR) is None
     assert _agrees("kind = '2024-05-99'")
 
 
 def test_half_a_surrogate_pair_is_left_to_it_too() -> None:
     assert _agrees("kind = 'é'")
-    assert filled("kind = '\ud800'", Space.PLANAR) is None
+    assert bind_text("kind = '\ud800'", Space.PLANAR) is None
 
 
 def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert query_templates.filled("a = 1", Space.PLANAR) is None
-    assert query_templates.filled("b = 1", Space.PLANAR) is None
-    assert query_templates.filled("a = 2", Space.PLANAR) is not None
+    assert query_templates.bind_text("a = 1", Space.PLANAR) is None
+    assert query_templates.bind_text("b = 1", Space.PLANAR) is None
+    assert query_templates.bind_text("a = 2", Space.PLANAR) is not None
     monkeypatch.setattr(query_templates, "_Reading", None)
-    assert query_templates.filled("a = 3", Space.PLANAR) is not None
+    assert query_templates.bind_text("a = 3", Space.PLANAR) is not None
 
 
 def test_few_forms_are_kept() -> None:
-    for k in range(2 * query_templates.MOST_FORMS):
-        filled(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
-    assert 0 < len(query_templates.known_forms) <= query_templates.MOST_FORMS
+    for k in range(2 * query_templates.MAX_TEMPLATES):
+        bind_text(f"a{'b' * (k % 50)}_{'c' * (k // 50)} = 1", Space.PLANAR)
+    assert 0 < len(query_templates.known_templates) <= query_templates.MAX_TEMPLATES
 
 
 @pytest.mark.parametrize("number", ["9007199254740993", "-0", "-0.0", "1e400", "1" * 40])

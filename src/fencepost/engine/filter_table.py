@@ -29,7 +29,7 @@ from fencepost.errors import GeometryError
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters.checks import Check, Filter, ListCheck, RelateCheck, Term, cost_rank
 from fencepost.filters.evaluation import literal_key
-from fencepost.filters.query_templates import Filled, TextForm
+from fencepost.filters.query_templates import BoundTemplate, QueryTemplate
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import Outline, raw_shapes_of_outlines
 from fencepost.kernels.geometry.shape_arrays import ShapeArrays
@@ -135,7 +135,7 @@ def rectangle(outline: Outline) -> tuple[float, float, float, float] | None:
     return (x0, y0, x1, y1) if closed and {*zip(x, y, strict=True)} == corners else None
 
 
-Asked: TypeAlias = Sequence[Filter] | Filled
+Asked: TypeAlias = Sequence[Filter] | BoundTemplate
 """What a subscription asks: filters of which one must hold, or a text of a form."""
 
 
@@ -163,7 +163,7 @@ class FilterTable:
 
     def add(self, subscription: int, asked: Asked) -> None:
         """Add what a subscription asks."""
-        if isinstance(asked, Filled):
+        if isinstance(asked, BoundTemplate):
             self._add_filled(subscription, asked)
             return
         for terms in asked:
@@ -174,9 +174,9 @@ class FilterTable:
             self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)
 
-    def _add_filled(self, subscription: int, asked: Filled) -> None:
+    def _add_filled(self, subscription: int, asked: BoundTemplate) -> None:
         """Add a text of a form."""
-        rows = template_rows(asked.form, self.columns)
+        rows = template_rows(asked.template, self.columns)
         if self.compact and rows.posted is not None:
             box = rectangle(asked.shapes[0]) if asked.shapes else EVERYWHERE
             if box is not None:
@@ -279,7 +279,7 @@ class FilterTable:
         return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
 
-def keys_of(rows: TemplateRows, asked: Filled, tokenizer: Tokenizer) -> list[list[bytes]]:
+def keys_of(rows: TemplateRows, asked: BoundTemplate, tokenizer: Tokenizer) -> list[list[bytes]]:
     """The sets of a text of a form: of a list one of its items, and then one of words."""
     sets: list[list[bytes]] = []
     for texts, is_list in zip(asked.texts, rows.are_lists, strict=True):
@@ -292,12 +292,12 @@ def keys_of(rows: TemplateRows, asked: Filled, tokenizer: Tokenizer) -> list[lis
     return sets
 
 
-def template_rows(form: TextForm, columns: ColumnRegistry) -> TemplateRows:
+def template_rows(form: QueryTemplate, columns: ColumnRegistry) -> TemplateRows:
     """The rows of a form, with the numbers of columns."""
-    found: TemplateRows | None = form.kept.get(columns)
+    found: TemplateRows | None = form.caches.get(columns)
     if found is None:
         table = FilterTable(columns, compact=False)
-        found = form.kept[columns] = TemplateRows(form.terms, [table.row(t) for t in form.terms])
+        found = form.caches[columns] = TemplateRows(form.terms, [table.row(t) for t in form.terms])
     return found
 
 

@@ -31,7 +31,7 @@ from fencepost.engine.segment_builder import (
 from fencepost.engine.selectivity import AccessPath
 from fencepost.engine.subscriptions import Expression, Subscription
 from fencepost.filters.checks import Filter, ListCheck
-from fencepost.filters.query_templates import Filled
+from fencepost.filters.query_templates import BoundTemplate
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.readers.single_geometry import (
     Outline,
@@ -246,7 +246,9 @@ class Memtable:
             self.subscriptions.append(one)
 
     def add_compiled(self, asked: Asked, expires: int, version: int) -> None:
-        shapes = self._write_filled(asked) if isinstance(asked, Filled) else self._write(asked)
+        shapes = (
+            self._write_filled(asked) if isinstance(asked, BoundTemplate) else self._write(asked)
+        )
         first = int(self._sizes[memtable_arrays.FILTERS])
         since = np.uint32(version)
         given = self._given.struct_ref
@@ -269,20 +271,20 @@ class Memtable:
         )
         return _laid_out(table.geometries)
 
-    def _write_filled(self, asked: Filled) -> Any:
+    def _write_filled(self, asked: BoundTemplate) -> Any:
         """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
-        rows = template_rows(asked.form, self._columns)
+        rows = template_rows(asked.template, self._columns)
         self.has_posting_filters |= rows.posted is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
         for keys in keys_of(rows, asked, self._columns.tokenizer):
             items += [numbers.setdefault(key, len(numbers)) for key in keys]
             start.append(len(items))
-        shapes = asked.shapes if asked.form.is_plain else ()
+        shapes = asked.shapes if asked.template.needs_no_validation else ()
         self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
-        if asked.form.is_plain:
+        if asked.template.needs_no_validation:
             return None
-        return asked.laid_out or memtable_arrays.laid_out(*outline_arrays(asked.shapes))[0]
+        return asked.shapes_ref or memtable_arrays.laid_out(*outline_arrays(asked.shapes))[0]
 
     def _widen(self, first: int) -> None:
         """Let filters from one on have the boxes that distances on the ellipsoid reach."""

@@ -22,7 +22,7 @@ from fencepost.events.times import instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.filters.checks import Filter
 from fencepost.filters.normal_form import to_filters
-from fencepost.filters.query_templates import Filled, filled, unusable
+from fencepost.filters.query_templates import BoundTemplate, bind_text, invalid_rows
 from fencepost.geometry.prepared_shapes import Shapes
 from fencepost.geometry.space import Space
 
@@ -59,11 +59,11 @@ class Subscription(NamedTuple):
     expression: Expression
     subscriber: str
     expires: int
-    asked: tuple[Filter, ...] | Filled
+    asked: tuple[Filter, ...] | BoundTemplate
 
     def filters(self, space: Space) -> tuple[Filter, ...]:
         """The filters of which one must hold, of a matcher of some space."""
-        if isinstance(self.asked, Filled):
+        if isinstance(self.asked, BoundTemplate):
             assert isinstance(self.expression, str)
             return tuple(to_filters(parse(self.expression, space), space))
         return self.asked
@@ -113,7 +113,7 @@ def compile_subscription(
     It may be made in any thread, whatever others do.
     """
     asked = _filled(space, expression)
-    if asked is not None and not asked.is_usable():
+    if asked is not None and not asked.has_valid_shapes():
         asked = None
     return _subscription(space, id, expression, subscriber, expires, asked)
 
@@ -126,7 +126,7 @@ def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[in
     rows = iter(iter_rows(table, bad))
     while some := list(islice(rows, _AT_ONCE)):
         quick = [_filled(space, row.get("expression")) for _, row in some]
-        wrong = unusable(quick)
+        wrong = invalid_rows(quick)
         for k, (number, row) in enumerate(some):
             try:
                 own = row.get("id"), row.get("expression"), row.get("subscriber")
@@ -143,9 +143,9 @@ def compile_condition(condition: Condition, space: Space) -> tuple[Filter, ...]:
     return tuple(to_filters(condition, space))
 
 
-def _filled(space: Space, expression: object) -> Filled | None:
+def _filled(space: Space, expression: object) -> BoundTemplate | None:
     """What a text of a known form asks, but for its geometries, which may be bad."""
-    return filled(expression, space) if isinstance(expression, str) else None
+    return bind_text(expression, space) if isinstance(expression, str) else None
 
 
 def _subscription(
@@ -154,7 +154,7 @@ def _subscription(
     expression: object,
     subscriber: object,
     expires: object,
-    asked: Filled | None,
+    asked: BoundTemplate | None,
 ) -> Subscription:
     name = validate_id(id)
     owner = name if subscriber is None else validate_id(subscriber, "subscriber")

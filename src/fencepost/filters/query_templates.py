@@ -52,7 +52,7 @@ from fencepost.geometry.readers.single_geometry import (
 from fencepost.geometry.space import Space
 from fencepost.kernels.index.memtable_arrays import laid_out
 
-MOST_FORMS = 1024  # kept at a time
+MAX_TEMPLATES = 1024  # kept at a time
 _MOST_LITERALS = 64
 _LONGEST = 4096  # characters of a form
 _EXACT = 2.0**53  # below it whole numbers are doubles
@@ -78,7 +78,7 @@ class _Said(NamedTuple):
     shape: _Shape | None = None
 
 
-class TextForm:
+class QueryTemplate:
     """What all texts of a form have in common.
 
     Attributes
@@ -118,7 +118,7 @@ class TextForm:
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.is_plain = all(not s.chains or s.dimension == POINTS for s in self._shapes)
 
-    def filled(self, literals: Sequence[str], space: Space) -> Filled | None:
+    def bind(self, literals: Sequence[str], space: Space) -> BoundTemplate | None:
         """What a text of this form asks; None where that depends on more than the form."""
         numbers = [float(literals[k]) for k in self._numbers]
         if numbers and max(numbers) >= _EXACT:
@@ -142,15 +142,15 @@ class TextForm:
             if outline is None or (space is not Space.PLANAR and _is_outside(outline, space)):
                 return None
             shapes.append(outline)
-        return Filled(self, tuple(bounds), tuple(texts), tuple(shapes))
+        return BoundTemplate(self, tuple(bounds), tuple(texts), tuple(shapes))
 
 
-class Filled:
+class BoundTemplate:
     """What a text of a form asks.
 
     Attributes
     ----------
-    form : TextForm
+    form : QueryTemplate
     bounds : tuple of float
         Two for each of its terms: the ends of a range, or a distance and nothing.
     texts : tuple of tuple of str
@@ -158,38 +158,38 @@ class Filled:
     shapes : tuple of Outline
         Of each term that compares with a geometry.
     laid_out
-        Handle of the shapes as arrays, once `is_usable` looked at them.
+        Handle of the shapes as arrays, once `has_valid_shapes` looked at them.
     """
 
     __slots__ = ("bounds", "form", "laid_out", "shapes", "texts")
 
     def __init__(
         self,
-        form: TextForm,
+        form: QueryTemplate,
         bounds: tuple[float, ...],
         texts: tuple[tuple[str, ...], ...],
         shapes: tuple[Outline, ...],
     ) -> None:
-        self.form = form
+        self.template = form
         self.bounds = bounds
         self.texts = texts
         self.shapes = shapes
         self.laid_out: Any = None
 
-    def is_usable(self) -> bool:
+    def has_valid_shapes(self) -> bool:
         """Whether the geometries are good, and easily seen to be."""
-        if self.form.is_plain:
+        if self.template.needs_no_validation:
             return True
         self.laid_out, usable = laid_out(*outline_arrays(self.shapes))
         return bool(usable)
 
 
-def unusable(given: Sequence[Filled | None]) -> set[int]:
+def invalid_rows(given: Sequence[BoundTemplate | None]) -> set[int]:
     """Which of many have geometries that are not good; texts of no form are none of them."""
     shapes: list[Outline] = []
     owner: list[int] = []
     for k, one in enumerate(given):
-        if one is not None and not one.form.is_plain:
+        if one is not None and not one.template.needs_no_validation:
             shapes += one.shapes
             owner += [k] * len(one.shapes)
     if not shapes:
@@ -231,20 +231,20 @@ def _is_outside(outline: Outline, space: Space) -> bool:
 # ------------------------------------------------------------------------------------ known forms
 
 _ONCE = object()
-known_forms: dict[tuple[str, ...], Any] = {}
+known_templates: dict[tuple[str, ...], Any] = {}
 """By what a text has besides its literals: the form; None: no form, though a good text; or that
 it was seen once, for the first may be the only one."""
 
 
-def filled(text: str, space: Space) -> Filled | None:
+def bind_text(text: str, space: Space) -> BoundTemplate | None:
     """What a text asks, if it is of a form; None of others, good or bad."""
     if '"' in text or len(text) > MAX_LENGTH or not _is_encodable(text):
         return None
     key, literals = split_literals(text)
-    form = known_forms.get(key, known_forms)
-    if form is known_forms or form is _ONCE:
+    form = known_templates.get(key, known_templates)
+    if form is known_templates or form is _ONCE:
         form = _learnt(text, key, literals, form is _ONCE)
-    return None if form is None else form.filled(literals, space)
+    return None if form is None else form.bind(literals, space)
 
 
 def _is_encodable(text: str) -> bool:
@@ -258,7 +258,7 @@ def _is_encodable(text: str) -> bool:
 
 def _learnt(
     text: str, key: tuple[str, ...], literals: Sequence[str], again: bool
-) -> TextForm | None:
+) -> QueryTemplate | None:
     """The form of a text that comes again, if it is of one."""
     if not 0 < len(literals) <= _MOST_LITERALS or sum(map(len, key)) > _LONGEST:
         return None
@@ -272,15 +272,15 @@ def _learnt(
             return None
         if form is not None and not _says_the_same(form, literals):
             return None
-    if len(known_forms) >= MOST_FORMS:
-        known_forms.clear()
-    known_forms[key] = form
+    if len(known_templates) >= MAX_TEMPLATES:
+        known_templates.clear()
+    known_templates[key] = form
     return form if again else None
 
 
-def _says_the_same(form: TextForm, literals: Sequence[str]) -> bool:
+def _says_the_same(form: QueryTemplate, literals: Sequence[str]) -> bool:
     """Whether the form, filled with the literals of its first text, asks what that text asks."""
-    own = form.filled(literals, Space.PLANAR)
+    own = form.bind(literals, Space.PLANAR)
     if own is None:
         return False
     texts, shapes = iter(own.texts), iter(own.shapes)
@@ -320,7 +320,7 @@ class _Reading:
         self._literal = {token: number for number, token in enumerate(places)}
         self._numbers: list[tuple[int, bool]] = []
 
-    def form(self) -> TextForm:
+    def form(self) -> QueryTemplate:
         """The form."""
         said = list(self._conjunction(self._part))
         whole = to_filters(compile_condition(self._part))
@@ -330,7 +330,7 @@ class _Reading:
         kinds = {_kind(one) for one in said}
         if len(kinds) < len(said):
             raise _NoForm
-        return TextForm(said, self._numbers)
+        return QueryTemplate(said, self._numbers)
 
     def _conjunction(self, part: ParseNode) -> Iterator[_Said]:
         if part.kind is NodeKind.CALL and part.value == "and":

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.access_paths import TO_COMPARE, Plan
+from fencepost.engine.access_paths import GEOMETRY_COST_FACTOR, Plan
 from fencepost.engine.filter_table import NumberedFilters
 from fencepost.engine.postings import keyword_postings as posts
 from fencepost.engine.postings.keyword_postings import EVERYWHERE, PostingGroup, PostingRows, ranges
@@ -279,7 +279,7 @@ def post_by_signatures(given: NumberedFilters, plan: Plan, words: int) -> Signat
     decides = np.where(alone & ((kind == BOX) | (kind == DISC)), kind, NOTHING).astype(np.int64)
     # A relation to an area would be decided by the walk; a box decides it for most events.
     area = placed & np.isin(kind, WITH_AREA)
-    dearer = np.where(area, np.where(decides == NOTHING, TO_COMPARE, _TO_MEET), 1.0)
+    dearer = np.where(area, np.where(decides == NOTHING, GEOMETRY_COST_FACTOR, _TO_MEET), 1.0)
     better = share.astype(np.float32) * dearer <= plan.costs()
     better &= (taken > 0) & (taken + placed > 1)
     members = members[better[owner[members]]]

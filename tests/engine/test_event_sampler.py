@@ -45,8 +45,8 @@ def every_event() -> Iterator[None]:
 
 
 def look(taken: EventSampler, events: EventArrays, count: int) -> None:
-    if taken.due(count):
-        taken.take(events, count)
+    if taken.is_due_after(count):
+        taken.add_from(events, count)
 
 
 def sample_of(columns: ColumnRegistry, events: list[dict[str, Any]]) -> EventSample:

@@ -47,16 +47,16 @@ class EventSampler:
         self._to_come = _INITIAL_STRIDE
 
     @property
-    def moment(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """What differs whenever an event went by."""
         return self._taken, self._to_come
 
-    def due(self, count: int) -> bool:
+    def is_due_after(self, count: int) -> bool:
         """See so many events go by; whether some of them are to be taken."""
         self._to_come -= count
         return self._to_come <= 0
 
-    def take(self, events: EventArrays, count: int) -> None:
+    def add_from(self, events: EventArrays, count: int) -> None:
         """Take some of so many events, which are due."""
         stride = _INITIAL_STRIDE if self._taken < CAPACITY else _STRIDE
         due = min(1 + -self._to_come // stride, _MAX_PER_CALL)

@@ -126,9 +126,9 @@ class SegmentEngine(_OfShelves):
             return []
         columns = self._shelves.columns
         found = self._runner.match_one(snapshot, columns, event, self._clock())
-        if found is not None and self._shelves.event_sampler.due(1):
+        if found is not None and self._shelves.event_sampler.is_due_after(1):
             table = EventTable((event,), space=columns.space)
-            self._shelves.event_sampler.take(encode_events(columns, table), 1)
+            self._shelves.event_sampler.add_from(encode_events(columns, table), 1)
         return found
 
     def _split(
@@ -143,8 +143,8 @@ class SegmentEngine(_OfShelves):
     def by_segment(self, shelves: Snapshot, events: EventTable) -> Iterator[EventMatches]:
         begin = time.perf_counter_ns()
         block = encode_events(self._shelves.columns, events)
-        if self._shelves.event_sampler.due(len(events)):
-            self._shelves.event_sampler.take(block, len(events))
+        if self._shelves.event_sampler.is_due_after(len(events)):
+            self._shelves.event_sampler.add_from(block, len(events))
         self._runner.add_time(time.perf_counter_ns() - begin, 0)
         return iter(self._runner.match(shelves, struct_ref(block), self._clock()))
 

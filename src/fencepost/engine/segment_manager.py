@@ -85,7 +85,7 @@ class SegmentManager:
         self._merger: threading.Thread | None = None
         self._merging: list[Segment] = []  # by that thread
         self._failure: BaseException | None = None  # of which the last merge died
-        self._moment = self.event_sampler.moment  # when a segment was added last
+        self._moment = self.event_sampler.position  # when a segment was added last
         self._added_without_events = _BULK_LOAD  # segments, since an event went by
         self._reindexing = False
         self._compacting = 0  # how many callers wait for what is merged at rest
@@ -277,7 +277,7 @@ class SegmentManager:
     def _append(self, given: SegmentReader, kept: Rows | None = None) -> None:
         """Add a segment, or those rows of the memtable; together with a small last one."""
         parts, rows = [given], [np.arange(len(given)) if kept is None else kept]
-        moment, self._moment = self._moment, self.event_sampler.moment
+        moment, self._moment = self._moment, self.event_sampler.position
         quiet = moment == self._moment
         self._added_without_events = self._added_without_events + 1 if quiet else 0
         last = self._segments[-1] if self._segments and self._events_go_by() else None

@@ -27,7 +27,7 @@ from fencepost.cql2.ast import (
 )
 from fencepost.engine import selectivity
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
-from fencepost.engine.selectivity import Estimates
+from fencepost.engine.selectivity import CheckEstimates
 from fencepost.events.value_types import Pair
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import (
@@ -100,7 +100,7 @@ class CheckKind(NamedTuple):
     storage: Storage
     encode: Callable[[Any, CheckWriter], CheckFields]
     decode: Callable[[Any, Column, CheckReader], Check] | None = None
-    estimate: Callable[[Estimates], None] | None = None
+    estimate: Callable[[CheckEstimates], None] | None = None
 
 
 def string_key(text: str) -> bytes:
@@ -240,7 +240,12 @@ def _near_again(row: np.void, column: Column, reader: CheckReader) -> Check:
 
 KINDS = (
     CheckKind(
-        NullCheck, check_evaluation.NULL, Storage.MISSING, _null, None, selectivity.of_truths
+        NullCheck,
+        check_evaluation.NULL,
+        Storage.MISSING,
+        _null,
+        None,
+        selectivity.estimate_boolean_checks,
     ),
     CheckKind(
         BooleanCheck,
@@ -248,7 +253,7 @@ KINDS = (
         Storage.TRUTH,
         _boolean,
         _boolean_again,
-        selectivity.of_truths,
+        selectivity.estimate_boolean_checks,
     ),
     CheckKind(
         RangeCheck,
@@ -256,7 +261,7 @@ KINDS = (
         Storage.NUMBER,
         _range,
         _range_again,
-        selectivity.of_intervals,
+        selectivity.estimate_interval_checks,
     ),
     CheckKind(
         MemberCheck,
@@ -264,14 +269,24 @@ KINDS = (
         Storage.STRING,
         _member,
         _member_again,
-        selectivity.of_strings,
+        selectivity.estimate_string_checks,
     ),
     CheckKind(ListCheck, check_evaluation.LIST, Storage.LIST, _list, _list_again),
     CheckKind(
-        OrderCheck, check_evaluation.ORDER, Storage.STRING, _order, None, selectivity.of_intervals
+        OrderCheck,
+        check_evaluation.ORDER,
+        Storage.STRING,
+        _order,
+        None,
+        selectivity.estimate_interval_checks,
     ),
     CheckKind(
-        LikeCheck, check_evaluation.LIKE, Storage.STRING, _like, None, selectivity.of_intervals
+        LikeCheck,
+        check_evaluation.LIKE,
+        Storage.STRING,
+        _like,
+        None,
+        selectivity.estimate_interval_checks,
     ),
     CheckKind(
         RelateCheck,
@@ -279,7 +294,7 @@ KINDS = (
         Storage.GEOMETRY,
         _relate,
         _relate_again,
-        selectivity.of_places,
+        selectivity.estimate_spatial_checks,
     ),
     CheckKind(
         NearCheck,
@@ -287,7 +302,7 @@ KINDS = (
         Storage.GEOMETRY,
         _near,
         _near_again,
-        selectivity.of_places,
+        selectivity.estimate_spatial_checks,
     ),
 )
 KIND_BY_TYPE = {kind.check: kind for kind in KINDS}

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import ArrayFunction, ComparisonOp, NearFunction, TemporalFunction
-from fencepost.engine.explain.unusable_values import Unusable, unusable
+from fencepost.engine.explain.unusable_values import UnusableAttribute, unusable
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import SECOND, format_instant
@@ -59,7 +59,7 @@ class Finding:
         What the event's list or text lacks.
     extra : tuple
         What the event's list or text should not have.
-    unusable : tuple of Unusable
+    unusable : tuple of UnusableAttribute
         The attributes for which the condition is unknown.
     problem : str or None
         Why it is unknown, where no attribute is to blame.
@@ -73,7 +73,7 @@ class Finding:
     nearest: str | None = None
     missing: tuple[object, ...] = ()
     extra: tuple[object, ...] = ()
-    unusable: tuple[Unusable, ...] = ()
+    unusable: tuple[UnusableAttribute, ...] = ()
     problem: str | None = None
 
     def as_dict(self) -> dict[str, object]:

@@ -31,7 +31,7 @@ _READ: dict[str, Callable[[object], object]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableAttribute:
     """An attribute that a condition cannot use.
 
     Attributes
@@ -68,16 +68,16 @@ class Unusable:
         return f"{self.attribute} is {seen}{problem}"
 
 
-def unusable(condition: ast.Condition, event: EventValues) -> Iterator[Unusable]:
+def unusable(condition: ast.Condition, event: EventValues) -> Iterator[UnusableAttribute]:
     """The attributes for which a condition is unknown."""
     for name, kinds in _asked(condition, event):
         value = event.get(name)
         if kinds == (_GEOMETRY,):
             if event.shapes(name) is None:
                 problem = _problem(value, event.space)
-                yield Unusable(name, type_of(value), _GEOMETRY, problem)
+                yield UnusableAttribute(name, type_of(value), _GEOMETRY, problem)
         elif all(_READ[kind](value) is None for kind in kinds):
-            yield Unusable(name, type_of(value), " or ".join(kinds))
+            yield UnusableAttribute(name, type_of(value), " or ".join(kinds))
 
 
 def type_of(value: object) -> str:

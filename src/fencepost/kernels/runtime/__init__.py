@@ -1,10 +1,8 @@
-"""Compilation, and arrays as compiled code takes them.
+"""What all kernels are built on: compilation, references to structs of arrays, SIMD, prefetching.
 
 - `compilation`: The `kernel` decorator: compile with Numba, keep the machine code on disk
-- `numba_internals`: All that Fencepost takes of Numba beyond what Numba documents as stable, in
-  one place
-- `prefetch`: Asking for memory before it is read, so that the waits of several reads overlap
-- `simd`: Sixteen boxes or numbers compared at once: what a compiler would not make of a loop over
-  them
-- `struct_references`: Many arrays behind one pointer
+- `numba_internals`: Every undocumented name of Numba that Fencepost uses, in one place
+- `prefetch`: Prefetch memory before it is read, so that cache misses overlap
+- `simd`: Comparisons of 16 boxes or numbers at once, which a compiler does not make from a loop
+- `struct_references`: References to structs of arrays, which kernels take as one pointer
 """

@@ -2,15 +2,16 @@
 
 Numba's own file cache looks at the file of a function but not at the files of the functions it
 calls, so an edit in one kernel can leave stale code in another. Here the key of a kernel's machine
-code holds a hash of its file and of every file that this one imports, however indirectly, so an
-edit compiles again what depends on it and nothing else. Each compiled signature is a file of its
-own, named after its key: no index to fall out of step when two processes compile at once.
+code contains a hash of its source file and of every file that the source file imports, directly or
+indirectly. An edit therefore recompiles exactly the kernels that depend on it. Each compiled
+signature is stored in its own file, named after its key, so processes that compile concurrently
+share no index that could become inconsistent.
 
-A kernel is compiled together with all that it calls, and so once more into each kernel that calls
-it, and into each that calls those. What is large is therefore `separate`: compiled once, and called
-by a name that is given its address before a caller's machine code is used.
+Numba compiles a kernel together with all kernels that it calls, and so once more into each of its
+callers. Large kernels are therefore `outlined`: compiled once, and called by a symbol that is bound
+to their address before the caller's machine code runs.
 
-Numba is told nothing globally, so other users of Numba in the process keep their settings.
+No global setting of Numba is changed, so other users of Numba in the process are unaffected.
 """
 
 from __future__ import annotations
@@ -44,103 +45,105 @@ from fencepost.kernels.runtime.numba_internals import (
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NO_CODE = llvm.parse_assembly("").as_bitcode()
+_NO_BITCODE = llvm.parse_assembly("").as_bitcode()
 
 _PACKAGE = Path(__file__).parents[2]
 _KERNEL_FOLDERS = ("kernels", "papers")
 _VERSIONS = f"python{sys.version_info[0]}.{sys.version_info[1]}-numba{numba.__version__}"
 
 
-# `from package import names`, in parentheses or not; nothing else imports in files of kernels.
+# `from package import names`, in parentheses or not: the only form of import in kernel files.
 _IMPORTS = re.compile(r"^ *from (fencepost[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def kernel(function: Function) -> Function:
     """Compile `function` on its first call for each signature; release the GIL while it runs."""
-    return _compiled(function, counted=True)
+    return _compiled(function, refcount=True)
 
 
 def no_refcount(function: Function) -> Function:
-    """A `kernel` that makes no arrays, nor gets any from those it calls.
+    """Compile `function` as a `kernel` without reference counting.
 
-    Who uses the arrays that it is given is not counted. Else there is a call each time that a name
-    is given to one, if only to find that nobody counts it, and that was half of some kernels' time.
+    The kernel must not create arrays, nor receive any from the kernels that it calls. Numba calls a
+    function for each assignment of an array to a name, even if the array has no reference count;
+    these calls took half of the time of some kernels.
     """
-    return _compiled(function, counted=False)
+    return _compiled(function, refcount=False)
 
 
-def _compiled(function: Function, *, counted: bool) -> Function:
-    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=counted)(function)
+def _compiled(function: Function, *, refcount: bool) -> Function:
+    dispatcher = numba.njit(nogil=True, error_model="numpy", _nrt=refcount)(function)
     if not numba.config.DISABLE_JIT:
         dispatcher._cache = _KernelCache(function)
         dispatcher.get_call_template = functools.partial(_call_template, dispatcher)
-        if not counted:
+        if not refcount:
             dispatcher.add_overload = functools.partial(_add_without_refcount, dispatcher)
     return dispatcher  # type: ignore[no-any-return]
 
 
 def _add_without_refcount(dispatcher: Any, result: Any) -> None:
-    """Take up what was compiled or loaded, unless it would leave arrays that nobody frees."""
-    known = result.fndesc.typemap
+    """Add a compiled or loaded overload. Raise TypeError if it would leak arrays."""
+    typemap = result.fndesc.typemap
     for expression, signature in (result.fndesc.calltypes or {}).items():
-        if getattr(expression, "op", None) != "call" or not _is_counted(signature.return_type):
+        if getattr(expression, "op", None) != "call" or not _has_refcount(signature.return_type):
             continue
-        called = known[expression.func.name]
-        if isinstance(called, types.Dispatcher):
+        callee = typemap[expression.func.name]
+        if isinstance(callee, types.Dispatcher):
             name = dispatcher.py_func.__qualname__
-            raise TypeError(f"{name} is uncounted, and gets arrays from {called}: make it a kernel")
+            raise TypeError(f"{name} is no_refcount, but gets arrays from {callee}: use @kernel")
     type(dispatcher).add_overload(dispatcher, result)
 
 
-def _is_counted(kind: Any) -> bool:
-    if isinstance(kind, types.BaseTuple):
-        return any(map(_is_counted, kind))
-    return isinstance(kind, types.Array | types.StructRef | types.ListType)
+def _has_refcount(type: Any) -> bool:
+    if isinstance(type, types.BaseTuple):
+        return any(map(_has_refcount, type))
+    return isinstance(type, types.Array | types.StructRef | types.ListType)
 
 
 def _call_template(dispatcher: Any, args: Any, kws: Any) -> Any:
-    """What a kernel calls: compiled for any number, where it is called with a constant.
+    """Return the call template for the types of arguments, constants taken as plain numbers.
 
-    Numba would compile it once more for each constant, and so all that it calls.
+    Numba would otherwise compile the kernel, and all kernels that it calls, once for each constant.
     """
-    plain = {name: unliteral(kind) for name, kind in kws.items()}
-    return type(dispatcher).get_call_template(dispatcher, [*map(unliteral, args)], plain)
+    keywords = {name: unliteral(kind) for name, kind in kws.items()}
+    return type(dispatcher).get_call_template(dispatcher, [*map(unliteral, args)], keywords)
 
 
 def outlined(dispatcher: Function) -> Function:
-    """Let those that call a kernel hold no copy of it: for what is large.
+    """Keep a kernel out of the machine code of its callers: for large kernels.
 
     A call costs a few nanoseconds more, and is never inlined.
     """
     if not numba.config.DISABLE_JIT:
-        whole: Any = dispatcher
-        whole.add_overload = functools.partial(_add_outlined, whole, whole.add_overload)
+        untyped: Any = dispatcher
+        untyped.add_overload = functools.partial(_add_outlined, untyped, untyped.add_overload)
     return dispatcher
 
 
 _SYMBOL = "fencepost."
 _outlined: dict[str, tuple[str, str, Any]] = {}
-"""By symbol: the module and name of a kernel, and the types of its arguments."""
+"""From symbol to the module and name of the kernel, and the types of its arguments."""
 
 
 def _add_outlined(dispatcher: Any, add: Callable[[Any], None], result: Any) -> None:
-    """Take up what was compiled or loaded, and let kernels call it by its symbol."""
+    """Add a compiled or loaded overload, and let other kernels call it by its symbol."""
     add(result)
     module, name = dispatcher.py_func.__module__, dispatcher.py_func.__qualname__
-    kinds = result.signature.args
-    symbol = f"{_SYMBOL}{module}.{name}.{hashlib.sha256(repr(kinds).encode()).hexdigest()[:24]}"
+    argument_types = result.signature.args
+    digest = hashlib.sha256(repr(argument_types).encode()).hexdigest()[:24]
+    symbol = f"{_SYMBOL}{module}.{name}.{digest}"
     address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
     llvm.add_symbol(symbol, address)
-    _outlined[symbol] = module, name, kinds
-    described = copy.copy(result.fndesc)
-    described.mangled_name = symbol
+    _outlined[symbol] = module, name, argument_types
+    descriptor = copy.copy(result.fndesc)
+    descriptor.mangled_name = symbol
     context = dispatcher.targetctx
     context.remove_user_function(result.entry_point)
-    context.insert_user_function(result.entry_point, described)
+    context.insert_user_function(result.entry_point, descriptor)
 
 
-def _symbols_in(library: Any) -> list[tuple[str, str, Any]]:
-    """The separate kernels that machine code calls."""
+def _outlined_calls(library: Any) -> list[tuple[str, str, Any]]:
+    """Return the outlined kernels that machine code calls."""
     names = (f.name for f in library._final_module.functions if f.is_declaration)
     return [_outlined[name] for name in names if name.startswith(_SYMBOL)]
 
@@ -148,26 +151,27 @@ def _symbols_in(library: Any) -> list[tuple[str, str, Any]]:
 def inlined(function: Function) -> Function:
     """Compile `function` into each kernel that calls it.
 
-    For what a hot loop calls with whole `ShapeArrays`: as arguments of a real call they are a
-    hundred machine words.
+    For functions that a hot loop calls with whole `ShapeArrays`: as arguments of a real call these
+    are a hundred machine words.
     """
     return numba.njit(nogil=True, error_model="numpy", inline="always")(function)  # type: ignore[no-any-return]
 
 
 def entry(dispatcher: Any, *arguments: Any) -> Callable[..., Any]:
-    """A kernel for arguments of the very types of these, which it does not look at: half a
-    microsecond less a call.
+    """Return a kernel's entry point for arguments of exactly these types.
+
+    It does not check the types of its arguments, which saves half a microsecond a call.
     """
     if numba.config.DISABLE_JIT:
         return dispatcher  # type: ignore[no-any-return]
-    kinds = tuple(map(numba.typeof, arguments))
-    dispatcher.compile(kinds)
-    return dispatcher.overloads[kinds].entry_point  # type: ignore[no-any-return]
+    argument_types = tuple(map(numba.typeof, arguments))
+    dispatcher.compile(argument_types)
+    return dispatcher.overloads[argument_types].entry_point  # type: ignore[no-any-return]
 
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Let Python look for garbage less often: a tenth of the time that compiling takes."""
+    """Run Python's garbage collector less often, which saves a tenth of the time of compilation."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 20)
     try:
@@ -178,7 +182,7 @@ def fewer_collections() -> Iterator[None]:
 
 @functools.cache
 def source_hash(path: Path) -> str:
-    """A short name for the present state of a file's source and of all that it imports."""
+    """Return a short hash of a file's source and of all kernel files that it imports."""
     digest = hashlib.sha256()
     for file in sorted(_imported_files(path)):
         digest.update(_hash_of(file))
@@ -187,12 +191,12 @@ def source_hash(path: Path) -> str:
 
 @functools.cache
 def _hash_of(path: Path) -> bytes:
-    named = os.path.relpath(path, _PACKAGE).encode()
-    return hashlib.sha256(named + b"\0" + path.read_bytes()).digest()
+    name = os.path.relpath(path, _PACKAGE).encode()
+    return hashlib.sha256(name + b"\0" + path.read_bytes()).digest()
 
 
 def _imported_files(path: Path) -> set[Path]:
-    """A file and, of those that may hold kernels, each that it imports, however indirectly."""
+    """Return a file and all kernel files that it imports, directly or indirectly."""
     reached: set[Path] = set()
     waiting = {path}
     while waiting:
@@ -219,9 +223,9 @@ def _imports_of(path: Path) -> frozenset[Path]:
 
 @functools.cache
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: below FENCEPOST_CACHE_DIR, else the user's cache folder."""
-    chosen = os.environ.get("FENCEPOST_CACHE_DIR")
-    candidates = [Path(chosen)] if chosen else [_user_cache() / "fencepost"]
+    """Return the folder of machine code: below FENCEPOST_CACHE_DIR, else the user's cache folder."""
+    configured = os.environ.get("FENCEPOST_CACHE_DIR")
+    candidates = [Path(configured)] if configured else [_user_cache() / "fencepost"]
     candidates.append(Path(tempfile.gettempdir()) / f"fencepost-{os.getuid()}")
     for base in candidates:
         folder = base / f"kernels-{_VERSIONS}"
@@ -266,26 +270,26 @@ class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
         module = result.library._get_module_for_linking()
         parts = (*module.functions, *module.global_variables)
         defined = [part.name for part in parts if not part.is_declaration]
-        return _symbols_in(result.library), defined, super().reduce(result)
+        return _outlined_calls(result.library), defined, super().reduce(result)
 
     def rebuild(self, context: Any, payload: Any) -> Any:
-        """Load machine code; the code that it was made of is read only if somebody compiles it in.
+        """Load machine code. Its bitcode is parsed only if another kernel links it.
 
-        Reading that takes longer than all else.
+        Parsing the bitcode takes longer than all other steps together.
         """
-        called, defined, ((library, kind, (machine_code, code)), *others) = payload
-        for module, name, kinds in called:
-            getattr(importlib.import_module(module), name).compile(kinds)
+        calls, defined, ((library, kind, (machine_code, bitcode)), *rest) = payload
+        for module, name, argument_types in calls:
+            getattr(importlib.import_module(module), name).compile(argument_types)
         context.codegen()._engine._defined_symbols.update(defined)
-        result = super().rebuild(context, ((library, kind, (machine_code, _NO_CODE)), *others))
+        result = super().rebuild(context, ((library, kind, (machine_code, _NO_BITCODE)), *rest))
         result.library._get_module_for_linking = functools.cache(
-            functools.partial(llvm.parse_bitcode, code)
+            functools.partial(llvm.parse_bitcode, bitcode)
         )
         return result
 
 
 class _SignatureFiles:
-    """One file a signature. No lock is needed: a file appears whole or not at all."""
+    """A file for each signature. No lock is needed, as a file is renamed when it is complete."""
 
     def __init__(self, base: str, source: str) -> None:
         self._base = base
@@ -297,8 +301,8 @@ class _SignatureFiles:
 
     def save(self, key: object, data: object) -> None:
         path = self._path(key)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
             file.write(dumps(data))
         os.replace(temporary, path)
 
@@ -309,13 +313,13 @@ class _SignatureFiles:
             return None
 
     def _path(self, key: object) -> Path:
-        whole = repr((self._source, key, _fields_in(key)))
-        digest = hashlib.sha256(whole.encode()).hexdigest()[:24]
+        identity = repr((self._source, key, _fields_in(key)))
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:24]
         return cache_folder() / f"{self._base}.{digest}.nbc"
 
 
 def _fields_in(key: Any) -> list[tuple[str, ...]]:
-    """The names of the fields of all named tuples in a signature: Numba's key lacks their order."""
+    """Return the field names of all named tuples in a signature: Numba's key lacks their order."""
     if isinstance(key, types.NamedTuple | types.NamedUniTuple):
         inner = key.types if isinstance(key, types.NamedTuple) else (key.dtype,)
         return [tuple(key.fields), *(names for kind in inner for names in _fields_in(kind))]

@@ -1,10 +1,11 @@
-"""All that Fencepost takes of Numba beyond what Numba documents as stable, in one place.
+"""Every undocumented name of Numba that Fencepost uses, imported in one place.
 
-Machine code on disk, kernels called by symbol, struct references without counts and vectors of 16
-lanes need the inside of the compiler, which changes from one Numba to the next. So the versions are
-bounded: `TESTED` are those that the tests passed with, `pyproject.toml` has the same. Where another
-one lacks a name that is imported here, the import says which; the attributes that `compiling`
-reads of compiled kernels are looked at by `tests/kernels/runtime/test_numba_internals.py`.
+Machine code on disk, kernels called by symbol, struct references without reference counts and
+vectors of 16 lanes rely on internals of the compiler, which change between versions of Numba. So
+the version is bounded: the tests pass with the versions in `TESTED`, and `pyproject.toml` has the
+same range. If a version lacks a name that is imported here, the ImportError names it;
+`tests/kernels/runtime/test_numba_internals.py` checks the attributes of compiled kernels that
+`compilation` reads.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ try:
     from numba.extending import intrinsic
 except ImportError as error:
     raise ImportError(
-        f"Fencepost compiles with numba{TESTED}, and Numba {numba.__version__} lacks something that"
-        f' it needs: {error}. Install another one: pip install "numba{TESTED}".'
+        f"Fencepost requires numba{TESTED}, but Numba {numba.__version__} lacks a name that it"
+        f' uses: {error}. Install a supported version: pip install "numba{TESTED}".'
     ) from error
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """The two numbers that a version begins with."""
+    """Return the major and minor number of a version."""
     return tuple(map(int, re.findall(r"\d+", text)[:2]))
 
 
 _LOW, _HIGH = map(version_of, re.findall(r"[\d.]+", TESTED))
 if not _LOW <= version_of(numba.__version__) < _HIGH:
     warnings.warn(
-        f"Fencepost was tested with numba{TESTED}, and this is Numba {numba.__version__}, whose"
-        f' machine code it may get wrong. Install another one: pip install "numba{TESTED}".',
+        f"Fencepost was tested with numba{TESTED}, and this is Numba {numba.__version__}, with"
+        f" which its kernels may give wrong results. Install a supported version:"
+        f' pip install "numba{TESTED}".',
         RuntimeWarning,
         stacklevel=2,
     )

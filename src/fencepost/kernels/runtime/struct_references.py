@@ -1,11 +1,11 @@
-"""Many arrays behind one pointer.
+"""References to structs of arrays, which kernels take as one pointer.
 
-Handing 80 arrays to a kernel takes Numba 15 microseconds a call, more than most matches. A handle
-keeps them as compiled code sees them, so that a call hands over a pointer.
+Passing 80 arrays to a kernel costs Numba 15 microseconds a call, more than most matches. A struct
+reference stores a named tuple of arrays in its compiled form, so that a call passes one pointer.
 
-Compiled code counts who uses an array, atomically, wherever it takes a tuple of them into its
-hands: for one event that took longer than all else. So a handle has its arrays twice: as they are,
-which keeps them alive, and as they are read, without the counts.
+Compiled code updates reference counts atomically wherever it reads a tuple of arrays; for one event
+this took longer than everything else. A struct reference therefore stores its arrays twice: `owned`
+keeps them alive, and `arrays`, which kernels read, has no reference counts.
 """
 
 from __future__ import annotations
@@ -30,52 +30,53 @@ from fencepost.kernels.runtime.numba_internals import (
 
 @structref.register
 class _StructRefType(types.StructRef):  # type: ignore[misc, name-defined]
-    """A handle in compiled code; `arrays` is what it holds."""
+    """The type of a struct reference in compiled code."""
 
 
 class _StructRef(structref.StructRefProxy):  # type: ignore[misc]
-    """A handle in Python, which only passes it on."""
+    """A struct reference in Python, which only passes it on."""
 
 
 structref.define_proxy(_StructRef, _StructRefType, ["arrays", "owned"])
 
 
-_DATA = 3  # where what Numba keeps about memory has its address
+_DATA = 3  # the field of Numba's memory record that holds the address
 
 
 @lower_getattr(_StructRefType, "arrays")  # type: ignore[untyped-decorator]
 def _read(context: Any, builder: Any, type: Any, value: Any) -> Any:
-    """What `.arrays` is, where nothing is counted too."""
+    """Read `.arrays`, also in kernels without reference counting."""
     struct_ref = cgutils.create_struct_proxy(type)(context, builder, value=value)
-    about = builder.bitcast(struct_ref.meminfo, meminfo_struct_type.as_pointer())
-    data = builder.load(cgutils.gep_inbounds(builder, about, 0, _DATA))
-    held = type.get_data_type()
-    pointer = context.data_model_manager[held].get_value_type().as_pointer()
-    fields = cgutils.create_struct_proxy(held)(context, builder, ref=builder.bitcast(data, pointer))
-    # With as many calls as there will be when it is done with: then most of both are left out.
+    meminfo = builder.bitcast(struct_ref.meminfo, meminfo_struct_type.as_pointer())
+    data = builder.load(cgutils.gep_inbounds(builder, meminfo, 0, _DATA))
+    struct = type.get_data_type()
+    pointer = context.data_model_manager[struct].get_value_type().as_pointer()
+    data = builder.bitcast(data, pointer)
+    fields = cgutils.create_struct_proxy(struct)(context, builder, ref=data)
+    # Emit as many increments as there will be decrements: then LLVM removes most pairs.
     return impl_ret_borrowed(context, builder, type.field_dict["arrays"], fields.arrays)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _without_refcount(_: Any, given: Any) -> Any:
-    """The same arrays without counts of who uses them; somebody else must keep them alive."""
+def _without_refcount(_: Any, type: Any) -> Any:
+    """Return arrays without reference counts; the caller must keep the originals alive."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        return _without_counts(context, builder, given, arguments[0])
+        return _strip_refcount(context, builder, type, arguments[0])
 
-    return given(given), generate
+    return type(type), generate
 
 
-def _without_counts(context: Any, builder: Any, type: Any, value: Any) -> Any:
+def _strip_refcount(context: Any, builder: Any, type: Any, value: Any) -> Any:
     if isinstance(type, types.Array):
         array = context.make_array(type)(context, builder, value)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         array.parent = cgutils.get_null_value(array.parent.type)
         return array._getvalue()
     if isinstance(type, types.BaseTuple):  # type: ignore[attr-defined]
-        for k, own in enumerate(type):
-            one = _without_counts(context, builder, own, builder.extract_value(value, k))
-            value = builder.insert_value(value, one, k)
+        for k, item_type in enumerate(type):
+            item = _strip_refcount(context, builder, item_type, builder.extract_value(value, k))
+            value = builder.insert_value(value, item, k)
         return value
     context.nrt.incref(builder, type, value)
     return value
@@ -106,15 +107,18 @@ def _replace_arrays_plain(struct_ref: Any, arrays: Any) -> None:
 
 
 struct_ref: Any = _plain if numba.config.DISABLE_JIT else _new_struct_ref
-"""What a kernel takes for a named tuple of arrays, and reads as `.arrays`; kernels make it too."""
+"""Return a reference to a named tuple of arrays, which kernels read as `.arrays`.
+
+Kernels can call it, too.
+"""
 
 replace_arrays: Any = _replace_arrays_plain if numba.config.DISABLE_JIT else _replace_arrays
-"""Puts other arrays behind a handle; who still reads the old ones must not, from then on."""
+"""Replace the arrays behind a struct reference. The caller must not read the old ones afterwards."""
 
 
 @kernel
 def new_ref_list(first):
-    """A list of one handle, which kernels go through."""
+    """Return a list of one struct reference, over which kernels iterate."""
     struct_refs = List()
     struct_refs.append(first)
     return struct_refs
@@ -122,7 +126,7 @@ def new_ref_list(first):
 
 @kernel
 def ref_list_with(struct_refs, last):
-    """A list of one handle more."""
+    """Return a copy of a list with one more struct reference at the end."""
     longer = List()
     for k in range(len(struct_refs)):
         longer.append(struct_refs[k])
@@ -131,4 +135,4 @@ def ref_list_with(struct_refs, last):
 
 
 arrays_of: Any = _owned_arrays
-"""The named tuple behind a handle."""
+"""Return the named tuple behind a struct reference."""

@@ -177,7 +177,7 @@ class ReferenceEngine(_OfShelves):
         now = self._clock()
         for shelf in shelves:
             living = shelf.live_rows(now, shelves.version).tolist()
-            asked = [(row, condition_on(shelf, row, columns)) for row in living]
+            asked = [(row, condition_of_row(shelf, row, columns)) for row in living]
             found = [
                 [row for row, condition in asked if matches(condition, event, stop_words, space)]
                 for event in rows
@@ -186,7 +186,7 @@ class ReferenceEngine(_OfShelves):
             yield flat, np.cumsum([len(own) for own in found], dtype=np.int64)
 
 
-def condition_on(shelf: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
+def condition_of_row(shelf: SegmentReader, row: int, columns: ColumnRegistry) -> ast.Condition:
     """The condition of a subscription on a shelf."""
     given = shelf.stored_expression(row)
     if given is None:

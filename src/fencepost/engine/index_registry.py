@@ -59,7 +59,7 @@ _PUBLISHED = {
 INDEXES = (*_OWN, *_PUBLISHED)
 
 
-def index_of(index: str | MatcherIndex, space: Space) -> MatcherIndex:
+def resolve_index(index: str | MatcherIndex, space: Space) -> MatcherIndex:
     """The index of a name, or itself, for a space.
 
     Raises

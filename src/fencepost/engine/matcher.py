@@ -15,9 +15,9 @@ from fencepost.engine.batch import match_table
 from fencepost.engine.bulk_loading import ColumnSubscriptions
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import replace_geometry
-from fencepost.engine.executors import Changes, Clock, condition_on
+from fencepost.engine.executors import Changes, Clock, condition_of_row
 from fencepost.engine.explain.explanation import Explanation, PlannedFilter, explain, planned
-from fencepost.engine.index_registry import MatcherIndex, index_of
+from fencepost.engine.index_registry import MatcherIndex, resolve_index
 from fencepost.engine.progress import progress_steps
 from fencepost.engine.ranking import (
     ReferenceScores,
@@ -91,7 +91,7 @@ class Matcher:
         clock: Clock = time.time_ns,
     ) -> None:
         meaning = parse_space(space)
-        self._index = index_of(index, meaning)
+        self._index = resolve_index(index, meaning)
         self._clock = clock
         self._load(ColumnRegistry(Tokenizer.without(stop_words), meaning), ())
 
@@ -426,7 +426,7 @@ class Matcher:
         self.compact()
         with self._segments.lock:
             shelf, row = self._segments.find(id)
-            condition = condition_on(shelf, row, self._columns)
+            condition = condition_of_row(shelf, row, self._columns)
             return planned(shelf, row, condition, self._columns)
 
     def expression(self, id: str) -> str:
@@ -501,7 +501,7 @@ def _all_reasons(bad: DeadLetters) -> str:
     return f"{len(bad)} rows cannot be used, so none was added: {shown}{more}"
 
 
-def matcher_of(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:
+def matcher_from_segments(columns: ColumnRegistry, segments: Iterable[Segment]) -> Matcher:
     """A matcher of segments that were built before, which ask for these columns."""
     matcher = Matcher(columns.space)
     matcher._load(columns, segments)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fencepost.engine.batch import Pairs
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.columns.event_items import lists_from_values
-from fencepost.engine.executors import Clock, condition_on
+from fencepost.engine.executors import Clock, condition_of_row
 from fencepost.engine.postings.keyword_postings import Box, ranges
 from fencepost.engine.segment import SegmentReader
 from fencepost.engine.segment_builder import NEVER_EXPIRES, NOT_DELETED
@@ -315,7 +315,7 @@ class ReferenceScores:
 
     def _filters(self, rows: Any) -> list[list[Any]]:
         return [
-            to_filters(condition_on(shelf, row, self._columns), self._columns.space)
+            to_filters(condition_of_row(shelf, row, self._columns), self._columns.space)
             for shelf, own in rows
             for row in own.tolist()
         ]

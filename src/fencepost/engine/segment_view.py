@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fencepost.cql2.ast import Condition
 from fencepost.engine.columns.column_registry import ColumnRegistry
 from fencepost.engine.decompiler import condition_of
-from fencepost.engine.executors import Clock, condition_on
+from fencepost.engine.executors import Clock, condition_of_row
 from fencepost.engine.explain.explanation import written
 from fencepost.engine.requirements import Requirements, requirements_of_segment
 from fencepost.engine.segment import SegmentReader
@@ -84,7 +84,7 @@ class SegmentView:
     def condition(self, id: str) -> Condition:
         """What a subscription asks, as given or put together from its checks."""
         with self.lock:
-            return condition_on(*self._segments.find(id), self.columns)
+            return condition_of_row(*self._segments.find(id), self.columns)
 
     def filters(self, id: str) -> tuple[Filter, ...]:
         """The filters of a subscription, one of which must hold."""

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.engine.executors import Attributes, Changes, Clock, condition_on
+from fencepost.engine.executors import Attributes, Changes, Clock, condition_of_row
 from fencepost.engine.index_registry import MatcherIndex
 from fencepost.engine.kernel_runner import EventMatches
 from fencepost.engine.segment_builder import NEVER_EXPIRES
@@ -183,7 +183,7 @@ class TableEngine:
     def _take(self, id: str, compiled: tuple[Filter, ...] | None) -> None:
         shelf, row = self._shelves.find(id)
         if compiled is None:
-            compiled = tuple(to_filters(condition_on(shelf, row, self._shelves.columns)))
+            compiled = tuple(to_filters(condition_of_row(shelf, row, self._shelves.columns)))
         self._table.add(id, shelf.subscriber_of(row), compiled)
         expires = int(shelf.expires[row])
         if expires != NEVER_EXPIRES:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fencepost import spark as fps
 from fencepost.engine import Matcher, merge_policy
-from fencepost.engine.matcher import matcher_of
+from fencepost.engine.matcher import matcher_from_segments
 from fencepost.engine.merge_policy import JOB_MERGE_FACTOR
 from fencepost.engine.storage.manifest import (
     SegmentEntry,
@@ -191,7 +191,7 @@ class Index:
         shelves, columns = open_segments(
             self.path, manifest, self.entries if entries is None else entries
         )
-        return matcher_of(columns, shelves)
+        return matcher_from_segments(columns, shelves)
 
 
 def test_forty_updates(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import SpatialFunction
 from fencepost.engine import ColumnRegistry
-from fencepost.engine.matcher import Matcher, matcher_of
+from fencepost.engine.matcher import Matcher, matcher_from_segments
 from fencepost.engine.requirements import (
     Requirements,
     requirements_of_columns,
@@ -104,7 +104,7 @@ class Reader:
         if columns is None:
             matcher = Matcher(self.space, stop_words=self.stop_words)
         else:
-            matcher = matcher_of(columns.copy(), ())
+            matcher = matcher_from_segments(columns.copy(), ())
         bad: BadRows = []
         table = with_names_as_text(table)
         if self.form.in_columns:

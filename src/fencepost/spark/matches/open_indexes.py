@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from fencepost.engine.matcher import Matcher, matcher_of
+from fencepost.engine.matcher import Matcher, matcher_from_segments
 from fencepost.engine.storage.manifest import (
     MANIFEST,
     Manifest,
@@ -82,7 +82,7 @@ def _opened(folder: Folder, manifest: Manifest, entries: Sequence[SegmentEntry])
             shelves, columns = open_segments(path, manifest, entries)
     except DAMAGE_ERRORS as error:
         raise removed(folder.name, manifest.version, error) from error
-    return matcher_of(columns, shelves)
+    return matcher_from_segments(columns, shelves)
 
 
 def _kept(key: tuple[str, object], make: Callable[[], Matcher]) -> Matcher:

@@ -136,7 +136,7 @@ def _one_by_one(what: str, listed: list[Any]) -> Values:
             flags.append(flag)
             rows["boolean"].append(row)
         elif (number := _finite_number(value)) is not None:
-            pairs.append(values.pair_of(number))
+            pairs.append(values.to_double_double(number))
             rows["number"].append(row)
         elif not values.is_missing(value):
             raise ModelError(
@@ -159,7 +159,7 @@ def _finite_number(value: object) -> Any:
     number = values.plain_number(value)
     if number is None or (isinstance(number, float) and not np.isfinite(number)):
         return None
-    return number if values.ordinary(number) else None
+    return number if values.is_exact_double_double(number) else None
 
 
 _NONE = np.empty(0, np.int64)

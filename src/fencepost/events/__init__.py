@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fencepost.events.table import EventTable
     from fencepost.events.times import format_instant
     from fencepost.events.tokenizer import Tokenizer, keywords, tokenize
-    from fencepost.events.value_types import pair_of
+    from fencepost.events.value_types import to_double_double
 
 __all__ = [
     "EventTable",
@@ -32,7 +32,7 @@ __all__ = [
     "attributes",
     "format_instant",
     "keywords",
-    "pair_of",
+    "to_double_double",
     "tokenize",
 ]
 
@@ -45,6 +45,6 @@ if not TYPE_CHECKING:
             "table": ["EventTable"],
             "times": ["format_instant"],
             "tokenizer": ["Tokenizer", "keywords", "tokenize"],
-            "value_types": ["pair_of"],
+            "value_types": ["to_double_double"],
         },
     )

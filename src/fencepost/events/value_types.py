@@ -21,9 +21,9 @@ import numpy as np
 
 from fencepost.events.times import instant_of, parse_instant
 
-Pair = tuple[float, float]
-UNBOUNDED_START: Pair = (-math.inf, 0.0)
-UNBOUNDED_END: Pair = (math.inf, 0.0)
+DoubleDouble = tuple[float, float]
+UNBOUNDED_START: DoubleDouble = (-math.inf, 0.0)
+UNBOUNDED_END: DoubleDouble = (math.inf, 0.0)
 _LARGEST = 1.7976931348623157e308
 _MOST_DIGITS = 2000  # more than a literal may have
 
@@ -73,7 +73,7 @@ def _fraction(value: Decimal) -> Fraction:
     return Fraction(value)
 
 
-def pair_of(number: int | float | Fraction) -> Pair:
+def to_double_double(number: int | float | Fraction) -> DoubleDouble:
     """A number as its nearest double and the remainder.
 
     A remainder that no double holds is cut, and its last bit set, which an `ordinary` number's
@@ -102,19 +102,19 @@ def _last_bit(value: float) -> bool:
     return bool(struct.pack("<d", value)[0] & 1)
 
 
-def ordinary(number: int | float | Fraction) -> bool:
+def is_exact_double_double(number: int | float | Fraction) -> bool:
     """Whether a number is its pair exactly: every double, int64 and nanosecond is."""
     if isinstance(number, float):
         return True
     if number > _LARGEST or number < -_LARGEST:
         return False
-    return not _last_bit(pair_of(number)[1])
+    return not _last_bit(to_double_double(number)[1])
 
 
-def number_of(value: object) -> Pair | None:
+def number_of(value: object) -> DoubleDouble | None:
     """A number as a pair."""
     number = plain_number(value)
-    return None if number is None else pair_of(number)
+    return None if number is None else to_double_double(number)
 
 
 def string_of(value: object) -> str | None:
@@ -135,18 +135,18 @@ def nanoseconds_of(value: object) -> int | None:
     return instant_of(value)
 
 
-def clock_of(value: object) -> Pair | None:
+def clock_of(value: object) -> DoubleDouble | None:
     """An instant that was given as a time, not as a string."""
     return None if isinstance(value, str) else time_of(value)
 
 
-def time_of(value: object) -> Pair | None:
+def time_of(value: object) -> DoubleDouble | None:
     """An instant as a pair of nanoseconds."""
     instant = nanoseconds_of(value)
-    return None if instant is None else pair_of(instant)
+    return None if instant is None else to_double_double(instant)
 
 
-def span_of(value: object) -> tuple[Pair, Pair] | None:
+def span_of(value: object) -> tuple[DoubleDouble, DoubleDouble] | None:
     """A span of time: an instant, or a mapping {"interval": [start, end]}."""
     if isinstance(value, Mapping):
         ends = value.get("interval")
@@ -163,7 +163,9 @@ def _is_open(end: object) -> bool:
     return isinstance(end, str) and end == ".."
 
 
-def ordered_span(start: Pair | None, end: Pair | None) -> tuple[Pair, Pair] | None:
+def ordered_span(
+    start: DoubleDouble | None, end: DoubleDouble | None
+) -> tuple[DoubleDouble, DoubleDouble] | None:
     """A span, if both ends are there and in order."""
     return None if start is None or end is None or start > end else (start, end)
 

@@ -23,7 +23,7 @@ from fencepost.cql2.ast import (
     Value,
 )
 from fencepost.events.tokenizer import EVERY_WORD, Tokenizer
-from fencepost.events.value_types import Pair
+from fencepost.events.value_types import DoubleDouble
 
 
 class ColumnKind(IntEnum):
@@ -55,8 +55,8 @@ class RangeCheck:
     """Whether a number or time lies between two bounds."""
 
     column: Column
-    low: Pair
-    high: Pair
+    low: DoubleDouble
+    high: DoubleDouble
     low_closed: bool
     high_closed: bool
 

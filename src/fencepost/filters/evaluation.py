@@ -19,7 +19,7 @@ from fencepost.cql2 import ast
 from fencepost.cql2.ast import ArithmeticOp, ArrayFunction, ComparisonOp, TemporalFunction
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
-from fencepost.events.value_types import Pair
+from fencepost.events.value_types import DoubleDouble
 from fencepost.filters.checks import Column, ColumnKind
 from fencepost.filters.distances import evaluate_near
 from fencepost.filters.spatial_relations import evaluate_spatial
@@ -119,17 +119,17 @@ def as_common_type(left: ast.Value, right: ast.Value, event: EventValues) -> tup
     return None
 
 
-def _instant(value: ast.Value, event: EventValues) -> Pair | None:
+def _instant(value: ast.Value, event: EventValues) -> DoubleDouble | None:
     """A value as an instant; a string in ISO 8601 is one beside a time."""
     if isinstance(value, ast.String):
         return value_types.time_of(value.value)
     return as_time(value, event)
 
 
-def as_number_pair(value: ast.Value, event: EventValues) -> Pair | None:
+def as_number_pair(value: ast.Value, event: EventValues) -> DoubleDouble | None:
     """A value as a number."""
     result = as_number(value, event)
-    return None if result is None else value_types.pair_of(result)
+    return None if result is None else value_types.to_double_double(result)
 
 
 def as_number(value: ast.Value, event: EventValues) -> int | float | Fraction | None:
@@ -209,17 +209,17 @@ def as_boolean(value: ast.Value, event: EventValues) -> bool | None:
     return None
 
 
-def as_time(value: ast.Value, event: EventValues) -> Pair | None:
+def as_time(value: ast.Value, event: EventValues) -> DoubleDouble | None:
     """A value as an instant."""
     match value:
         case ast.Time(nanoseconds):
-            return value_types.pair_of(nanoseconds)
+            return value_types.to_double_double(nanoseconds)
         case ast.Property(name):
             return value_types.time_of(event.get(name))
     return None
 
 
-def as_span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
+def as_span(value: ast.Value, event: EventValues) -> tuple[DoubleDouble, DoubleDouble] | None:
     """A value as a span of time."""
     match value:
         case ast.Time():
@@ -235,7 +235,7 @@ def as_span(value: ast.Value, event: EventValues) -> tuple[Pair, Pair] | None:
     return None
 
 
-def column_pair(column: Column, event: EventValues) -> Pair | None:
+def column_pair(column: Column, event: EventValues) -> DoubleDouble | None:
     """What an event has for a column of numbers."""
     source: Any = column.source
     if column.kind is ColumnKind.NUMBER:
@@ -257,7 +257,9 @@ def column_truth(column: Column, event: EventValues) -> bool | None:
 
 
 def spans_relate(
-    function: TemporalFunction, left: tuple[Pair, Pair], right: tuple[Pair, Pair]
+    function: TemporalFunction,
+    left: tuple[DoubleDouble, DoubleDouble],
+    right: tuple[DoubleDouble, DoubleDouble],
 ) -> bool:
     """Whether two spans have a relation."""
     return all(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from fencepost.cql2 import ast
 from fencepost.cql2.ast import ComparisonOp, TemporalFunction
 from fencepost.events.times import DAY
-from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, DoubleDouble
 from fencepost.filters.checks import (
     BooleanCheck,
     ColumnKind,
@@ -32,7 +32,7 @@ from fencepost.filters.checks import (
     near_function_of,
 )
 
-Spelling = Callable[[Pair], ast.Value]
+Spelling = Callable[[DoubleDouble], ast.Value]
 _Span: TypeAlias = ast.Property | ast.Time | ast.Interval
 
 _OPPOSITE = {
@@ -53,19 +53,19 @@ _LARGEST_WHOLE = 2**53
 _ALL_TIME = ast.Interval(None, None)
 
 
-def time_of_pair(pair: Pair) -> ast.Time:
+def time_of_pair(pair: DoubleDouble) -> ast.Time:
     """The literal of an instant; a date where it is the start of a day."""
     nanoseconds = int(_exact(pair))
     return ast.Time(nanoseconds, nanoseconds % DAY == 0)
 
 
-def number_of_pair(pair: Pair) -> ast.Number:
+def number_of_pair(pair: DoubleDouble) -> ast.Number:
     """The literal of a number, whole where it is."""
     whole = not pair[0] % 1 and abs(pair[0]) <= _LARGEST_WHOLE
     return ast.Number(int(_exact(pair)) if whole or pair[1] else pair[0])
 
 
-def _exact(pair: Pair) -> Fraction:
+def _exact(pair: DoubleDouble) -> Fraction:
     return Fraction(pair[0]) + Fraction(pair[1])
 
 
@@ -161,7 +161,7 @@ def _range(check: RangeCheck, negated: bool, spelling: Spelling) -> ast.Conditio
     return ast.Not(condition) if negated else condition
 
 
-def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, Pair]]:
+def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, DoubleDouble]]:
     if check.low == check.high and check.low_closed and check.high_closed:
         return [(ComparisonOp.EQ, check.low)]
     bounds = []
@@ -172,7 +172,9 @@ def _bounds(check: RangeCheck) -> list[tuple[ComparisonOp, Pair]]:
     return bounds or [(ComparisonOp.GE, UNBOUNDED_START)]
 
 
-def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spelling) -> ast.Condition:
+def _bounded(
+    check: RangeCheck, op: ComparisonOp, bound: DoubleDouble, spelling: Spelling
+) -> ast.Condition:
     kind = check.column.kind
     source: ast.Value = check.column.source  # type: ignore[assignment]
     if kind in (ColumnKind.SPAN_START, ColumnKind.SPAN_END):
@@ -188,7 +190,7 @@ def _bounded(check: RangeCheck, op: ComparisonOp, bound: Pair, spelling: Spellin
 # bound itself; and beside all time, for a bound that is infinite, where two functions together
 # leave the other end of the span free.
 _BEYOND_AND_AT: dict[
-    tuple[ColumnKind, Pair | None], tuple[set[TemporalFunction], set[TemporalFunction]]
+    tuple[ColumnKind, DoubleDouble | None], tuple[set[TemporalFunction], set[TemporalFunction]]
 ] = {
     (ColumnKind.SPAN_START, None): ({TemporalFunction.T_AFTER}, {TemporalFunction.T_METBY}),
     (ColumnKind.SPAN_START, UNBOUNDED_START): (
@@ -205,7 +207,9 @@ _BEYOND_AND_AT: dict[
 }
 
 
-def _end_of_span(span: _Span, kind: ColumnKind, op: ComparisonOp, bound: Pair) -> ast.Condition:
+def _end_of_span(
+    span: _Span, kind: ColumnKind, op: ComparisonOp, bound: DoubleDouble
+) -> ast.Condition:
     """A bound on the start or the end of a span."""
     infinite = bound in (UNBOUNDED_START, UNBOUNDED_END)
     other: _Span = _ALL_TIME if infinite else time_of_pair(bound)

@@ -17,7 +17,7 @@ from fencepost.cql2.ast import ArrayFunction, ComparisonOp, TemporalFunction
 from fencepost.errors import LanguageError
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
-from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, Pair
+from fencepost.events.value_types import UNBOUNDED_END, UNBOUNDED_START, DoubleDouble
 from fencepost.filters import evaluation, spatial_relations
 from fencepost.filters.checks import (
     DISTANCE_BOUNDS,
@@ -276,10 +276,11 @@ def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool)
         op, negated = ComparisonOp.EQ, not negated
     number = evaluation.as_number(right, _NOTHING)
     if number is not None:
-        if not value_types.ordinary(number):
+        if not value_types.is_exact_double_double(number):
             return _of_event_alone(ast.Comparison(op, left, right), negated)
         return _term(
-            _range(Column(ColumnKind.NUMBER, left), op, value_types.pair_of(number)), negated
+            _range(Column(ColumnKind.NUMBER, left), op, value_types.to_double_double(number)),
+            negated,
         )
     instant = evaluation.as_time(right, _NOTHING)
     if instant is not None:
@@ -301,7 +302,7 @@ def _compare(op: ComparisonOp, left: ast.Value, right: ast.Value, negated: bool)
     return _NEVER  # a calculation without a result, such as 1 / 0: unknown
 
 
-def _range(column: Column, op: ComparisonOp, bound: Pair) -> RangeCheck:
+def _range(column: Column, op: ComparisonOp, bound: DoubleDouble) -> RangeCheck:
     if op is ComparisonOp.EQ:
         return RangeCheck(column, bound, bound, True, True)
     if op in (ComparisonOp.LT, ComparisonOp.LE):

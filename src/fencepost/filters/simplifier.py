@@ -30,7 +30,7 @@ import numpy as np
 from fencepost.cql2 import ast
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
-from fencepost.events.value_types import Pair
+from fencepost.events.value_types import DoubleDouble
 from fencepost.filters import evaluation
 from fencepost.filters.checks import ColumnKind, Filter, LikeCheck, MemberCheck, OrderCheck, Term
 from fencepost.filters.covering.area_covering import CONFLICTS, COVERS
@@ -221,7 +221,7 @@ def rewrite_condition(
     Where one instant is spelled in two ways, it cannot be said which of them a filter for times
     came from, so the condition is returned as it is.
     """
-    texts: dict[Pair, set[str]] = {}
+    texts: dict[DoubleDouble, set[str]] = {}
     for text in _texts(condition):
         instant = value_types.time_of(text)
         if instant is not None:
@@ -230,7 +230,7 @@ def rewrite_condition(
     if any(timed) and any(len(spellings) > 1 for spellings in texts.values()):
         return condition
 
-    def spelling(instant: Pair) -> ast.Value:
+    def spelling(instant: DoubleDouble) -> ast.Value:
         return ast.String(next(iter(texts[instant])))
 
     parts = [condition_of_filter(terms, spelling) for terms in result.filters]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fencepost.cql2 import parse
 from fencepost.engine import ColumnRegistry, FilterTable, encode_events
 from fencepost.engine.columns.event_columns import scaled, split
-from fencepost.events import EventTable, pair_of
+from fencepost.events import EventTable, to_double_double
 from fencepost.filters import to_filters
 from tests.engine.strategies import TEXT_EXPRESSIONS, examples, tables
 
@@ -24,13 +24,17 @@ INTEGERS = st.one_of(st.sampled_from(EDGES), st.integers(-(2**63), 2**63 - 1))
 @given(st.lists(INTEGERS, min_size=1, max_size=8))
 def test_integers_are_split_into_their_nearest_double_and_the_rest(numbers: list[int]) -> None:
     first, rest = split(np.array(numbers, np.int64))
-    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
+    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [
+        to_double_double(n) for n in numbers
+    ]
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8))
 def test_unsigned_integers_are_split_too(numbers: list[int]) -> None:
     first, rest = split(np.array(numbers, np.uint64))
-    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [pair_of(n) for n in numbers]
+    assert list(zip(first.tolist(), rest.tolist(), strict=True)) == [
+        to_double_double(n) for n in numbers
+    ]
 
 
 @given(st.lists(INTEGERS, min_size=1, max_size=4), st.sampled_from([1, 10**3, 10**6, 10**9]))

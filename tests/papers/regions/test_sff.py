@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fencepost.cql2 import parse
 from fencepost.cql2.ast import Property
 from fencepost.errors import IndexingError, LanguageError
-from fencepost.events import EventValues, attributes, pair_of
+from fencepost.events import EventValues, attributes, to_double_double
 from fencepost.filters import Column, ColumnKind, Filter, Term, evaluate_near, normal_form
 from fencepost.filters.checks import NearCheck, RangeCheck
 from fencepost.geometry import Space
@@ -124,7 +124,11 @@ def test_strings_of_every_form(negated: bool) -> None:
 @pytest.mark.parametrize("high_closed", [False, True])
 def test_a_range_between_two_ends(negated: bool, low_closed: bool, high_closed: bool) -> None:
     check = RangeCheck(
-        Column(ColumnKind.NUMBER, Property("n")), pair_of(1), pair_of(3), low_closed, high_closed
+        Column(ColumnKind.NUMBER, Property("n")),
+        to_double_double(1),
+        to_double_double(3),
+        low_closed,
+        high_closed,
     )
     table = ForwardingTable()
     table.add(1, "I", [(Term(check, negated),)])

@@ -28,7 +28,7 @@ from fencepost.cql2.ast import (
 from fencepost.engine import selectivity
 from fencepost.engine.columns.column_registry import ColumnRegistry, Storage
 from fencepost.engine.selectivity import CheckEstimates
-from fencepost.events.value_types import Pair
+from fencepost.events.value_types import DoubleDouble
 from fencepost.filters import spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -56,15 +56,15 @@ _MASKS = {
     function: tuple(spatial_relations.relation_mask(function, d) for d in range(3))
     for function in SpatialFunction
 }
-_NO_PAIR: Pair = (0.0, 0.0)
+_NO_PAIR: DoubleDouble = (0.0, 0.0)
 _ARRAY_CODE = {function: code for code, function in enumerate(_ARRAYS)}
 
 
 class CheckFields(NamedTuple):
     """A row of `CHECK`, but for its kind, its column, and whether it is negated."""
 
-    low: Pair = _NO_PAIR
-    high: Pair = _NO_PAIR
+    low: DoubleDouble = _NO_PAIR
+    high: DoubleDouble = _NO_PAIR
     item: int = 0
     flags: int = 0
     function: int = 0

@@ -388,6 +388,6 @@ def scaled(whole: NDArray[Any], factor: int) -> tuple[NDArray[np.float64], NDArr
     limit = 2**62 // factor
     if len(whole) and whole.min() > -limit and whole.max() < limit:
         return split(whole.astype(np.int64) * factor)
-    pairs = [values.pair_of(int(one) * factor) for one in whole]
+    pairs = [values.to_double_double(int(one) * factor) for one in whole]
     both = np.array(pairs, np.float64).reshape(-1, 2)
     return both[:, 0], both[:, 1]

@@ -15,7 +15,7 @@ from fencepost.engine.explain.unusable_values import UnusableAttribute, unusable
 from fencepost.events import value_types
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import SECOND, format_instant
-from fencepost.events.value_types import Pair
+from fencepost.events.value_types import DoubleDouble
 from fencepost.filters import evaluation
 from fencepost.filters.distances import measure_distance
 from fencepost.filters.normal_form import ARRAY_CONVERSES
@@ -305,7 +305,7 @@ def _gap(a: Any, b: Any) -> int | float | None:
         return None
 
 
-def _nanoseconds(pair: Pair) -> int | None:
+def _nanoseconds(pair: DoubleDouble) -> int | None:
     return int(pair[0]) + int(pair[1]) if isfinite(pair[0]) else None
 
 

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.uint32]
-Pair = tuple[float, float]  # a number: its nearest double, and the remainder
+DoubleDouble = tuple[float, float]  # a number: its nearest double, and the remainder
 
 NUMBER, STRING = 0, 1
 EVERYWHERE, IN, OVERLAP, SAME_PLACE, NEARER, FARTHER, GONE = range(7)  # operators; the last is none
@@ -60,8 +60,8 @@ class Predicate(NamedTuple):
     kind: int
     slot: int
     negated: bool
-    low: Pair = (0.0, 0.0)
-    high: Pair = (0.0, 0.0)
+    low: DoubleDouble = (0.0, 0.0)
+    high: DoubleDouble = (0.0, 0.0)
     low_closed: bool = True
     high_closed: bool = True
     text: bytes = b""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fencepost.cql2.ast import ComparisonOp, Geometry
 from fencepost.events.event_values import EventValues
-from fencepost.events.value_types import UNBOUNDED_END, Pair
+from fencepost.events.value_types import UNBOUNDED_END, DoubleDouble
 from fencepost.filters import evaluation, spatial_relations
 from fencepost.filters.checks import (
     BooleanCheck,
@@ -146,7 +146,7 @@ class NumberIndex(_OrderedIndex):
         if not self.remove_bound(constraint):
             self._equal.remove(constraint)
 
-    def match(self, value: Pair) -> Ids:
+    def match(self, value: DoubleDouble) -> Ids:
         """The constraints that a number satisfies."""
         return np.concatenate([*self.match_bounds(value), self._equal.match((value,))])
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fencepost.errors import ModelError
-from fencepost.events.arrow_text import not_utf8, readable
+from fencepost.events.arrow_text import find_invalid_utf8, split_invalid_utf8
 
 PARTS = [b"a", b" ", "é".encode(), "語".encode(), b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80"]
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=4).map(b"".join)
@@ -35,7 +35,7 @@ def as_text(rows: list[bytes | None], kind: pa.DataType) -> pa.Array:
 
 
 def rows_of(column: pa.Array | pa.ChunkedArray) -> list[int]:
-    return [row for row, _ in not_utf8(column, "it")]
+    return [row for row, _ in find_invalid_utf8(column, "it")]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -98,7 +98,9 @@ def test_values_that_python_cannot_hold_are_no_bad_text() -> None:
 
 
 def test_the_reason_says_where() -> None:
-    ((row, reason),) = not_utf8(as_text([b"a", "Zürich".encode("latin-1")], pa.string()), "name")
+    ((row, reason),) = find_invalid_utf8(
+        as_text([b"a", "Zürich".encode("latin-1")], pa.string()), "name"
+    )
     assert row == 1
     assert reason == "name is not UTF-8: byte 1 of a text is 0xfc; convert the text"
 
@@ -107,14 +109,14 @@ def test_a_column_that_is_damaged() -> None:
     offsets = pa.py_buffer(np.array([0, 4, 2], np.int32))
     broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcd")])
     with pytest.raises(ModelError, match="it is damaged"):
-        not_utf8(broken, "it")
+        find_invalid_utf8(broken, "it")
 
 
 def test_readable_rows_of_a_table() -> None:
     bad = as_text([b"a", b"\xff", b"c", b"\xfe"], pa.string())
     worse = as_text([b"a", b"\xff", b"\xff", b"d"], pa.string())
     table = pa.table({"n": [1, 2, 3, 4], "s": bad, "t": worse, "u": bad})
-    rows, good, reasons = readable(table, {"s", "t", "n"})
+    rows, good, reasons = split_invalid_utf8(table, {"s", "t", "n"})
     assert rows.tolist() == [0]
     assert good["n"].to_pylist() == [1]
     assert [(row, reason.split(" is ")[0]) for row, reason in reasons] == [
@@ -122,5 +124,5 @@ def test_readable_rows_of_a_table() -> None:
         (2, "the column 't'"),
         (3, "the column 's'"),
     ]
-    rows, good, reasons = readable(table, {"n"})
+    rows, good, reasons = split_invalid_utf8(table, {"n"})
     assert (rows.tolist(), good, reasons) == ([0, 1, 2, 3], table, [])

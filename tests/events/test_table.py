@@ -77,7 +77,7 @@ def test_geometries_are_read_once(form: str, monkeypatch: pytest.MonkeyPatch) ->
         event.shapes("geometry")
     part = table.slice(1, 2)
     rest = table.without({0: "not wanted"})
-    both = EventTable.concatenated([part, rest])
+    both = EventTable.concatenate([part, rest])
     assert part.geometries("geometry").shapes is first.shapes
     assert rest.geometries("geometry").shapes is first.shapes
     assert (both.geometries("geometry").rows >= 0).tolist() == [True, False, True, False, False]
@@ -106,8 +106,8 @@ def test_text_that_is_not_utf8() -> None:
     ends = pa.py_buffer(np.array([0, 1, 2, 3], np.int32))
     bad = pa.StringArray.from_buffers(3, ends, pa.py_buffer(b"a\xffc"))
     table = EventTable.read(pa.table({"t": bad, "n": [1, 2, 3]}))
-    assert table.with_text_checked({"n"}).numbers.tolist() == [0, 1, 2]
-    checked = table.with_text_checked({"t"})
+    assert table.without_invalid_text({"n"}).numbers.tolist() == [0, 1, 2]
+    checked = table.without_invalid_text({"t"})
     assert checked.numbers.tolist() == [0, 2]
     ((row, reason),) = checked.bad
     assert row == 1

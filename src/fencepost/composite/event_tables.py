@@ -84,7 +84,7 @@ def arrivals(
     source: object, matcher: Matcher, names: Names, space: Space = Space.PLANAR
 ) -> tuple[Arrivals, DeadLetters]:
     """The events of a table that can be used, in order; and why the others cannot."""
-    table = EventTable.read(source, space).with_text_checked({names.time, names.id})
+    table = EventTable.read(source, space).without_invalid_text({names.time, names.id})
     letters: DeadLetters = []
     found = matcher.match_batch(table, dead_letters=letters, sort=True)
     atoms = _atoms(table, found)

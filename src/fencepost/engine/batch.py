@@ -100,7 +100,7 @@ def match_pairs(
     if not isinstance(threads, int) or threads < 1:  # type: ignore[redundant-expr]
         raise ModelError(f"threads must be a whole number from 1 on; saw {threads!r:.40}")
     columns = matcher._columns
-    events = EventTable.read(table, columns.space).with_text_checked(_read_as_text(columns))
+    events = EventTable.read(table, columns.space).without_invalid_text(_read_as_text(columns))
     _set_aside(events.bad, dead_letters)
 
     def run(block: EventTable) -> list[EventMatches]:

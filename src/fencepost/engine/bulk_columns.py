@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ModelError
 from fencepost.events import value_types as values
-from fencepost.events.arrow_text import not_utf8
+from fencepost.events.arrow_text import find_invalid_utf8
 from fencepost.kernels.index import posting_layout
 
 
 def refuse_bad_bytes(what: str, column: pa.Array | pa.ChunkedArray) -> None:
     """Raise where a row of an Arrow column holds text that is not UTF-8."""
-    for row, reason in not_utf8(column, what):
+    for row, reason in find_invalid_utf8(column, what):
         raise ModelError(f"row {row} of {reason}")
 
 
@@ -219,7 +219,7 @@ def read_lists(what: str, given: Any) -> tuple[RaggedRows, list[str]]:
         place = int(np.flatnonzero(pc.is_null(values).to_numpy(zero_copy_only=False))[0])
         row = int(np.searchsorted(np.cumsum(sizes), place, "right"))
         raise _not_strings(what, row, lists[row].as_py())
-    if pa.types.is_dictionary(values.type) and not_utf8(values.dictionary, what):
+    if pa.types.is_dictionary(values.type) and find_invalid_utf8(values.dictionary, what):
         values = values.dictionary_decode()  # no row has what is bad
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()

@@ -17,7 +17,7 @@ from fencepost.cql2.parser import parse
 from fencepost.cql2.writer import render_json
 from fencepost.engine.segment_builder import NEVER_EXPIRES
 from fencepost.errors import FencepostError, LanguageError, ModelError
-from fencepost.events.arrow_text import readable
+from fencepost.events.arrow_text import split_invalid_utf8
 from fencepost.events.times import instant_of, parse_instant
 from fencepost.events.value_types import is_missing
 from fencepost.filters.checks import Filter
@@ -178,7 +178,7 @@ def iter_rows(table: object, bad: BadRows) -> Iterator[tuple[int, Mapping[str, o
             if len(set(table.schema.names)) < table.num_columns:
                 raise ModelError("two columns of the table have one name; rename one of them")
             whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-            numbers, good, unreadable = readable(whole, whole.column_names)
+            numbers, good, unreadable = split_invalid_utf8(whole, whole.column_names)
             bad += unreadable
             return zip(numbers.tolist(), good.to_pylist(), strict=True)
         if hasattr(table, "to_dict") and hasattr(table, "columns"):

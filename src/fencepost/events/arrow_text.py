@@ -20,7 +20,9 @@ from fencepost.errors import ModelError
 Reasons = list[tuple[int, str]]
 
 
-def readable(table: pa.Table, names: Container[str]) -> tuple[NDArray[np.int64], pa.Table, Reasons]:
+def split_invalid_utf8(
+    table: pa.Table, names: Container[str]
+) -> tuple[NDArray[np.int64], pa.Table, Reasons]:
     """The rows whose text is UTF-8 in the named columns, by number and as a table.
 
     And of each other row its number and the reason.
@@ -28,7 +30,7 @@ def readable(table: pa.Table, names: Container[str]) -> tuple[NDArray[np.int64],
     reasons: dict[int, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in names:
-            for row, reason in not_utf8(column, f"the column {name!r:.60}"):
+            for row, reason in find_invalid_utf8(column, f"the column {name!r:.60}"):
                 reasons.setdefault(row, reason)
     rows = np.arange(table.num_rows)
     if not reasons:
@@ -40,7 +42,7 @@ def readable(table: pa.Table, names: Container[str]) -> tuple[NDArray[np.int64],
     return np.delete(rows, bad), kept, sorted(reasons.items())
 
 
-def not_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
+def find_invalid_utf8(column: pa.Array | pa.ChunkedArray, what: str) -> Reasons:
     """The rows of a column that hold text which is not UTF-8, and the reason of each.
 
     Raises

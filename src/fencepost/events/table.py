@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError, GeometryProblem, ModelError
-from fencepost.events.arrow_text import not_utf8, python_values
+from fencepost.events.arrow_text import find_invalid_utf8, python_values
 from fencepost.events.event_attributes import Row, attributes
 from fencepost.events.event_values import EventValues
 from fencepost.events.times import parse_instants
@@ -134,7 +134,7 @@ class EventTable:
         return cls(good, np.array(numbers, np.int64), bad, space)
 
     @classmethod
-    def concatenated(cls, tables: Sequence[EventTable]) -> EventTable:
+    def concatenate(cls, tables: Sequence[EventTable]) -> EventTable:
         """The events of several tables in one space, numbered anew, with the geometries that were
         read already.
         """
@@ -191,7 +191,7 @@ class EventTable:
             part._geometries[name] = Geometries(shapes, rows[kept], own)
         return part
 
-    def with_text_checked(self, names: Collection[str]) -> EventTable:
+    def without_invalid_text(self, names: Collection[str]) -> EventTable:
         """The events whose text in these columns is UTF-8; others join `bad`.
 
         Arrow does not look at the bytes of a string unless it is asked to.
@@ -201,7 +201,9 @@ class EventTable:
         reasons: dict[int, str] = {}
         for name in self._arrow.column_names:
             if name in names:
-                for row, reason in not_utf8(self._arrow.column(name), f"the column {name!r:.60}"):
+                for row, reason in find_invalid_utf8(
+                    self._arrow.column(name), f"the column {name!r:.60}"
+                ):
                     reasons.setdefault(row, reason)
         return self.without(reasons)
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fencepost.errors import FencepostError
-from fencepost.events.arrow_text import readable
+from fencepost.events.arrow_text import split_invalid_utf8
 from fencepost.formats.dead_letters import DeadLetter, Letters, shortened
 from fencepost.formats.file_formats import STDIN, cannot_read, open_input
 from fencepost.formats.line_batches import BATCH_ROWS
@@ -86,7 +86,7 @@ class ParquetRows:
         """
         done = 0
         for table in self.batches(columns):
-            rows, good, bad = readable(table, table.column_names)
+            rows, good, bad = split_invalid_utf8(table, table.column_names)
             for row, reason in bad:
                 letters(DeadLetter(self._name, done + row, reason, _raw(table.slice(row, 1))))
             rows += done

@@ -136,7 +136,7 @@ def read_table(table: EventTable, names: PositionAttributes) -> tuple[Positions,
     for name in (names.key, names.time, names.position):
         if have is not None and name not in have:
             raise ModelError(f"the table needs one column {name!r}; it has: {', '.join(have)}")
-    unreadable = dict(table.with_text_checked({*(have or ())} - {names.position}).bad)
+    unreadable = dict(table.without_invalid_text({*(have or ())} - {names.position}).bad)
     events = [Row(row) for row in table.rows(geometric=(names.position,))]
     shapes, rows, problems = table.geometries(names.position)
     x, y = (one[rows] for one in _single_points(shapes.arrays))

@@ -1,4 +1,4 @@
-"""Publications: events that are matched and logged together, and what each publisher is told."""
+"""`publish_batch`: events of several publications matched and logged together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fencepost.store.event_log import Counters, NewMessage
 
 @dataclass(slots=True)
 class Publication:
-    """Events of a publisher who waits; see `Broker.publish`."""
+    """Queued events, and the future of their result; see `Broker.publish`."""
 
     tenant: int
     events: EventTable
@@ -31,116 +31,127 @@ class Publication:
     done: Future[PublishResult] = field(default_factory=Future)
 
 
-def previous_result(entry: Publication, transaction: Transaction) -> PublishResult | None:
-    """The answer that a publication of its name got, if there was one."""
-    if entry.name is None:
+def previous_result(publication: Publication, transaction: Transaction) -> PublishResult | None:
+    """Return the stored result of an earlier publication of this name, if there is one."""
+    if publication.name is None:
         return None
-    found = endpoint_rows.publication(transaction.connection, entry.tenant, entry.name)
-    if found is None:
+    stored = endpoint_rows.publication(transaction.connection, publication.tenant, publication.name)
+    if stored is None:
         return None
-    return msgspec.json.decode(found, type=PublishResult)
+    return msgspec.json.decode(stored, type=PublishResult)
 
 
 def publish_batch(
-    together: Sequence[Publication], transaction: Transaction
+    batch: Sequence[Publication], transaction: Transaction
 ) -> list[tuple[Future[Any], Any, None]]:
-    """Match and write publications of one tenant; the answer to each."""
-    tenant = together[0].tenant
-    tenant_subscriptions = transaction.broker.tenant_subscriptions(tenant)
-    events = EventTable.concatenated([one.events for one in together])
-    bodies = [body for one in together for body in one.bodies]
-    bad: DeadLetters = []
-    first = transaction.last.event + 1
-    found = tenant_subscriptions.answer(events, bad, first)
+    """Match and log publications of one tenant. Return each future with its result."""
+    tenant = batch[0].tenant
+    subscriptions = transaction.broker.tenant_subscriptions(tenant)
+    events = EventTable.concatenate([publication.events for publication in batch])
+    bodies = [body for publication in batch for body in publication.bodies]
+    dead_letters: DeadLetters = []
+    first = transaction.counters.event + 1
+    pending = subscriptions.process(events, dead_letters, first)
     transaction.touched_tenants.add(tenant)
-    reasons = dict(bad)
-    position, message = transaction.last
+    reasons = dict(dead_letters)
+    position, message_number = transaction.counters
     rows: list[tuple[str, int]] = []
-    new: list[NewMessage] = []
-    counts: list[int] = []
-    at = 0
+    messages: list[NewMessage] = []
+    message_counts: list[int] = []
+    next_pending = 0
     for row, body in enumerate(bodies):
-        before = message
-        good = row not in reasons
-        position += good
-        while at < len(found) and found[at].row == row:
-            one = found[at]
-            at += 1
-            if good:
-                message += 1
-                number = tenant_subscriptions.subscribers[one.subscriber]
-                about = position if one.about == OWN_EVENT else one.about
-                event = None if about == NO_EVENT else about
-                new.append(NewMessage(number, message, transaction.now, event, one.type, one.data))
-        counts.append(message - before)
-        if good:
-            rows.append((body, message))
+        number_before = message_number
+        is_accepted = row not in reasons
+        position += is_accepted
+        while next_pending < len(pending) and pending[next_pending].row == row:
+            message = pending[next_pending]
+            next_pending += 1
+            if is_accepted:
+                message_number += 1
+                subscriber = subscriptions.subscribers[message.subscriber]
+                about = message.event_position
+                event = position if about == OWN_EVENT else None if about == NO_EVENT else about
+                messages.append(
+                    NewMessage(
+                        subscriber,
+                        message_number,
+                        transaction.now,
+                        event,
+                        message.type,
+                        message.data,
+                    )
+                )
+        message_counts.append(message_number - number_before)
+        if is_accepted:
+            rows.append((body, message_number))
     if rows:
         event_log.append_events(transaction.connection, tenant, transaction.now, first, rows)
-    if new:
-        event_log.append_messages(transaction.connection, new)
-    transaction.last = Counters(position, message)
+    if messages:
+        event_log.append_messages(transaction.connection, messages)
+    transaction.counters = Counters(position, message_number)
     texts = [body for body, _ in rows]
-    transaction.committed.messages.extend(
-        CommittedMessage(one, _body(transaction, tenant, one.event, first, texts)) for one in new
+    transaction.changes.messages.extend(
+        CommittedMessage(message, _body(transaction, tenant, message.event, first, texts))
+        for message in messages
     )
-    kept = [count for row, count in enumerate(counts) if row not in reasons]
-    transaction.committed.events.extend(
+    accepted_counts = [n for row, n in enumerate(message_counts) if row not in reasons]
+    transaction.changes.events.extend(
         (tenant, first + offset, text, count)
-        for offset, (text, count) in enumerate(zip(texts, kept, strict=True))
+        for offset, (text, count) in enumerate(zip(texts, accepted_counts, strict=True))
     )
-    return _answers(together, transaction, first, counts, reasons)
+    return _results(batch, transaction, first, message_counts, reasons)
 
 
-def _answers(
-    together: Sequence[Publication],
+def _results(
+    batch: Sequence[Publication],
     transaction: Transaction,
     first: int,
-    counts: Sequence[int],
+    message_counts: Sequence[int],
     reasons: dict[int, str],
 ) -> list[tuple[Future[Any], Any, None]]:
-    answers: list[tuple[Future[Any], Any, None]] = []
+    """Return the result of each publication; store dead letters and results of named ones."""
+    results: list[tuple[Future[Any], Any, None]] = []
     start = 0
-    for one in together:
-        stop = start + len(one.events)
+    for publication in batch:
+        stop = start + len(publication.events)
         rejected = [RejectedRow(r - start, reasons[r]) for r in range(start, stop) if r in reasons]
-        accepted = len(one.events) - len(rejected)
-        published = PublishResult(
+        accepted = len(publication.events) - len(rejected)
+        result = PublishResult(
             accepted=accepted,
             first=first if accepted else UNSET,
             last=first + accepted - 1 if accepted else UNSET,
-            messages=sum(counts[start:stop]),
+            messages=sum(message_counts[start:stop]),
             rejected=rejected,
         )
         transaction.broker.counts["rejected"] += len(rejected)
-        if one.source is not None:
+        if publication.source is not None:
             for row, reason in map(msgspec.structs.astuple, rejected):
                 endpoint_rows.add_dead_letter(
                     transaction.connection,
-                    one.tenant,
+                    publication.tenant,
                     transaction.now,
-                    one.source,
+                    publication.source,
                     reason,
-                    one.bodies[row],
+                    publication.bodies[row],
                 )
-        if one.name is not None:
+        if publication.name is not None:
             endpoint_rows.note_publication(
                 transaction.connection,
-                one.tenant,
-                one.name,
+                publication.tenant,
+                publication.name,
                 transaction.now,
-                msgspec.json.encode(published).decode(),
+                msgspec.json.encode(result).decode(),
             )
-        answers.append((one.done, published, None))
+        results.append((publication.done, result, None))
         first += accepted
         start = stop
-    return answers
+    return results
 
 
 def _body(
     transaction: Transaction, tenant: int, event: int | None, first: int, texts: Sequence[str]
 ) -> str | None:
-    """The event that a message is about: one of those that just came, or an earlier one."""
+    """Return the JSON of a message's event, from this batch or from the log."""
     if event is None:
         return None
     if event >= first:

@@ -39,7 +39,7 @@ class EventValues:
 
     def get(self, name: str) -> object:
         """An attribute, or None where it is missing."""
-        return given(self.attributes.get(name))
+        return none_if_missing(self.attributes.get(name))
 
     def shapes(self, name: str) -> Shapes | None:
         """An attribute as a geometry, or None."""
@@ -53,7 +53,7 @@ class EventValues:
         return self._shapes[name]
 
 
-def given(value: object) -> object:
+def none_if_missing(value: object) -> object:
     """A value of an event, or None where it counts as missing."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

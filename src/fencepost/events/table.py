@@ -241,7 +241,7 @@ class EventTable:
             return None
         with self._lock:
             if name not in self._columns:
-                with self.naming([name]):
+                with self.naming_columns([name]):
                     self._columns[name] = _plain_array(self._arrow.column(name))
             return self._columns[name]
 
@@ -265,7 +265,7 @@ class EventTable:
         assert self._arrow is not None
         if name not in self._arrow.column_names:
             return [None] * self._size
-        with self.naming([name]):
+        with self.naming_columns([name]):
             chosen = self._arrow.select([name])
             if geometric or _says_it_is_geometric(chosen.schema.field(0)):
                 chosen = with_geoarrow_types(chosen, (name,))
@@ -295,7 +295,7 @@ class EventTable:
         return [nanoseconds_of(value) for value in values]
 
     @contextmanager
-    def naming(self, names: Sequence[str]) -> Iterator[None]:
+    def naming_columns(self, names: Sequence[str]) -> Iterator[None]:
         """Turn what Arrow or Python cannot convert into an error that names the columns."""
         try:
             yield

@@ -26,7 +26,7 @@ from fencepost.engine.columns.event_items import (
     string_spans_of,
 )
 from fencepost.events import value_types as values
-from fencepost.events.event_values import EventValues, given
+from fencepost.events.event_values import EventValues, none_if_missing
 from fencepost.events.table import EventTable, Geometries
 from fencepost.events.tokenizer import Tokenizer
 from fencepost.filters import evaluation
@@ -154,11 +154,11 @@ def encode_events(columns: ColumnRegistry, events: EventTable) -> EventArrays:
                 continue
             arrow = events.column(source.name) if isinstance(source, ast.Property) else None
             if arrow is not None:
-                with events.naming([source.name]):
+                with events.naming_columns([source.name]):
                     if _fill_from_arrow(block, storage, number, column, arrow, columns.tokenizer):
                         continue
             if storage == Storage.LIST:
-                values = [given(value) for value in events.values(source.name)]
+                values = [none_if_missing(value) for value in events.values(source.name)]
                 block.add_lists(number, lists_from_values(values, columns.tokenizer))
                 continue
             left.append((storage, number, column))

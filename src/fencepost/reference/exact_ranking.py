@@ -17,7 +17,7 @@ from fencepost.filters.checks import Filter, ListCheck, NearCheck, RelateCheck, 
 from fencepost.geometry.space import Space
 from fencepost.reference.ellipsoid import metres
 from fencepost.reference.event_geometries import geometry_of
-from fencepost.reference.exact_values import Instant, items_of, normal
+from fencepost.reference.exact_values import Instant, items_of, normalize
 
 __all__ = ["scores"]
 
@@ -92,7 +92,7 @@ def _words(
         assert isinstance(source, ast.Property)
         literals = check.items.items
         words: set[Hashable] = set()
-        if isinstance(normal(event.get(source.name)), str):
+        if isinstance(normalize(event.get(source.name)), str):
             texts = [one.value for one in literals if isinstance(one, ast.String)]
             if len(texts) == len(literals):
                 words.update(w for w in keywords(texts) if w not in stop_words)
@@ -107,7 +107,7 @@ def _words(
 
 
 def _event_words(value: object, stop_words: Collection[str]) -> set[Hashable]:
-    plain = normal(value)
+    plain = normalize(value)
     if isinstance(plain, str):
         return {word for word in tokenize(plain) if word not in stop_words}
     return items_of(plain) or set()

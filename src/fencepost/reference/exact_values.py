@@ -41,7 +41,7 @@ __all__ = [
     "calculate",
     "compare",
     "fold",
-    "has_form",
+    "is_like",
     "items_of",
     "nanoseconds_of",
     "normal",
@@ -63,7 +63,7 @@ class Instant:
 # --- Kinds ------------------------------------------------------------------------------------
 
 
-def normal(value: object) -> object:
+def normalize(value: object) -> object:
     """The value in the one type of its kind; None if it is missing; itself if it has no kind."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value is not np.ma.masked:
         value = value[()]
@@ -124,12 +124,12 @@ def items_of(value: object) -> set[Hashable] | None:
         return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return None
-    normals = [normal(item) for item in value]
+    normals = [normalize(item) for item in value]
     kinds = [(_kind(item), item) for item in normals if item is not None]
-    return {(kind, item) if kind else _Unlike() for kind, item in kinds}
+    return {(kind, item) if kind else _UnequalItem() for kind, item in kinds}
 
 
-class _Unlike:
+class _UnequalItem:
     """An item that equals nothing else."""
 
 
@@ -168,7 +168,7 @@ _RUN: Final = 0
 _ONE: Final = 1
 
 
-def has_form(text: str, pattern: str) -> bool:
+def is_like(text: str, pattern: str) -> bool:
     r"""
     Whether the whole text has the form of a LIKE pattern.
 
@@ -313,7 +313,7 @@ def span_of(value: object) -> Span | None:
     ends = value.get("interval")
     if len(value) != 1 or not isinstance(ends, list | tuple) or len(ends) != 2:
         return None
-    start, end = map(normal, ends)
+    start, end = map(normalize, ends)
     return span_between(
         -inf if _is_unbounded(start) else nanoseconds_of(start),
         inf if _is_unbounded(end) else nanoseconds_of(end),

@@ -32,10 +32,10 @@ from fencepost.reference.exact_values import (
     calculate,
     compare,
     fold,
-    has_form,
+    is_like,
     items_of,
     nanoseconds_of,
-    normal,
+    normalize,
     span_between,
     span_of,
 )
@@ -225,7 +225,7 @@ def _value(node: ast.Value, event: _Attributes) -> object:
     """The value in normal form, None if it is missing or a calculation has no result."""
     match node:
         case ast.Property(name):
-            return normal(event.get(name))
+            return normalize(event.get(name))
         case ast.Number(value) | ast.String(value) | ast.Boolean(value) | ast.Geometry(value):
             return value
         case ast.Time(nanoseconds):
@@ -277,7 +277,7 @@ def _in(condition: ast.In, event: _Attributes) -> Truth:
 def _like(value: object, pattern: object) -> Truth:
     if not isinstance(value, str) or not isinstance(pattern, str):
         return None
-    return has_form(value, pattern)
+    return is_like(value, pattern)
 
 
 # --- Space and time ---------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def requirements_of_segment(segment: SegmentReader) -> Requirements:
         own.filter_check,
         own.set_start.astype(np.int64),
         own.set_items.astype(np.int64),
-        direct_rows_of(own.posts, len(own.posts.token_lists) - 2),
+        direct_rows_of(own.postings, len(own.postings.token_lists) - 2),
         own.vocabulary.bytes,
         own.vocabulary.start,
     )

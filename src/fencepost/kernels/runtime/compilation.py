@@ -223,7 +223,7 @@ def _imports_of(path: Path) -> frozenset[Path]:
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder of machine code: below FENCEPOST_CACHE_DIR, else the user's cache folder."""
+    """Return the folder of machine code: below FENCEPOST_CACHE_DIR or the user's cache folder."""
     configured = os.environ.get("FENCEPOST_CACHE_DIR")
     candidates = [Path(configured)] if configured else [_user_cache() / "fencepost"]
     candidates.append(Path(tempfile.gettempdir()) / f"fencepost-{os.getuid()}")

@@ -1,7 +1,7 @@
-"""Sixteen boxes or numbers compared at once: what a compiler would not make of a loop over them.
+"""Comparisons of 16 boxes or numbers at once, which a compiler does not make from a loop.
 
-Each function has a plain form beside it, which is what it means, and what runs where kernels are
-not compiled.
+Results are bit sets: bit k is about box k. Each function has a plain twin, which defines what it
+returns and which runs where kernels are not compiled.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _DOUBLES = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
 def _plain_meeting(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
-    """Which of up to 16 boxes meet the box a, b, c, d, as bits.
+    """Return which of up to 16 boxes meet the box a, b, c, d.
 
-    boxes : uint16, in which `width` x0 begin at `at`, then as many y0, x1 and y1.
+    boxes : uint16; from `at` on, `width` x0 are followed by as many y0, x1 and y1.
     """
     bits = 0
     for k in range(width):
@@ -31,7 +31,7 @@ def _plain_meeting(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: A
 
 
 def _plain_overlapping(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
-    """Which of up to 16 boxes do more than touch the box a, b, c, d, as bits."""
+    """Return which of up to 16 boxes share interior with the box a, b, c, d."""
     bits = 0
     for k in range(width):
         x0, y0, x1, y1 = (int(boxes[at + side * width + k]) for side in range(4))
@@ -40,7 +40,7 @@ def _plain_overlapping(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, 
 
 
 def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: Any) -> int:
-    """Which of up to 16 boxes lie wholly in the box a, b, c, d, as bits."""
+    """Return which of up to 16 boxes lie within the box a, b, c, d."""
     bits = 0
     for k in range(width):
         x0, y0, x1, y1 = (int(boxes[at + side * width + k]) for side in range(4))
@@ -49,9 +49,9 @@ def _plain_inside(boxes: Any, at: Any, width: Any, a: Any, b: Any, c: Any, d: An
 
 
 def plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> int:
-    """Which of up to 16 pairs of bounds are not above `low`, and not below `high`, as bits.
+    """Return which of up to 16 ranges have a lower bound <= `low` and an upper bound >= `high`.
 
-    bounds : uint16, in which `width` lower ones begin at `at`, then as many upper ones.
+    bounds : uint16; from `at` on, `width` lower bounds are followed by as many upper bounds.
     """
     bits = 0
     for k in range(width):
@@ -60,9 +60,9 @@ def plain_admitting(bounds: Any, at: Any, width: Any, low: Any, high: Any) -> in
 
 
 def plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
-    """Which of the 16 boxes of a block meet the box x0, y0, x1, y1, as bits.
+    """Return which of the 16 boxes of a block meet the box x0, y0, x1, y1.
 
-    boxes : float64, (blocks, 4, 16): x0, y0, x1, y1 of each; NaN meets nothing.
+    boxes : float64, (blocks, 4, 16): the x0, y0, x1 and y1 of each block; NaN meets nothing.
     """
     bits = 0
     for k in range(WIDTH):
@@ -72,7 +72,7 @@ def plain_block_meeting(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: 
 
 
 def plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: Any) -> int:
-    """Which of them lie wholly in it, as bits."""
+    """Return which of the 16 boxes of a block lie within the box x0, y0, x1, y1."""
     bits = 0
     for k in range(WIDTH):
         low_x, low_y, high_x, high_y = boxes[record, :, k]
@@ -80,37 +80,35 @@ def plain_block_inside(boxes: Any, record: Any, x0: Any, y0: Any, x1: Any, y1: A
     return bits
 
 
-def plain_below(numbers: Any, at: Any, own: Any) -> int:
-    """How many of the 16 numbers from `at` on are below another. numbers : uint32."""
-    return sum(int(one) < int(own) for one in numbers[at : at + WIDTH])
+def plain_below(numbers: Any, at: Any, limit: Any) -> int:
+    """Return how many of the 16 numbers from `at` on are below `limit`. numbers : uint32."""
+    return sum(int(number) < int(limit) for number in numbers[at : at + WIDTH])
 
 
 def plain_lowest(bits: Any) -> int:
-    """Which is the lowest bit set."""
+    """Return the position of the lowest bit that is set."""
     number = int(bits)
     return (number & -number).bit_length() - 1
 
 
 def _compare(operators: str) -> Any:
-    """Code that compares the sides of 16 boxes, one after the other, with a number each, for a
-    result in bits.
-    """
+    """Return a code generator that compares each side of 16 boxes with a number, for bits."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, at, width, *bounds = arguments
         start = context.make_array(signature.args[0])(context, builder, array).data
         result = None
         for side, (operator, bound) in enumerate(zip(operators.split(), bounds, strict=True)):
-            place = builder.add(at, builder.mul(width, at.type(side)))
+            offset = builder.add(at, builder.mul(width, at.type(side)))
             lanes = builder.load(
-                builder.bitcast(builder.gep(start, [place]), _LANES.as_pointer()), align=2
+                builder.bitcast(builder.gep(start, [offset]), _LANES.as_pointer()), align=2
             )
-            one = builder.insert_element(
+            first_lane = builder.insert_element(
                 ir.Constant(_LANES, ir.Undefined),
                 builder.trunc(bound, _LANES.element),
                 cgutils.int32_t(0),
             )
-            holds = builder.icmp_unsigned(operator, lanes, _spread(builder, one))
+            holds = builder.icmp_unsigned(operator, lanes, _broadcast(builder, first_lane))
             result = holds if result is None else builder.and_(result, holds)
         bits = builder.zext(builder.bitcast(result, ir.IntType(WIDTH)), at.type)
         used = builder.sub(builder.shl(at.type(1), width), at.type(1))
@@ -119,14 +117,17 @@ def _compare(operators: str) -> Any:
     return generate
 
 
-def _spread(builder: Any, one: Any) -> Any:
-    """A vector whose first lane is in all lanes."""
-    first = ir.Constant(ir.VectorType(cgutils.int32_t, WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, one, first)
+def _broadcast(builder: Any, vector: Any) -> Any:
+    """Copy the first lane of a vector to all lanes."""
+    mask = ir.Constant(ir.VectorType(cgutils.int32_t, WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(vector, vector, mask)
 
 
 def _compare_block(operators: str, order: tuple[int, int, int, int]) -> Any:
-    """Code that compares the sides of a block's boxes with four of the arguments after it."""
+    """Return a code generator that compares each side of a block's boxes with a bound.
+
+    order : which of the bounds each of the four sides is compared with.
+    """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, record, *bounds = arguments
@@ -134,13 +135,13 @@ def _compare_block(operators: str, order: tuple[int, int, int, int]) -> Any:
         start = builder.bitcast(start, _DOUBLES.element.as_pointer())
         first = builder.mul(record, record.type(4 * WIDTH))
         result = None
-        for side, (operator, which) in enumerate(zip(operators.split(), order, strict=True)):
-            place = builder.gep(start, [builder.add(first, record.type(side * WIDTH))])
-            lanes = builder.load(builder.bitcast(place, _DOUBLES.as_pointer()), align=8)
-            one = builder.insert_element(
-                ir.Constant(_DOUBLES, ir.Undefined), bounds[which], cgutils.int32_t(0)
+        for side, (operator, bound) in enumerate(zip(operators.split(), order, strict=True)):
+            address = builder.gep(start, [builder.add(first, record.type(side * WIDTH))])
+            lanes = builder.load(builder.bitcast(address, _DOUBLES.as_pointer()), align=8)
+            first_lane = builder.insert_element(
+                ir.Constant(_DOUBLES, ir.Undefined), bounds[bound], cgutils.int32_t(0)
             )
-            holds = builder.fcmp_ordered(operator, lanes, _spread(builder, one))
+            holds = builder.fcmp_ordered(operator, lanes, _broadcast(builder, first_lane))
             result = holds if result is None else builder.and_(result, holds)
         return builder.zext(builder.bitcast(result, ir.IntType(WIDTH)), record.type)
 
@@ -153,13 +154,13 @@ def _block_signature(boxes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_block_meeting(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """See `plain_block_meeting`; the boxes are contiguous."""
+    """See `plain_block_meeting`. The boxes must be contiguous."""
     return _block_signature(boxes), _compare_block("<= <= >= >=", (2, 3, 0, 1))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_block_inside(typing, boxes, record, x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """See `plain_block_inside`."""
+    """See `plain_block_inside`. The boxes must be contiguous."""
     return _block_signature(boxes), _compare_block(">= >= <= <=", (0, 1, 2, 3))
 
 
@@ -169,18 +170,18 @@ def _signature(boxes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_meeting(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyped-def]
-    """See `_plain_meeting`; the bounds are from 0 to 65535, and 16 numbers more can be read."""
+    """See `_plain_meeting`. Bounds are from 0 to 65535; reads up to 16 numbers beyond the block."""
     return _signature(boxes), _compare_across("<= <= >= >=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_overlapping(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyped-def]
-    """See `_plain_overlapping`; likewise."""
+    """See `_plain_overlapping`. Bounds and reads are as in `_fast_meeting`."""
     return _signature(boxes), _compare_across("< < > >")
 
 
 def _compare_across(operators: str) -> Any:
-    """The same as `_compare`, x0 and y0 with the last two numbers, x1 and y1 with the first."""
+    """Like `_compare`, but compare x0 and y0 with c and d, and x1 and y1 with a and b."""
     generate = _compare(operators)
 
     def reordered(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -192,28 +193,30 @@ def _compare_across(operators: str) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_inside(typing, boxes, at, width, a, b, c, d):  # type: ignore[no-untyped-def]
-    """See `_plain_inside`."""
+    """See `_plain_inside`. Bounds and reads are as in `_fast_meeting`."""
     return _signature(boxes), _compare(">= >= <= <=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_admitting(typing, bounds, at, width, low, high):  # type: ignore[no-untyped-def]
-    """See `plain_admitting`."""
+    """See `plain_admitting`. Bounds and reads are as in `_fast_meeting`."""
     return types.int64(bounds, *[types.int64] * 4), _compare("<= >=")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _fast_below(typing, numbers, at, own):  # type: ignore[no-untyped-def]
+def _fast_below(typing, numbers, at, limit):  # type: ignore[no-untyped-def]
     """See `plain_below`."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, at, own = arguments
+        array, at, limit = arguments
         start = context.make_array(signature.args[0])(context, builder, array).data
         lanes = builder.load(
             builder.bitcast(builder.gep(start, [at]), _WORDS.as_pointer()), align=4
         )
-        one = builder.insert_element(ir.Constant(_WORDS, ir.Undefined), own, cgutils.int32_t(0))
-        holds = builder.icmp_unsigned("<", lanes, _spread(builder, one))
+        first_lane = builder.insert_element(
+            ir.Constant(_WORDS, ir.Undefined), limit, cgutils.int32_t(0)
+        )
+        holds = builder.icmp_unsigned("<", lanes, _broadcast(builder, first_lane))
         bits = builder.zext(builder.bitcast(holds, ir.IntType(WIDTH)), at.type)
         return builder.ctpop(bits)
 
@@ -222,7 +225,7 @@ def _fast_below(typing, numbers, at, own):  # type: ignore[no-untyped-def]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _fast_lowest(typing, bits):  # type: ignore[no-untyped-def]
-    """See `plain_lowest`; not 0."""
+    """See `plain_lowest`. The argument must not be 0."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.cttz(arguments[0], cgutils.true_bit)

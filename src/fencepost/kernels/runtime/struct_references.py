@@ -98,7 +98,7 @@ def _replace_arrays(struct_ref, arrays):
     struct_ref.owned = arrays
 
 
-def _plain(arrays: Any) -> Any:
+def _new_struct_ref_plain(arrays: Any) -> Any:
     return SimpleNamespace(arrays=arrays, owned=arrays)
 
 
@@ -106,14 +106,14 @@ def _replace_arrays_plain(struct_ref: Any, arrays: Any) -> None:
     struct_ref.arrays = struct_ref.owned = arrays
 
 
-struct_ref: Any = _plain if numba.config.DISABLE_JIT else _new_struct_ref
+struct_ref: Any = _new_struct_ref_plain if numba.config.DISABLE_JIT else _new_struct_ref
 """Return a reference to a named tuple of arrays, which kernels read as `.arrays`.
 
 Kernels can call it, too.
 """
 
 replace_arrays: Any = _replace_arrays_plain if numba.config.DISABLE_JIT else _replace_arrays
-"""Replace the arrays behind a struct reference. The caller must not read the old ones afterwards."""
+"""Replace the arrays behind a struct reference; the old ones must not be read afterwards."""
 
 
 @kernel

@@ -115,8 +115,8 @@ def test_among_many_few_are_looked_at(words: bool) -> None:
     rng = np.random.default_rng(5)
     count = 3000
     lon, lat = rng.uniform(-180, 180, count), np.degrees(np.arcsin(rng.uniform(-1, 1, count)))
-    lon[:500] = (180 + rng.normalize(size=500) + 180) % 360 - 180
-    lat[500:800] = 90 - np.abs(rng.normalize(size=300))
+    lon[:500] = (180 + rng.normal(size=500) + 180) % 360 - 180
+    lat[500:800] = 90 - np.abs(rng.normal(size=300))
     reach = 10 ** rng.uniform(3, 6, count)
     matcher = Matcher("wgs84")
     matcher.subscribe_columns(

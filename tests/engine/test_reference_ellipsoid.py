@@ -19,7 +19,7 @@ COUNT = 400
 RNG = np.random.default_rng(11)
 X, U = RNG.uniform(-180, 180, (2, COUNT))
 Y, V = RNG.uniform(-90, 90, (2, COUNT))
-NOISE = RNG.normalize(size=(2, COUNT))
+NOISE = RNG.normal(size=(2, COUNT))
 ZERO = np.zeros(COUNT)
 TINY = 10 ** RNG.uniform(-15, -1, COUNT)
 FAMILIES = {

@@ -116,7 +116,7 @@ def same(one: RawShapes, other: RawShapes) -> None:
 @pytest.mark.parametrize("kind", [*KINDS, pa.binary_view()], ids=str)
 def test_usable_rows_are_those_of_shapely(kind: pa.DataType) -> None:
     rng = np.random.default_rng(1)
-    points = [point(x, y) for x, y in rng.normalize(0, 1e3, (200, 2)).tolist()]
+    points = [point(x, y) for x, y in rng.normal(0, 1e3, (200, 2)).tolist()]
     mixed = [PLAIN[k] for k in rng.integers(0, len(PLAIN), 300)]
     for rows in (PLAIN, points, mixed, *([one] for one in PLAIN)):
         assert not read_arrow(pa.array(rows, kind)).problems

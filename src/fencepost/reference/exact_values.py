@@ -44,7 +44,7 @@ __all__ = [
     "is_like",
     "items_of",
     "nanoseconds_of",
-    "normal",
+    "normalize",
     "span_between",
     "span_of",
     "time_of",

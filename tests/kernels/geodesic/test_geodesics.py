@@ -45,16 +45,16 @@ def anywhere(rng: np.random.Generator, count: int) -> tuple[Floats, Floats]:
 def near_each_other(rng: np.random.Generator, count: int) -> Pairs:
     lon, lat = anywhere(rng, count)
     size = 10.0 ** rng.uniform(-13, 1, count)
-    rise = np.clip(lat + size * rng.normalize(size=count), -90, 90)
-    return lon, lat, wrapped(lon + size * rng.normalize(size=count)), rise
+    rise = np.clip(lat + size * rng.normal(size=count), -90, 90)
+    return lon, lat, wrapped(lon + size * rng.normal(size=count)), rise
 
 
 def near_the_antipode(rng: np.random.Generator, count: int) -> Pairs:
     lon, lat = anywhere(rng, count)
     lat *= np.where(rng.random(count) < 0.3, 10.0 ** rng.uniform(-12, 0, count), 1.0)
     size = 10.0 ** rng.uniform(-13, 1, count)
-    across = wrapped(lon + 180 + size * rng.normalize(size=count))
-    return lon, lat, across, np.clip(size * rng.normalize(size=count) - lat, -90, 90)
+    across = wrapped(lon + 180 + size * rng.normal(size=count))
+    return lon, lat, across, np.clip(size * rng.normal(size=count) - lat, -90, 90)
 
 
 def on_the_equator(rng: np.random.Generator, count: int) -> Pairs:
@@ -145,8 +145,8 @@ def random_edge(rng: np.random.Generator, polar: bool) -> Floats:
     size = 10.0 ** rng.uniform(-7, 2.2)
     x, y = rng.uniform(-180, 180), rng.uniform(-90, 90)
     if polar:
-        y = math.copysign(90 - min(abs(rng.normalize()) * size, 90), y)
-    edge = np.array([x, y, x + size * rng.normalize(), y + size * rng.normalize() / 2])
+        y = math.copysign(90 - min(abs(rng.normal()) * size, 90), y)
+    edge = np.array([x, y, x + size * rng.normal(), y + size * rng.normal() / 2])
     if rng.random() < 0.2:
         edge[3] = edge[1]
     return inside(edge)
@@ -160,12 +160,12 @@ def random_edges(rng: np.random.Generator, kind: int) -> tuple[Floats, Floats]:
     one, other = random_edge(rng, kind == 1), random_edge(rng, kind == 1)
     if kind == 2:  # side by side, perhaps over the antimeridian
         other += np.tile(one[:2] - other[:2], 2)
-        other += np.tile(10.0 ** rng.uniform(-7, 1) * rng.normalize(size=2), 2)
+        other += np.tile(10.0 ** rng.uniform(-7, 1) * rng.normal(size=2), 2)
         if other[0] > 180.0 or other[0] < -180.0:
             other[[0, 2]] -= math.copysign(360.0, other[0])
     if kind == 3:  # all but parallel
-        other = one + np.tile(10.0 ** rng.uniform(-6, 1) * rng.normalize(size=2), 2)
-        other += 1e-3 * rng.normalize(size=4) * (one - np.roll(one, 2))
+        other = one + np.tile(10.0 ** rng.uniform(-6, 1) * rng.normal(size=2), 2)
+        other += 1e-3 * rng.normal(size=4) * (one - np.roll(one, 2))
     other = inside(other)
     if rng.random() < 0.3:
         other[2:] = other[:2]
@@ -259,7 +259,7 @@ def ring_about(rng: np.random.Generator, x: float, y: float, size: float) -> Pol
 def random_shape(rng: np.random.Generator, x: float, y: float, size: float) -> BaseGeometry:
     kind = rng.integers(5)
     nearby = np.column_stack(
-        (x + size * rng.normalize(size=4) / 2, y + size * rng.normalize(size=4) / 4)
+        (x + size * rng.normal(size=4) / 2, y + size * rng.normal(size=4) / 4)
     ).clip((-180, -90), (180, 90))
     if kind == 0:
         return Point(*nearby[0])
@@ -290,7 +290,7 @@ def test_shapes_are_within_what_samples_of_them_say(place: str) -> None:
             x = 180.0 * rng.choice([-1, 1])
         if place == "pole":
             y = 90.0 * rng.choice([-1, 1])
-        x2, y2 = x + gap * rng.normalize(), y + gap * rng.normalize()
+        x2, y2 = x + gap * rng.normal(), y + gap * rng.normal()
         if place == "antimeridian":
             x2 = -x
         if place == "pole":

@@ -152,7 +152,7 @@ def _root(square: Fraction) -> float:
 def test_shapely_agrees() -> None:
     rng = np.random.default_rng(7)
     sets = [
-        (rng.normalize(size=(rng.integers(1, 30), 2)) + rng.uniform(-3, 3, 2)).tolist()
+        (rng.normal(size=(rng.integers(1, 30), 2)) + rng.uniform(-3, 3, 2)).tolist()
         for _ in range(120)
     ]
     h = build_hulls(laid_out(*sets))

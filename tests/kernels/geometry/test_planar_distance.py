@@ -231,7 +231,7 @@ def ordinary_pairs(count: int) -> tuple[NDArray[np.object_], NDArray[np.object_]
     rng = np.random.default_rng(5)
     a, b = mixed_pairs(rng, count, 12)
     middle = np.full((count, 2), 100.25)
-    a, b = moved(a, middle + rng.normalize(0.0, 2.0, (count, 2))), moved(b, middle)
+    a, b = moved(a, middle + rng.normal(0.0, 2.0, (count, 2))), moved(b, middle)
     for start, change in ((1, shapely.boundary), (2, shapely.extract_unique_points)):
         a[start::4], b[start + 1 :: 4] = change(a[start::4]), change(b[start + 1 :: 4])
     a[3::16] = shapely.centroid(a[3::16])
@@ -339,7 +339,7 @@ def test_large_shapes() -> None:
     """Trees several levels deep, and more points than one would compare one by one."""
     rng = np.random.default_rng(7)
     stars = [star_coordinates(rng, 2000, centre) for centre in ((0, 0), (2.5, 0.5), (0.2, 2.4))]
-    walk = 1.2 + np.cumsum(rng.normalize(0, 0.02, (3000, 2)), axis=0)
+    walk = 1.2 + np.cumsum(rng.normal(0, 0.02, (3000, 2)), axis=0)
     geometries = [
         *(shapely.Polygon(star) for star in stars),
         *(shapely.LinearRing(star) for star in stars[:2]),

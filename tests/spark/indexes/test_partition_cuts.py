@@ -12,7 +12,7 @@ def points_of(kind: str, rng: np.random.Generator, count: int) -> np.ndarray:
     place = rng.random((count, 2)) * (360, 180)
     if kind == "hot city":
         hot = rng.random(count) < 0.9
-        place[hot] = rng.normalize((139.7, 35.7), 0.01, (hot.sum(), 2))
+        place[hot] = rng.normal((139.7, 35.7), 0.01, (hot.sum(), 2))
     elif kind == "one place":
         place[:] = (1, 1)
     elif kind == "few places":

@@ -1,4 +1,4 @@
-"""A progress bar for calls that may take a minute."""
+"""`progress_steps`: a progress bar for calls that may take a minute."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-STEPS = 8  # of `Matcher.subscribe_columns`, each told by its name as it begins
+STEP_COUNT = 8  # steps that `Matcher.subscribe_columns` reports
 
 
 @contextmanager
-def progress_steps(doing: str, shown: bool) -> Iterator[Callable[[str], None]]:
-    """What to tell each step to; a bar on standard error shows them if it is wanted."""
+def progress_steps(title: str, shown: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that is called with the name of each step as the step begins.
+
+    If `shown`, a bar on standard error displays the steps.
+    """
     if not shown:
         yield lambda step: None
         return
@@ -20,13 +23,13 @@ def progress_steps(doing: str, shown: bool) -> Iterator[Callable[[str], None]]:
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(file=sys.stderr)) as bar:
-        task = bar.add_task(doing, total=STEPS)
-        begun = 0
+        task = bar.add_task(title, total=STEP_COUNT)
+        started = 0
 
         def report_step(step: str) -> None:
-            nonlocal begun
-            bar.update(task, completed=begun, description=f"{doing}: {step}")
-            begun += 1
+            nonlocal started
+            bar.update(task, completed=started, description=f"{title}: {step}")
+            started += 1
 
         yield report_step
-        bar.update(task, completed=STEPS, description=f"{doing}: done")
+        bar.update(task, completed=STEP_COUNT, description=f"{title}: done")

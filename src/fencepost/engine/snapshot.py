@@ -1,4 +1,4 @@
-"""Snapshots: the segments of a matcher, and its memtable, as they were at one version."""
+"""`Snapshot`: the segments of a matcher, and its memtable, at one version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Names: TypeAlias = tuple[Callable[[int], str], ...]
 
 
 class Snapshot(tuple[SegmentReader, ...]):
-    """Segments at a version, the memtable last; rows deleted later are still there.
+    """Segments at a version, the memtable last. Rows deleted after that version are still live.
 
     Attributes
     ----------
@@ -25,38 +25,38 @@ class Snapshot(tuple[SegmentReader, ...]):
     version: int
 
     def __new__(
-        cls, segments: Iterable[SegmentReader], version: int, before: Snapshot | None = None
+        cls, segments: Iterable[SegmentReader], version: int, previous: Snapshot | None = None
     ) -> Snapshot:
-        """Segments at a version; what kernels match with is that of `before` where it is alike."""
-        made = super().__new__(cls, segments)
-        if before is not None and before._has_same_struct_refs(made):
-            vars(made).update(vars(before))
-        made.version = version
-        return made
+        """Create a snapshot, with the cached properties of `previous` if its segments are equal."""
+        snapshot = super().__new__(cls, segments)
+        if previous is not None and previous._has_same_struct_refs(snapshot):
+            vars(snapshot).update(vars(previous))
+        snapshot.version = version
+        return snapshot
 
     def at(self, version: int) -> Snapshot:
-        """The same segments at a later version, by which a row was deleted."""
+        """Return a snapshot of the same segments at a later version, which deleted a row."""
         return Snapshot(self, version, self)
 
-    def _has_same_struct_refs(self, others: Snapshot) -> bool:
-        """Whether all segments are the same, but for how many rows the memtable has."""
-        if len(self) != len(others) or self[:-1] != others[:-1]:
+    def _has_same_struct_refs(self, other: Snapshot) -> bool:
+        """Whether the segments are equal; memtables may differ in their number of rows."""
+        if len(self) != len(other) or self[:-1] != other[:-1]:
             return False
-        return not self or self[-1] is others[-1] or self[-1].struct_ref is others[-1].struct_ref
+        return not self or self[-1] is other[-1] or self[-1].struct_ref is other[-1].struct_ref
 
     @cached_property
     def ids(self) -> Names:
-        """From the rows of each segment to their ids."""
+        """One function a segment, from a row to its id."""
         return tuple(segment.id_of for segment in self)
 
     @cached_property
     def subscribers(self) -> Names:
-        """From the rows of each segment to their subscribers."""
+        """One function a segment, from a row to its subscriber."""
         return tuple(segment.subscriber_of for segment in self)
 
     @cached_property
     def struct_refs(self) -> Any:
-        """The segments as kernels take them; there must be one at least."""
+        """The list of struct references that kernels search. There must be a segment."""
         first, *others = (segment.struct_ref for segment in self)
         struct_refs = new_ref_list(first)
         for other in others:
@@ -64,11 +64,11 @@ class Snapshot(tuple[SegmentReader, ...]):
         return struct_refs
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """The "id" or the "subscriber" of each row, counted through all segments."""
+        """The "id" or the "subscriber" of each row, all segments end to end."""
         chunks = [chunk for segment in self for chunk in segment.column(name).chunks]
         return pa.chunked_array(chunks, pa.string())
 
 
 def as_single_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column of strings in one piece."""
+    """Return a column of strings as one array."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())

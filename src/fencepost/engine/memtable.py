@@ -292,7 +292,7 @@ class Memtable:
         for number in range(first, int(self._sizes[memtable_arrays.FILTERS])):
             low, high = own.filter_check[number], own.filter_check[number + 1]
             places = bounding_boxes_of(own.checks[low:high], own.shapes)
-            boxes = places.joined()
+            boxes = places.hulls()
             sizes = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
             sizes[places.kinds == NOTHING] = np.inf
             best = int(np.argmin(sizes)) if len(sizes) else -1

@@ -225,7 +225,7 @@ def _of_checks(
     lists = np.flatnonzero(positive & (checks["kind"] == check_evaluation.LIST))
     kind[lists[_needs_words(asked, lists)]] = WORD
     places = bounding_boxes_of(checks, shapes)
-    boxes = places.joined()
+    boxes = places.hulls()
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no place
         extent = boxes[:, 2] - boxes[:, 0] + boxes[:, 3] - boxes[:, 1]
     kind[places.must_meet_box() & np.isfinite(extent)] = PLACE

@@ -115,7 +115,7 @@ def estimate_spatial_checks(known: CheckEstimates) -> None:
         both = known.selectivity[own[split]] + density.selectivity(beyond)
         known.selectivity[own[split]] = np.minimum(both, 1.0)
     if len(known.sample):
-        known.learn(rows, known.sample.places, found.joined())
+        known.learn(rows, known.sample.places, found.hulls())
 
 
 class _Density:

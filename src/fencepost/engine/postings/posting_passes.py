@@ -286,7 +286,7 @@ def post_by_signatures(given: NumberedFilters, plan: Plan, words: int) -> Signat
     members, chosen, signature, arrays = _signed(checks, owner, members)
     place = plan.place[chosen.filters]
     # Across the antimeridian one box that holds both; the last is for those without a place.
-    held = np.append(plan.places.joined(), [EVERYWHERE], axis=0)
+    held = np.append(plan.places.hulls(), [EVERYWHERE], axis=0)
     boxes = held[place]
     geometry = np.where(place >= 0, checks["column"][place].astype(np.int64), -1)
     rows, keys = _combinations(chosen, signature, given.set_items, set_start)

@@ -236,7 +236,7 @@ def test_what_comes_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert query_templates.bind_text("a = 1", Space.PLANAR) is None
     assert query_templates.bind_text("b = 1", Space.PLANAR) is None
     assert query_templates.bind_text("a = 2", Space.PLANAR) is not None
-    monkeypatch.setattr(query_templates, "_Reading", None)
+    monkeypatch.setattr(query_templates, "_TemplateBuilder", None)
     assert query_templates.bind_text("a = 3", Space.PLANAR) is not None
 
 

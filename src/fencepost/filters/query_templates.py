@@ -1,15 +1,34 @@
-"""Texts of one form: the same but for their numbers, strings and points.
+"""Query templates: `bind_text` reads texts that differ in literals only, without the parser.
 
-Whoever subscribes by program writes the same text again and again, with other literals. So the
-first text of a form is read as any text is, and what is kept of it says where each literal goes; of
-the next ones nothing is read but the literals. Tokens, precedence, names, types, and multiplying
-out take most of the time otherwise.
+A program that subscribes writes the same text again and again, with other literals. Tokens,
+precedence, names, types and the normal form take most of the parser's time and come out the same.
+A `QueryTemplate` keeps them, and knows which literal goes where; a `BoundTemplate` is a template
+with the literals of one text.
 
-A form is a plain conjunction of the commonest conditions: numbers, strings, lists of strings,
-boxes, points, lines and polygons beside an attribute, and whatever has no literal. What a text
-says can still depend on its literals: '2024-05-01' is a time too, 2**60 need not be a double, and a
-box may have no area. Such a text, and all that is of no form, is for the reader of any text, which
-also has the words for what is wrong.
+    text    kind = 'hail' AND wind > 20 AND S_INTERSECTS(at, POINT(1 2))
+              |
+    split     |  key       kind = _ AND wind > _ AND S_INTERSECTS(at, POINT_)    kinds: '0(
+              |  literals  'hail'  20  (1 2)
+              v
+            known_templates[key]
+              |
+              |-- absent         note that the key was seen; leave the text to the parser
+              |-- _SEEN_ONCE     learn, verify, then bind: this is the second text of the key
+              |-- QueryTemplate  bind
+              `-- None           the key has no template: leave the text to the parser
+
+    learn   Parse the text. Record for each of its terms which literals are its bounds, strings
+            and coordinates.
+    verify  Bind the new template to the literals of this same text. The result must equal what
+            the parser made of the text; otherwise the key has no template.
+    bind    Convert the literals to the bounds, strings and coordinates of a `BoundTemplate`, or
+            leave the text to the parser.
+
+A template is a conjunction of the most frequent conditions: an attribute compared with numbers,
+strings, lists of strings, boxes, points, lines and polygons, and conditions without a literal.
+What a text means can also depend on a literal's value: '2024-05-01' is a time as well as a string,
+2**60 need not be a double, and a box may have no area. `bind` recognizes such literals and leaves
+the text to the parser, as it does with invalid texts, so that only the parser words errors.
 """
 
 from __future__ import annotations
@@ -52,90 +71,113 @@ from fencepost.geometry.readers.single_geometry import (
 from fencepost.geometry.space import Space
 from fencepost.kernels.index.memtable_arrays import laid_out
 
-MAX_TEMPLATES = 1024  # kept at a time
-_MOST_LITERALS = 64
-_LONGEST = 4096  # characters of a form
-_EXACT = 2.0**53  # below it whole numbers are doubles
-_LOWER, _UPPER = ("=", ">", ">="), ("=", "<", "<=")  # for which a number is the bound
+MAX_TEMPLATES = 1024
+"""Keys that `known_templates` holds at most."""
+
+_MAX_LITERALS = 64
+_MAX_KEY_LENGTH = 4096  # characters
+_EXACT_BELOW = 2.0**53  # every whole number below is a double
+_SETS_LOW, _SETS_HIGH = ("=", ">", ">="), ("=", "<", "<=")  # operators by the bound they set
 _DIMENSIONS = {"Point": POINTS, "LineString": LINES, "Polygon": AREAS}
 
 
-class _Shape(NamedTuple):
-    """Where a geometry comes from: the literals of its chains, or four numbers of a box."""
+class _ShapeSlots(NamedTuple):
+    """Which literals are a geometry.
+
+    Attributes
+    ----------
+    chains : tuple of int
+        The literals that hold points, one for each chain; empty for a box.
+    corners : int
+        For a box, the first of its four numbers.
+    dimension : int
+    """
 
     chains: tuple[int, ...]
     corners: int
     dimension: int
 
 
-class _Said(NamedTuple):
-    """A term, and what it compares with: constants (floats), or which of the numbers (ints)."""
+class _TermSlots(NamedTuple):
+    """A term of the first text, and which literals it takes.
+
+    Attributes
+    ----------
+    term : Term
+    low, high : float or int
+        The bounds: a constant where it is a float, the index of a number where it is an int.
+    texts : tuple of int
+        The literals that are its strings.
+    shape : _ShapeSlots, optional
+    """
 
     term: Term
     low: float | int = 0.0
     high: float | int = 0.0
-    texts: tuple[int, ...] = ()  # literals
-    shape: _Shape | None = None
+    texts: tuple[int, ...] = ()
+    shape: _ShapeSlots | None = None
 
 
 class QueryTemplate:
-    """What all texts of a form have in common.
+    """What all texts of one key have in common.
 
     Attributes
     ----------
     terms : Filter
-        Those of the first text, cheapest first: with its literals.
-    is_plain : bool
-        Whether geometries are boxes and points only, with which nothing can be wrong.
-    kept : mapping
-        What others worked out of it, by whom it is for.
+        The terms of the first text, with its literals; the cheapest to evaluate comes first.
+    needs_no_validation : bool
+        Whether all geometries are boxes and points, which are always valid.
+    caches : mapping
+        What users of the template derived from it, by the user.
     """
 
     __slots__ = (
+        "_bound_slots",
         "_bounds",
         "_negative",
         "_numbers",
-        "_places",
         "_shapes",
         "_texts",
-        "is_plain",
-        "kept",
+        "caches",
+        "needs_no_validation",
         "terms",
     )
 
-    def __init__(self, said: Sequence[_Said], numbers: Sequence[tuple[int, bool]]) -> None:
-        said = sorted(said, key=lambda one: cost_rank(one.term))
-        self.terms: Filter = tuple(one.term for one in said)
+    def __init__(self, slots: Sequence[_TermSlots], numbers: Sequence[tuple[int, bool]]) -> None:
+        slots = sorted(slots, key=lambda slot: cost_rank(slot.term))
+        self.terms: Filter = tuple(slot.term for slot in slots)
         self._numbers = [literal for literal, _ in numbers]
         self._negative = [k for k, (_, negative) in enumerate(numbers) if negative]
-        ends = [end for one in said for end in (one.low, one.high)]
-        self._bounds = [end if isinstance(end, float) else 0.0 for end in ends]
-        self._places = [(place, k) for place, k in enumerate(ends) if isinstance(k, int)]
+        bounds = [bound for slot in slots for bound in (slot.low, slot.high)]
+        self._bounds = [bound if isinstance(bound, float) else 0.0 for bound in bounds]
+        self._bound_slots = [(k, bound) for k, bound in enumerate(bounds) if isinstance(bound, int)]
         self._texts = [
-            (one.texts, isinstance(one.term.check, MemberCheck)) for one in said if one.texts
+            (slot.texts, isinstance(slot.term.check, MemberCheck)) for slot in slots if slot.texts
         ]
-        self._shapes = [one.shape for one in said if one.shape is not None]
-        self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self.is_plain = all(not s.chains or s.dimension == POINTS for s in self._shapes)
+        self._shapes = [slot.shape for slot in slots if slot.shape is not None]
+        self.caches: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self.needs_no_validation = all(
+            not shape.chains or shape.dimension == POINTS for shape in self._shapes
+        )
 
     def bind(self, literals: Sequence[str], space: Space) -> BoundTemplate | None:
-        """What a text of this form asks; None where that depends on more than the form."""
+        """Return the template with the literals of a text; None if only the parser can read it."""
         numbers = [float(literals[k]) for k in self._numbers]
-        if numbers and max(numbers) >= _EXACT:
+        if numbers and max(numbers) >= _EXACT_BELOW:
             return None
         for k in self._negative:
             if not numbers[k]:
-                return None  # -0 is 0, and -0.0 is not
+                return None  # the parser tells -0, which is 0, from -0.0, which is not
             numbers[k] = -numbers[k]
         bounds = self._bounds.copy()
-        for place, k in self._places:
-            bounds[place] = numbers[k]
+        for slot, k in self._bound_slots:
+            bounds[slot] = numbers[k]
         texts = []
-        for own, compared in self._texts:
-            said = [literals[k][1:-1].replace("''", "'") for k in own]
-            if compared and any(map(parse_instant, said)):
+        for indexes, is_comparison in self._texts:
+            strings = [literals[k][1:-1].replace("''", "'") for k in indexes]
+            if is_comparison and any(map(parse_instant, strings)):
                 return None
-            texts.append(tuple(said if len(said) == 1 else dict.fromkeys(said)))
+            texts.append(tuple(strings if len(strings) == 1 else dict.fromkeys(strings)))
         shapes = []
         for shape in self._shapes:
             outline = _outline(shape, numbers, literals)
@@ -146,105 +188,104 @@ class QueryTemplate:
 
 
 class BoundTemplate:
-    """What a text of a form asks.
+    """A template with the literals of one text.
 
     Attributes
     ----------
-    form : QueryTemplate
+    template : QueryTemplate
     bounds : tuple of float
-        Two for each of its terms: the ends of a range, or a distance and nothing.
+        Two for each term: the ends of a range, or a distance and 0.
     texts : tuple of tuple of str
-        Of each term that compares with strings.
+        The strings of each term that compares with strings.
     shapes : tuple of Outline
-        Of each term that compares with a geometry.
-    laid_out
-        Handle of the shapes as arrays, once `has_valid_shapes` looked at them.
+        The geometry of each term that compares with one.
+    shapes_ref
+        Struct reference of the shapes' arrays; None until `has_valid_shapes` built them.
     """
 
-    __slots__ = ("bounds", "form", "laid_out", "shapes", "texts")
+    __slots__ = ("bounds", "shapes", "shapes_ref", "template", "texts")
 
     def __init__(
         self,
-        form: QueryTemplate,
+        template: QueryTemplate,
         bounds: tuple[float, ...],
         texts: tuple[tuple[str, ...], ...],
         shapes: tuple[Outline, ...],
     ) -> None:
-        self.template = form
+        self.template = template
         self.bounds = bounds
         self.texts = texts
         self.shapes = shapes
-        self.laid_out: Any = None
+        self.shapes_ref: Any = None
 
     def has_valid_shapes(self) -> bool:
-        """Whether the geometries are good, and easily seen to be."""
+        """Whether a fast check proves all geometries valid."""
         if self.template.needs_no_validation:
             return True
-        self.laid_out, usable = laid_out(*outline_arrays(self.shapes))
-        return bool(usable)
+        self.shapes_ref, is_valid = laid_out(*outline_arrays(self.shapes))
+        return bool(is_valid)
 
 
-def invalid_rows(given: Sequence[BoundTemplate | None]) -> set[int]:
-    """Which of many have geometries that are not good; texts of no form are none of them."""
+def invalid_rows(rows: Sequence[BoundTemplate | None]) -> set[int]:
+    """Return the rows that have an invalid geometry; a row that is None counts as valid."""
     shapes: list[Outline] = []
-    owner: list[int] = []
-    for k, one in enumerate(given):
-        if one is not None and not one.template.needs_no_validation:
-            shapes += one.shapes
-            owner += [k] * len(one.shapes)
+    shape_row: list[int] = []
+    for row, bound in enumerate(rows):
+        if bound is not None and not bound.template.needs_no_validation:
+            shapes += bound.shapes
+            shape_row += [row] * len(bound.shapes)
     if not shapes:
         return set()
-    return {
-        owner[problem.row] for problem in Shapes.lay_out(raw_shapes_of_outlines(shapes)).problems
-    }
+    problems = Shapes.lay_out(raw_shapes_of_outlines(shapes)).problems
+    return {shape_row[problem.row] for problem in problems}
 
 
-def _outline(shape: _Shape, numbers: list[float], literals: Sequence[str]) -> Outline | None:
-    if not shape.chains:
-        x0, y0, x1, y1 = numbers[shape.corners : shape.corners + 4]
+def _outline(slots: _ShapeSlots, numbers: list[float], literals: Sequence[str]) -> Outline | None:
+    if not slots.chains:
+        x0, y0, x1, y1 = numbers[slots.corners : slots.corners + 4]
         if x0 < x1 and y0 < y1:
             return (x0, y0, x1, y0, x1, y1, x0, y1, x0, y0), (5,), AREAS
         return None
-    if len(shape.chains) == 1:
-        xy = _points(literals[shape.chains[0]])
+    if len(slots.chains) == 1:
+        xy = _coordinates(literals[slots.chains[0]])
         sizes: tuple[int, ...] = (len(xy) // 2,)
     else:
-        chains = [_points(literals[k]) for k in shape.chains]
-        xy = tuple(number for own in chains for number in own)
-        sizes = tuple(len(own) // 2 for own in chains)
-    if shape.dimension == POINTS and len(xy) > 2:
+        chains = [_coordinates(literals[k]) for k in slots.chains]
+        xy = tuple(number for chain in chains for number in chain)
+        sizes = tuple(len(chain) // 2 for chain in chains)
+    if slots.dimension == POINTS and len(xy) > 2:
         return None
-    return xy, sizes, shape.dimension
+    return xy, sizes, slots.dimension
 
 
-def _points(written: str) -> tuple[float, ...]:
-    return tuple(map(float, written[1:-1].replace(",", " ").split()))
+def _coordinates(literal: str) -> tuple[float, ...]:
+    return tuple(map(float, literal[1:-1].replace(",", " ").split()))
 
 
 def _is_outside(outline: Outline, space: Space) -> bool:
-    most_x, most_y = space.limits
+    max_x, max_y = space.limits
     xy, _, _ = outline
     x, y = xy[::2], xy[1::2]
-    return max(x) > most_x or min(x) < -most_x or max(y) > most_y or min(y) < -most_y
+    return max(x) > max_x or min(x) < -max_x or max(y) > max_y or min(y) < -max_y
 
 
-# ------------------------------------------------------------------------------------ known forms
+# -------------------------------------------------------------------------------- known templates
 
-_ONCE = object()
+_SEEN_ONCE = object()
 known_templates: dict[tuple[str, ...], Any] = {}
-"""By what a text has besides its literals: the form; None: no form, though a good text; or that
-it was seen once, for the first may be the only one."""
+"""By key: a template; None where valid texts have no template; or `_SEEN_ONCE`. A template is
+learned from the second text of a key only, because the first may stay the only one."""
 
 
 def bind_text(text: str, space: Space) -> BoundTemplate | None:
-    """What a text asks, if it is of a form; None of others, good or bad."""
+    """Return the bound template of a text; None if only the parser can read the text."""
     if '"' in text or len(text) > MAX_LENGTH or not _is_encodable(text):
         return None
     key, literals = split_literals(text)
-    form = known_templates.get(key, known_templates)
-    if form is known_templates or form is _ONCE:
-        form = _learnt(text, key, literals, form is _ONCE)
-    return None if form is None else form.bind(literals, space)
+    template = known_templates.get(key, known_templates)
+    if template is known_templates or template is _SEEN_ONCE:
+        template = _learn(text, key, literals, template is _SEEN_ONCE)
+    return None if template is None else template.bind(literals, space)
 
 
 def _is_encodable(text: str) -> bool:
@@ -256,150 +297,155 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _learnt(
-    text: str, key: tuple[str, ...], literals: Sequence[str], again: bool
+def _learn(
+    text: str, key: tuple[str, ...], literals: Sequence[str], seen_before: bool
 ) -> QueryTemplate | None:
-    """The form of a text that comes again, if it is of one."""
-    if not 0 < len(literals) <= _MOST_LITERALS or sum(map(len, key)) > _LONGEST:
+    """Return the verified template of a key, if the key was seen before and has one."""
+    if not 0 < len(literals) <= _MAX_LITERALS or sum(map(len, key)) > _MAX_KEY_LENGTH:
         return None
-    form: Any = _ONCE
-    if again:
+    template: Any = _SEEN_ONCE
+    if seen_before:
         try:
-            form = _Reading(text, literals).form()
-        except _NoForm:
-            form = None
+            template = _TemplateBuilder(text, literals).build()
+        except _NoTemplate:
+            template = None
         except (LanguageError, SemanticError, RecursionError):
             return None
-        if form is not None and not _says_the_same(form, literals):
+        if template is not None and not _is_verified(template, literals):
             return None
     if len(known_templates) >= MAX_TEMPLATES:
         known_templates.clear()
-    known_templates[key] = form
-    return form if again else None
+    known_templates[key] = template
+    return template if seen_before else None
 
 
-def _says_the_same(form: QueryTemplate, literals: Sequence[str]) -> bool:
-    """Whether the form, filled with the literals of its first text, asks what that text asks."""
-    own = form.bind(literals, Space.PLANAR)
-    if own is None:
+def _is_verified(template: QueryTemplate, literals: Sequence[str]) -> bool:
+    """Whether binding to the first text's literals gives the terms that the parser gave."""
+    bound = template.bind(literals, Space.PLANAR)
+    if bound is None:
         return False
-    texts, shapes = iter(own.texts), iter(own.shapes)
-    for k, term in enumerate(form.terms):
-        check, (low, high) = term.check, own.bounds[2 * k : 2 * k + 2]
+    texts, shapes = iter(bound.texts), iter(bound.shapes)
+    for k, term in enumerate(template.terms):
+        check, (low, high) = term.check, bound.bounds[2 * k : 2 * k + 2]
         match check:
             case RangeCheck():
-                same = (check.low, check.high) == ((low, 0.0), (high, 0.0))
+                is_same = (check.low, check.high) == ((low, 0.0), (high, 0.0))
             case MemberCheck():
-                same = check.strings == next(texts)
+                is_same = check.strings == next(texts)
             case ListCheck():
                 items = tuple(getattr(item, "value", None) for item in check.items.items)
-                same = items == next(texts)
+                is_same = items == next(texts)
             case RelateCheck() | NearCheck():
                 xy = shapely.get_coordinates(check.geometry.value).ravel()
-                same = tuple(xy.tolist()) == next(shapes)[0]
-                same = same and low == (check.distance if isinstance(check, NearCheck) else 0.0)
+                is_same = tuple(xy.tolist()) == next(shapes)[0]
+                distance = check.distance if isinstance(check, NearCheck) else 0.0
+                is_same = is_same and low == distance
             case _:
-                same = isinstance(check, BooleanCheck | NullCheck)
-        if not same:
+                is_same = isinstance(check, BooleanCheck | NullCheck)
+        if not is_same:
             return False
     return True
 
 
-class _NoForm(Exception):
-    """That a text is good, but of no form."""
+class _NoTemplate(Exception):
+    """A valid text has no template."""
 
 
-class _Reading:
-    """The first text of a form: which literal goes where."""
+class _TemplateBuilder:
+    """Builds the template of a text that the parser reads."""
 
     def __init__(self, text: str, literals: Sequence[str]) -> None:
-        self._part, self._tokens = read_text(text)
-        places = [k for k, written in enumerate(self._tokens.texts) if _is_literal(written)]
-        if [self._tokens.texts[k] for k in places] != literals:
-            raise _NoForm
-        self._literal = {token: number for number, token in enumerate(places)}
+        self._root, self._tokens = read_text(text)
+        texts = self._tokens.texts
+        literal_tokens = [token for token, written in enumerate(texts) if _is_literal(written)]
+        if [texts[token] for token in literal_tokens] != literals:
+            raise _NoTemplate
+        self._literal_of_token = {token: k for k, token in enumerate(literal_tokens)}
         self._numbers: list[tuple[int, bool]] = []
 
-    def form(self) -> QueryTemplate:
-        """The form."""
-        said = list(self._conjunction(self._part))
-        whole = to_filters(compile_condition(self._part))
-        if len(whole) != 1 or whole[0] != tuple(one.term for one in said):
-            raise _NoForm  # one is said twice
-        # Two of a kind could be equal in another text, and then are one.
-        kinds = {_kind(one) for one in said}
-        if len(kinds) < len(said):
-            raise _NoForm
-        return QueryTemplate(said, self._numbers)
+    def build(self) -> QueryTemplate:
+        """Return the template; raise _NoTemplate if the text has none."""
+        slots = list(self._conjunction(self._root))
+        parsed = to_filters(compile_condition(self._root))
+        if len(parsed) != 1 or parsed[0] != tuple(slot.term for slot in slots):
+            raise _NoTemplate  # the normal form dropped a repeated term
+        # Two terms of one kind could be equal in another text; the normal form would drop one.
+        if len({_kind(slot) for slot in slots}) < len(slots):
+            raise _NoTemplate
+        return QueryTemplate(slots, self._numbers)
 
-    def _conjunction(self, part: ParseNode) -> Iterator[_Said]:
-        if part.kind is NodeKind.CALL and part.value == "and":
-            for arg in part.args:
+    def _conjunction(self, node: ParseNode) -> Iterator[_TermSlots]:
+        if node.kind is NodeKind.CALL and node.value == "and":
+            for arg in node.args:
                 yield from self._conjunction(arg)
             return
-        normal = to_filters(compile_condition(part))
-        if len(normal) != 1:
-            raise _NoForm
-        terms = normal[0]
-        if not any(token in self._literal for token in range(part.first, part.last + 1)):
+        filters = to_filters(compile_condition(node))
+        if len(filters) != 1:
+            raise _NoTemplate
+        terms = filters[0]
+        if not any(token in self._literal_of_token for token in range(node.first, node.last + 1)):
             if not all(isinstance(term.check, BooleanCheck | NullCheck) for term in terms):
-                raise _NoForm
-            yield from map(_Said, terms)
+                raise _NoTemplate
+            yield from map(_TermSlots, terms)
         else:
-            yield from self._condition(part, terms)
+            yield from self._condition(node, terms)
 
-    def _condition(self, part: ParseNode, terms: Filter) -> Iterator[_Said]:
-        name, args = part.value, part.args
+    def _condition(self, node: ParseNode, terms: Filter) -> Iterator[_TermSlots]:
+        name, args = node.value, node.args
         kinds = tuple(arg.kind for arg in args)
         match kinds:
-            case (NodeKind.PROPERTY, NodeKind.NUMBER) if name in _LOWER or name in _UPPER:
+            case (NodeKind.PROPERTY, NodeKind.NUMBER) if name in _SETS_LOW or name in _SETS_HIGH:
                 number = self._number(args[1])
-                low = number if name in _LOWER else -inf
-                yield _Said(terms[0], low, number if name in _UPPER else inf)
+                low = number if name in _SETS_LOW else -inf
+                yield _TermSlots(terms[0], low, number if name in _SETS_HIGH else inf)
             case (NodeKind.PROPERTY, NodeKind.NUMBER, NodeKind.NUMBER) if name == "between":
-                yield _Said(terms[0], self._number(args[1]), inf)
-                yield _Said(terms[1], -inf, self._number(args[2]))
+                yield _TermSlots(terms[0], self._number(args[1]), inf)
+                yield _TermSlots(terms[1], -inf, self._number(args[2]))
             case (NodeKind.PROPERTY, NodeKind.STRING) if name == "=":
-                yield _Said(terms[0], texts=(self._string(args[1]),))
+                yield _TermSlots(terms[0], texts=(self._string(args[1]),))
             case (NodeKind.PROPERTY, NodeKind.LIST) if name == "in" or name in ARRAY_FUNCTIONS:
-                yield _Said(terms[0], texts=tuple(map(self._string, args[1].args)))
-            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL) if (
-                name in SPATIAL_FUNCTIONS
-            ):
-                yield _Said(terms[0], shape=self._shape(args[1]))
-            case (NodeKind.PROPERTY, NodeKind.GEOMETRY | NodeKind.CALL, NodeKind.NUMBER) if (
-                name in NEAR_FUNCTIONS
-            ):
+                yield _TermSlots(terms[0], texts=tuple(map(self._string, args[1].args)))
+            case (
+                NodeKind.PROPERTY,
+                NodeKind.GEOMETRY | NodeKind.CALL,
+            ) if name in SPATIAL_FUNCTIONS:
+                yield _TermSlots(terms[0], shape=self._shape(args[1]))
+            case (
+                NodeKind.PROPERTY,
+                NodeKind.GEOMETRY | NodeKind.CALL,
+                NodeKind.NUMBER,
+            ) if name in NEAR_FUNCTIONS:
                 shape = self._shape(args[1])
-                yield _Said(terms[0], self._number(args[2]), shape=shape)
+                yield _TermSlots(terms[0], self._number(args[2]), shape=shape)
             case _:
-                raise _NoForm
+                raise _NoTemplate
 
-    def _number(self, part: ParseNode) -> int:
-        """Which of the numbers one is that may have a sign."""
-        signs = self._tokens.texts[part.first : part.last]
-        if part.kind is not NodeKind.NUMBER or signs not in ([], ["-"], ["+"]):
-            raise _NoForm
-        self._numbers.append((self._literal[part.last], signs == ["-"]))
+    def _number(self, node: ParseNode) -> int:
+        """Register a number, which may have a sign; return its index among the numbers."""
+        signs = self._tokens.texts[node.first : node.last]
+        if node.kind is not NodeKind.NUMBER or signs not in ([], ["-"], ["+"]):
+            raise _NoTemplate
+        self._numbers.append((self._literal_of_token[node.last], signs == ["-"]))
         return len(self._numbers) - 1
 
-    def _string(self, part: ParseNode) -> int:
-        if part.kind is not NodeKind.STRING or part.first != part.last:
-            raise _NoForm
-        return self._literal[part.first]
+    def _string(self, node: ParseNode) -> int:
+        """Return the index of a string among the literals."""
+        if node.kind is not NodeKind.STRING or node.first != node.last:
+            raise _NoTemplate
+        return self._literal_of_token[node.first]
 
-    def _shape(self, part: ParseNode) -> _Shape:
-        if part.kind is NodeKind.CALL:
-            if part.value != "bbox" or len(part.args) != 4:
-                raise _NoForm
-            corners = [self._number(arg) for arg in part.args]
-            return _Shape((), corners[0], AREAS)
-        dimension = _DIMENSIONS.get(part.value["type"])
-        within = range(part.first, part.last + 1)
-        chains = [token for token in within if token in self._literal]
+    def _shape(self, node: ParseNode) -> _ShapeSlots:
+        if node.kind is NodeKind.CALL:
+            if node.value != "bbox" or len(node.args) != 4:
+                raise _NoTemplate
+            corners = [self._number(arg) for arg in node.args]
+            return _ShapeSlots((), corners[0], AREAS)
+        dimension = _DIMENSIONS.get(node.value["type"])
+        tokens = range(node.first, node.last + 1)
+        chains = [token for token in tokens if token in self._literal_of_token]
         if dimension is None or not all(self._tokens.texts[k][0] == "(" for k in chains):
-            raise _NoForm
-        return _Shape(tuple(self._literal[token] for token in chains), 0, dimension)
+            raise _NoTemplate
+        return _ShapeSlots(tuple(self._literal_of_token[token] for token in chains), 0, dimension)
 
 
 def _is_literal(written: str) -> bool:
@@ -407,9 +453,11 @@ def _is_literal(written: str) -> bool:
     return first == "'" or (first in DIGITS and first != "") or (first == "(" and written != "(")
 
 
-def _kind(one: _Said) -> tuple[object, ...]:
-    check: Any = one.term.check
-    ends = tuple(isinstance(end, int) for end in (one.low, one.high))
+def _kind(slot: _TermSlots) -> tuple[object, ...]:
+    """Return what a term keeps in all texts; only terms of equal kinds can become equal."""
+    check: Any = slot.term.check
+    bound_slots = tuple(isinstance(bound, int) for bound in (slot.low, slot.high))
     if isinstance(check, BooleanCheck | NullCheck):
-        return one.term, ends
-    return type(check), check.column, getattr(check, "function", None), ends, one.term.negated
+        return slot.term, bound_slots
+    function = getattr(check, "function", None)
+    return type(check), check.column, function, bound_slots, slot.term.negated

@@ -29,7 +29,7 @@ from fencepost.errors import ModelError
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
     LINES,
-    MISSING,
+    MISSING_REASON,
     POINTS,
     Floats,
     Ints,
@@ -245,7 +245,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _read_native(chunk: pa.Array, encoding: _Encoding) -> RawShapes:
-    reasons = dict.fromkeys(_nulls(chunk).tolist(), MISSING)
+    reasons = dict.fromkeys(_nulls(chunk).tolist(), MISSING_REASON)
     levels: list[Ints] = []
     for level in range(encoding.depth):
         offsets = _offsets(chunk)
@@ -325,7 +325,7 @@ def _floats(array: pa.Array) -> Floats:
 def _read_box_chunk(chunk: pa.Array) -> RawShapes:
     fields = chunk.flatten()
     columns = [_floats(fields[chunk.type.get_field_index(name)]) for name in _BOX]
-    missing = dict.fromkeys(_nulls(chunk).tolist(), MISSING)
+    missing = dict.fromkeys(_nulls(chunk).tolist(), MISSING_REASON)
     return read_boxes(np.column_stack(columns), missing)
 
 

@@ -18,10 +18,10 @@ import numpy as np
 from fencepost.errors import GeometryProblem
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION,
-    EMPTY,
+    COLLECTION_REASON,
+    EMPTY_REASON,
     LINES,
-    MISSING,
+    MISSING_REASON,
     POINTS,
     UNREADABLE,
     RawShapes,
@@ -116,7 +116,7 @@ def _mapping(value: object) -> Mapping[object, object]:
     if type(value) is dict or isinstance(value, Mapping):  # the first test is the faster one
         return value
     if value is None or (isinstance(value, float) and isnan(value)) or _is_pandas_null(value):
-        raise RejectedGeometryError(MISSING)
+        raise RejectedGeometryError(MISSING_REASON)
     interface = getattr(value, "__geo_interface__", None)
     if isinstance(interface, Mapping):
         return interface
@@ -136,7 +136,7 @@ def _is_pandas_null(value: object) -> bool:
 
 def _unknown_type(kind: object, geometry: Mapping[object, object]) -> str:
     if kind == "GeometryCollection":
-        return COLLECTION
+        return COLLECTION_REASON
     if kind == "FeatureCollection":
         return 'a FeatureCollection holds many geometries; give its "features" one by one'
     if kind is None:
@@ -154,7 +154,7 @@ def _read_point(coordinates: object) -> list[_Chain]:
         if type(x) is type(y) is float and isfinite(x) and isfinite(y):
             return [(0, [x + 0.0], [y + 0.0])]
     if isinstance(coordinates, list | tuple) and not coordinates:
-        raise RejectedGeometryError(EMPTY)
+        raise RejectedGeometryError(EMPTY_REASON)
     return [_chain((coordinates,), POINTS)]
 
 
@@ -213,7 +213,7 @@ def _listed(
     assert isinstance(value, list | tuple)
     if not value:
         where = chain_name(dimension, part, ring)
-        raise RejectedGeometryError(empty_part_reason(where) if where else EMPTY)
+        raise RejectedGeometryError(empty_part_reason(where) if where else EMPTY_REASON)
     return value
 
 

@@ -27,10 +27,12 @@ Ints = NDArray[np.int64]
 
 POINTS, LINES, AREAS, UNREADABLE = 0, 1, 2, -1
 
-MISSING = "there is no geometry: the value is null; leave the row out or give it a geometry"
-EMPTY = "the geometry is empty; leave the row out or give it at least one point"
-CURVES = "curves and surfaces are not supported; give lines and polygons (segmentise curves first)"
-COLLECTION = "a GeometryCollection mixes dimensions; give its parts separately"
+MISSING_REASON = "there is no geometry: the value is null; leave the row out or give it a geometry"
+EMPTY_REASON = "the geometry is empty; leave the row out or give it at least one point"
+CURVES_REASON = (
+    "curves and surfaces are not supported; give lines and polygons (segmentise curves first)"
+)
+COLLECTION_REASON = "a GeometryCollection mixes dimensions; give its parts separately"
 
 
 class RejectedGeometryError(Exception):
@@ -141,7 +143,7 @@ def _find_empty(
     reasons: dict[int, str],
 ) -> None:
     for row in np.flatnonzero(np.diff(chain_start[shape_chain]) == 0).tolist():
-        reasons.setdefault(row, EMPTY)
+        reasons.setdefault(row, EMPTY_REASON)
     for chain in np.flatnonzero(np.diff(chain_start) == 0).tolist():
         row = int(np.searchsorted(shape_chain, chain, side="right")) - 1
         if row not in reasons:

@@ -22,10 +22,10 @@ from shapely.geometry.base import BaseGeometry
 
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION,
-    CURVES,
+    COLLECTION_REASON,
+    CURVES_REASON,
     LINES,
-    MISSING,
+    MISSING_REASON,
     ONE_CHAIN,
     POINTS,
     UNREADABLE,
@@ -59,9 +59,9 @@ def read_shapely(geometries: Objects, reasons: dict[int, str] | None = None) -> 
     reasons = {} if reasons is None else reasons
     kinds = shapely.get_type_id(geometries)
     for row in np.flatnonzero(kinds < 0).tolist():
-        reasons.setdefault(row, MISSING)
+        reasons.setdefault(row, MISSING_REASON)
     for row in np.flatnonzero(kinds == _COLLECTION).tolist():
-        reasons.setdefault(row, COLLECTION)
+        reasons.setdefault(row, COLLECTION_REASON)
     multipoints = np.flatnonzero(kinds == _MULTIPOINT)
     points = shapely.get_num_geometries(geometries[multipoints])
     held = shapely.get_num_coordinates(geometries[multipoints])
@@ -192,9 +192,9 @@ def _refuse_wkt(text: str) -> None:
     if _plain_wkt(text):
         return
     if re.match(r"\s*GEOMETRYCOLLECTION", text, re.IGNORECASE):
-        raise RejectedGeometryError(COLLECTION)
+        raise RejectedGeometryError(COLLECTION_REASON)
     if _WKT_CURVE.match(text):
-        raise RejectedGeometryError(f"{CURVES}; saw {short_repr(text)}")
+        raise RejectedGeometryError(f"{CURVES_REASON}; saw {short_repr(text)}")
     hint = _WKT_EXAMPLE
     if text[:2] in ("00", "01"):
         hint = "it looks like hexadecimal WKB: give bytes.fromhex(...) of it"

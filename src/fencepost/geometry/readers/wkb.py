@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from fencepost.geometry.readers.raw_shapes import (
     AREAS,
-    COLLECTION,
-    CURVES,
-    EMPTY,
+    COLLECTION_REASON,
+    CURVES_REASON,
+    EMPTY_REASON,
     LINES,
-    MISSING,
+    MISSING_REASON,
     Ints,
     RawShapes,
     chain_name,
@@ -46,12 +46,12 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
     """Shapes of a column of WKB, of which row k is data[ends[k]:ends[k + 1]]."""
     rows = len(ends) - 1
     bits = np.empty((2, len(data) // wkb_decoder.POINT_BYTES), np.uint64)
-    chain_start = np.empty(len(data) // wkb_decoder.SMALLEST_CHAIN + 1, np.int64)
+    chain_start = np.empty(len(data) // wkb_decoder.MIN_CHAIN_BYTES + 1, np.int64)
     chain_part, shape_chain = np.empty_like(chain_start), np.empty(rows + 1, np.int64)
     dimension = np.empty(rows, np.int8)
     reason = np.where(missing, np.uint8(wkb_decoder.MISSING), np.uint8(wkb_decoder.USABLE))
     place = np.zeros((rows, 2), np.int64)
-    points, chains = wkb_decoder.read_wkb(
+    points, chains = wkb_decoder.decode_wkb(
         data, ends, bits[0], bits[1], chain_start, chain_part, shape_chain, dimension, reason, place
     )
     reasons = {
@@ -67,12 +67,12 @@ def read_wkb_column(data: NDArray[np.uint8], ends: Ints, missing: NDArray[np.boo
 def _reason(code: int, row: bytes, part: int, ring: int) -> str:
     """Why a row cannot be used."""
     if code == wkb_decoder.MISSING:
-        return MISSING
+        return MISSING_REASON
     if code == wkb_decoder.EMPTY:
-        return EMPTY
+        return EMPTY_REASON
     if code == wkb_decoder.EMPTY_POINT:
         return "one of the points is empty; leave it out"
-    if code == wkb_decoder.NO_KIND:
+    if code == wkb_decoder.UNKNOWN_TYPE:
         return _of_no_kind(row)
     if code in _NO_WKB:
         return _no_wkb(_NO_WKB[code](row), row)
@@ -88,9 +88,9 @@ def _reason(code: int, row: bytes, part: int, ring: int) -> str:
 
 
 _NO_WKB: dict[int, Callable[[bytes], str]] = {
-    wkb_decoder.NO_HEAD: lambda _: "it is too short",
-    wkb_decoder.NO_ORDER: lambda row: f"the byte order is neither 0 nor 1 but {row[0]}",
-    wkb_decoder.NOT_ITS_FORM: lambda _: "a multi-geometry holds what is not its single form",
+    wkb_decoder.NO_HEADER: lambda _: "it is too short",
+    wkb_decoder.BAD_BYTE_ORDER: lambda row: f"the byte order is neither 0 nor 1 but {row[0]}",
+    wkb_decoder.WRONG_PART_TYPE: lambda _: "a multi-geometry holds what is not its single form",
 }
 
 
@@ -102,9 +102,9 @@ def _kind(row: bytes) -> int:
 def _of_no_kind(row: bytes) -> str:
     kind = _kind(row)
     if kind == 7:
-        return COLLECTION
+        return COLLECTION_REASON
     if 8 <= kind <= 17:
-        return f"{CURVES}; saw WKB type {kind}"
+        return f"{CURVES_REASON}; saw WKB type {kind}"
     return _no_wkb(f"there is no geometry type {kind}", row)
 
 

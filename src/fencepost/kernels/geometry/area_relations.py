@@ -49,27 +49,32 @@ from fencepost.kernels.geometry.edge_trees import (
     root,
 )
 from fencepost.kernels.geometry.orientation import orient
-from fencepost.kernels.geometry.point_location import ALL_CHAINS, INTERIOR, between, locate_in_area
+from fencepost.kernels.geometry.point_location import (
+    ALL_CHAINS,
+    INTERIOR,
+    is_between,
+    locate_in_area,
+)
 from fencepost.kernels.geometry.shape_arrays import TOUCH
 from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
-BOUNDARY_IN = 1  # A's boundary enters B's interior
-BOUNDARY_OUT = 2  # ... B's exterior
-OTHER_IN = 4  # B's boundary enters A's interior
-OTHER_OUT = 8  # ... A's exterior
+A_ENTERS_INTERIOR = 1  # A's boundary enters B's interior
+A_ENTERS_EXTERIOR = 2  # ... B's exterior
+B_ENTERS_INTERIOR = 4  # B's boundary enters A's interior
+B_ENTERS_EXTERIOR = 8  # ... A's exterior
 SAME_SIDE = 16  # a shared piece of edge with both interiors on one side
-OTHER_SIDE = 32  # a shared piece of edge between the interiors
+OPPOSITE_SIDES = 32  # a shared piece of edge between the interiors
 CONTACT = 64  # a shared point
-CROSSING = BOUNDARY_IN | BOUNDARY_OUT | OTHER_IN | OTHER_OUT | CONTACT
+CROSSING = A_ENTERS_INTERIOR | A_ENTERS_EXTERIOR | B_ENTERS_INTERIOR | B_ENTERS_EXTERIOR | CONTACT
 
 
 def _relation_of(facts: int) -> int:
-    interiors = facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE)
-    contact = facts & (CONTACT | SAME_SIDE | OTHER_SIDE)
+    interiors = facts & (A_ENTERS_INTERIOR | B_ENTERS_INTERIOR | SAME_SIDE)
+    contact = facts & (CONTACT | SAME_SIDE | OPPOSITE_SIDES)
     if not interiors:
         return MEETS if contact else DISJOINT
-    a_sticks_out = facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE)
-    b_sticks_out = facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE)
+    a_sticks_out = facts & (A_ENTERS_EXTERIOR | B_ENTERS_INTERIOR | OPPOSITE_SIDES)
+    b_sticks_out = facts & (B_ENTERS_EXTERIOR | A_ENTERS_INTERIOR | OPPOSITE_SIDES)
     if a_sticks_out and b_sticks_out:
         return OVERLAPS
     if a_sticks_out:
@@ -81,21 +86,21 @@ def _relation_of(facts: int) -> int:
 
 def _matrix_of(facts: int) -> int:
     m = 3 << EE
-    if facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE):
+    if facts & (A_ENTERS_INTERIOR | B_ENTERS_INTERIOR | SAME_SIDE):
         m |= 3 << II
-    if facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE):
+    if facts & (A_ENTERS_EXTERIOR | B_ENTERS_INTERIOR | OPPOSITE_SIDES):
         m |= 3 << IE
-    if facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE):
+    if facts & (B_ENTERS_EXTERIOR | A_ENTERS_INTERIOR | OPPOSITE_SIDES):
         m |= 3 << EI
-    if facts & OTHER_IN:
+    if facts & B_ENTERS_INTERIOR:
         m |= 2 << IB
-    if facts & BOUNDARY_IN:
+    if facts & A_ENTERS_INTERIOR:
         m |= 2 << BI
-    if facts & BOUNDARY_OUT:
+    if facts & A_ENTERS_EXTERIOR:
         m |= 2 << BE
-    if facts & OTHER_OUT:
+    if facts & B_ENTERS_EXTERIOR:
         m |= 2 << EB
-    if facts & (SAME_SIDE | OTHER_SIDE):
+    if facts & (SAME_SIDE | OPPOSITE_SIDES):
         m |= 2 << BB
     elif facts & CONTACT:
         m |= 1 << BB
@@ -123,9 +128,9 @@ def relate_areas(g, h, first, second, whole, scratch, out):
 def _decided(facts):
     """Whether these facts already mean OVERLAPS, whatever else is found."""
     return (
-        facts & (BOUNDARY_IN | OTHER_IN | SAME_SIDE)
-        and facts & (BOUNDARY_OUT | OTHER_IN | OTHER_SIDE)
-        and facts & (OTHER_OUT | BOUNDARY_IN | OTHER_SIDE)
+        facts & (A_ENTERS_INTERIOR | B_ENTERS_INTERIOR | SAME_SIDE)
+        and facts & (A_ENTERS_EXTERIOR | B_ENTERS_INTERIOR | OPPOSITE_SIDES)
+        and facts & (B_ENTERS_EXTERIOR | A_ENTERS_INTERIOR | OPPOSITE_SIDES)
     )
 
 
@@ -170,15 +175,17 @@ def area_facts(g, a, h, b, whole, scratch):
                 if not whole and _decided(facts):
                     return facts
     for c in range(a_chains):
-        if not touched[c] and not (facts & BOUNDARY_IN and facts & BOUNDARY_OUT):
+        if not touched[c] and not (facts & A_ENTERS_INTERIOR and facts & A_ENTERS_EXTERIOR):
             k, _ = points_of(g, a_first + c)
             inside = _is_inside(h, b, g.x[k], g.y[k], scratch.stack)
-            facts |= BOUNDARY_IN if inside else BOUNDARY_OUT
+            facts |= A_ENTERS_INTERIOR if inside else A_ENTERS_EXTERIOR
     for c in range(b_chains):
-        if not touched[a_chains + c] and not (facts & OTHER_IN and facts & OTHER_OUT):
+        if not touched[a_chains + c] and not (
+            facts & B_ENTERS_INTERIOR and facts & B_ENTERS_EXTERIOR
+        ):
             k, _ = points_of(h, b_first + c)
             inside = _is_inside(g, a, h.x[k], h.y[k], scratch.stack)
-            facts |= OTHER_IN if inside else OTHER_OUT
+            facts |= B_ENTERS_INTERIOR if inside else B_ENTERS_EXTERIOR
     return facts
 
 
@@ -235,7 +242,7 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
     if p_side * n_side < 0 and q_side * m_side < 0:
         return CROSSING
     facts = 0
-    if p_side == 0 and between(qx, mx, px) and between(qy, my, py):
+    if p_side == 0 and is_between(qx, mx, px) and is_between(qy, my, py):
         if px == mx and py == my:
             facts |= CONTACT
         else:
@@ -249,7 +256,12 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
                     px, py, g.x[p_before], g.y[p_before], nx, ny,
                     h.x[q_before], h.y[q_before], mx, my,
                 )  # fmt: skip
-    if q_side == 0 and between(px, nx, qx) and between(py, ny, qy) and not (qx == px and qy == py):
+    if (
+        q_side == 0
+        and is_between(px, nx, qx)
+        and is_between(py, ny, qy)
+        and not (qx == px and qy == py)
+    ):
         if qx == nx and qy == ny:
             facts |= CONTACT
         else:
@@ -281,7 +293,7 @@ def _contact(
         and a_before_x == b_next_x
         and a_before_y == b_next_y
     ):
-        return CONTACT | OTHER_SIDE
+        return CONTACT | OPPOSITE_SIDES
     facts = CONTACT
     way = classify_direction_one_pass(
         px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_next_x, a_next_y
@@ -327,7 +339,7 @@ def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
 @inlined
 def _fact(way, same):
     if way == INTO:
-        return BOUNDARY_IN
+        return A_ENTERS_INTERIOR
     if way == OUT_OF:
-        return BOUNDARY_OUT
-    return SAME_SIDE if same else OTHER_SIDE
+        return A_ENTERS_EXTERIOR
+    return SAME_SIDE if same else OPPOSITE_SIDES

@@ -165,13 +165,13 @@ def locate_on_lines(g, shape, px, py, stack):
 @no_refcount
 def on_segment(ax, ay, bx, by, px, py):
     """Whether p lies on the closed segment from a to b."""
-    if not between(ax, bx, px) or not between(ay, by, py):
+    if not is_between(ax, bx, px) or not is_between(ay, by, py):
         return False
     return orient(ax, ay, bx, by, px, py) == 0
 
 
 @inlined
-def between(a, b, value):
+def is_between(a, b, value):
     return (a <= value <= b) if a <= b else (b <= value <= a)
 
 

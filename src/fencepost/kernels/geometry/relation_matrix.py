@@ -36,7 +36,7 @@ from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import (
     EXTERIOR,
     INTERIOR,
-    between,
+    is_between,
     locate,
     locate_in_points,
 )
@@ -86,7 +86,7 @@ def _points_matrix(g, a, h, b, b_dimension, scratch):
         m |= 3 << EI | 2 << EB
     elif b_dimension == LINES:
         m |= 2 << EI
-        if line_ends(h, b, g, a, scratch.stack) & 4:
+        if locate_line_ends(h, b, g, a, scratch.stack) & 4:
             m |= 1 << EB
     elif _some_outside(h, b, g, a):
         m |= 1 << EI
@@ -204,14 +204,14 @@ def _line_area_leaves(g, i, h, b, j):
             if p_side * n_side < 0 and q_side * m_side < 0:
                 facts |= INNER_IN | INNER_OUT | INNER_ON
                 continue
-            if p_side == 0 and between(qx, mx, px) and between(qy, my, py):
+            if p_side == 0 and is_between(qx, mx, px) and is_between(qy, my, py):
                 facts |= _line_vertex_on_edge(g, chain, p, h, b, chain_of(h, j), q)
-            if p + 2 == stop and n_side == 0 and between(qx, mx, nx) and between(qy, my, ny):
+            if p + 2 == stop and n_side == 0 and is_between(qx, mx, nx) and is_between(qy, my, ny):
                 facts |= _line_vertex_on_edge(g, chain, p + 1, h, b, chain_of(h, j), q)
             if (
                 q_side == 0
-                and between(px, nx, qx)
-                and between(py, ny, qy)
+                and is_between(px, nx, qx)
+                and is_between(py, ny, qy)
                 and not (qx == px and qy == py)
                 and not (qx == nx and qy == ny)
             ):
@@ -262,9 +262,9 @@ def line_matrix(g, a, h, b, scratch):
         m |= 2 << IE
     if not (shared and _all_covered(h, b, g, a, scratch.stack)):
         m |= 2 << EI
-    if line_ends(g, a, h, b, scratch.stack) & 4:
+    if locate_line_ends(g, a, h, b, scratch.stack) & 4:
         m |= 1 << BE
-    if line_ends(h, b, g, a, scratch.stack) & 4:
+    if locate_line_ends(h, b, g, a, scratch.stack) & 4:
         m |= 1 << EB
     return m
 
@@ -314,14 +314,14 @@ def _line_edges(g, p, h, q):
     for k in (p, p + 1):
         x, y = g.x[k], g.y[k]
         side = p_side if k == p else n_side
-        if side == 0 and between(qx, mx, x) and between(qy, my, y):
+        if side == 0 and is_between(qx, mx, x) and is_between(qy, my, y):
             other = q if x == qx and y == qy else q + 1 if x == mx and y == my else -1
             m |= _point_entry(g.mark[k] & BOUNDARY, other >= 0 and h.mark[other] & BOUNDARY)
     for k in (q, q + 1):
         x, y = h.x[k], h.y[k]
         side = q_side if k == q else m_side
         inner = not (x == px and y == py) and not (x == nx and y == ny)
-        if side == 0 and inner and between(px, nx, x) and between(py, ny, y):
+        if side == 0 and inner and is_between(px, nx, x) and is_between(py, ny, y):
             m |= _point_entry(0, h.mark[k] & BOUNDARY)
     return m
 
@@ -390,7 +390,7 @@ def _covered(ax, ay, bx, by, h, shape, stack):
 
 
 @no_refcount
-def line_ends(g, a, h, b, stack):
+def locate_line_ends(g, a, h, b, stack):
     """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
     found = 0
     for c in range(*chains_of(g, a)):

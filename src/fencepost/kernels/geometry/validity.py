@@ -2,7 +2,7 @@
 
 `find_contacts` joins a shape's tree with itself. Within one ring nothing may touch but
 neighbours at their common vertex; two rings may touch at points where neither crosses the
-other. What remains is how the rings nest (`nesting`), and that no chain of touching rings cuts
+other. What remains is how the rings nest (`find_nesting_defect`), and that no chain of touching rings cuts
 the interior in two, which the caller checks on the few shapes whose rings touch.
 """
 
@@ -36,7 +36,7 @@ from fencepost.kernels.geometry.orientation import orient
 from fencepost.kernels.geometry.point_location import (
     EXTERIOR,
     INTERIOR,
-    between,
+    is_between,
     locate_in_area,
     on_segment,
 )
@@ -74,7 +74,7 @@ def check_areas(g, defect, place, contacts, scratch):
         code, x, y, count = find_contacts(g, s, contacts, count, scratch)
         first, stop = chains_of(g, s)
         if code == 0 and stop - first > 1:
-            code, x, y = nesting(g, s, scratch.stack)
+            code, x, y = find_nesting_defect(g, s, scratch.stack)
         if code:
             defect[s] = code
             place[s, 0] = x
@@ -200,7 +200,7 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
     if a == 0 and b == 0 and segments_overlap(ax, ay, bx, by, cx, cy, dx, dy):
         return SHARED_EDGE, count
     # Each contact counts where it is the first vertex of an edge.
-    if a == 0 and between(cx, dx, ax) and between(cy, dy, ay) and not (ax == dx and ay == dy):
+    if a == 0 and is_between(cx, dx, ax) and is_between(cy, dy, ay) and not (ax == dx and ay == dy):
         within = not (ax == cx and ay == cy)
         code = _contact_defect(g, p_chain, p, q_chain, q, within)
         if code:
@@ -208,8 +208,8 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
         count = _note(contacts, count, p, -1 - q if within else q)
     if (
         c == 0
-        and between(ax, bx, cx)
-        and between(ay, by, cy)
+        and is_between(ax, bx, cx)
+        and is_between(ay, by, cy)
         and not (cx == ax and cy == ay)
         and not (cx == bx and cy == by)
     ):
@@ -246,7 +246,7 @@ def _contact_defect(g, p_chain, p, q_chain, q, within):
 
 
 @kernel
-def nesting(g, s, stack):
+def find_nesting_defect(g, s, stack):
     """The first defect in how the rings of an area nest, given that no two of them cross."""
     first, stop = chains_of(g, s)
     boxes = np.empty(stop - first, BOX_DTYPE)

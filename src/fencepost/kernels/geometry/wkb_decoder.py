@@ -21,10 +21,20 @@ import numpy as np
 from fencepost.kernels.runtime.compilation import inlined, no_refcount
 
 POINT_BYTES = 16
-SMALLEST_CHAIN = 21  # bytes that a chain takes, at least: a point
+MIN_CHAIN_BYTES = 21  # bytes that a chain takes, at least: a point
 
 # Why a row cannot be used.
-USABLE, MISSING, NO_HEAD, NO_ORDER, NO_KIND, TOO_SHORT, NOT_ITS_FORM, EMPTY, EMPTY_POINT = range(9)
+(
+    USABLE,
+    MISSING,
+    NO_HEADER,
+    BAD_BYTE_ORDER,
+    UNKNOWN_TYPE,
+    TOO_SHORT,
+    WRONG_PART_TYPE,
+    EMPTY,
+    EMPTY_POINT,
+) = range(9)
 EMPTY_CHAIN, SHORT_CHAIN, OPEN_RING = range(9, 12)  # `place` says which part and ring
 
 _POINT, _LINE, _POLYGON, _MULTIPOINT, _LAST_KIND = 1, 2, 3, 4, 6
@@ -36,7 +46,7 @@ _STEPS = tuple(np.uint64(k) for k in range(8))
 
 
 @no_refcount
-def read_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, reason, place):
+def decode_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension, reason, place):
     """Write the shapes of a column; how many points and chains there are.
 
     data : uint8. ends : (rows + 1) int64, row k is data[ends[k]:ends[k + 1]]. x, y : uint64, the
@@ -89,10 +99,10 @@ def _read_row(data, at, stop, x, y, chain_start, chain_part, points, chains, pla
     for part in range(parts):
         if several:
             fault, own, little, stride, at = _head(data, at, stop)
-            if fault == NO_HEAD:
+            if fault == NO_HEADER:
                 return TOO_SHORT, kind, points, chains
             if fault != USABLE or own != single:
-                return NOT_ITS_FORM, kind, points, chains
+                return WRONG_PART_TYPE, kind, points, chains
         rings = np.int64(1)
         if single == _POLYGON:
             rings = _count(data, at, stop, little)
@@ -146,9 +156,9 @@ def _note_empty(code, before, place, part, ring):
 def _head(data, at, stop):
     """What is wrong with a head; its kind, whether little-endian, bytes a point, where it ends."""
     if stop - at < _HEAD_BYTES:
-        return NO_HEAD, np.int64(0), True, np.int64(1), at
+        return NO_HEADER, np.int64(0), True, np.int64(1), at
     if data[at] > 1:
-        return NO_ORDER, np.int64(0), True, np.int64(1), at
+        return BAD_BYTE_ORDER, np.int64(0), True, np.int64(1), at
     little = data[at] == 1
     code = _four_bytes(data, at + 1, little)
     thousands, kind = (code & 0xFFFF) // 1000, (code & 0xFFFF) % 1000
@@ -160,7 +170,7 @@ def _head(data, at, stop):
     at += _HEAD_BYTES
     if code & _HAS_SRID:
         at += 4
-    fault = USABLE if _POINT <= kind <= _LAST_KIND else NO_KIND
+    fault = USABLE if _POINT <= kind <= _LAST_KIND else UNKNOWN_TYPE
     return fault, kind, little, stride, at
 
 

@@ -150,7 +150,7 @@ def test_values_of_other_libraries(client: Any) -> None:
     assert message.event["geometry"] == {"type": "Point", "coordinates": [1.0, 1.0]}
     with pytest.raises(fp.ModelError, match=r"row 0 .*set"):
         client.publish({"a": {1}})
-    with pytest.raises(fp.ModelError, match="row 1 is no mapping"):
+    with pytest.raises(fp.ModelError, match="row 1 must be a mapping"):
         client.publish([{}, 7])
     with pytest.raises(fp.ModelError, match="row 0"):
         client.publish({"a": float("nan")})
@@ -188,7 +188,7 @@ def test_what_is_refused(client: Any) -> None:
     assert caught.value.status == 404
     with pytest.raises(fp.RequestRefused, match="cannot be used"):
         client.publish({"geometry": {"type": "Point"}})
-    with pytest.raises(fp.ModelError, match="not empty"):
+    with pytest.raises(fp.ModelError, match="must not be empty"):
         client.unsubscribe("")
 
 
@@ -247,7 +247,7 @@ def test_a_server_of_another_kind(make_client: Any) -> None:
         thread = threading.Thread(target=other.serve_forever)
         thread.start()
         with make_client(f"http://127.0.0.1:{other.server_port}", retry_timeout_s=0) as client:
-            with pytest.raises(fp.RequestRefused, match="is no Fencepost server"):
+            with pytest.raises(fp.RequestRefused, match="is not a Fencepost server"):
                 client.subscribe("a", "n = 1")
             with pytest.raises(fp.FencepostError):
                 next(client.messages("a"))

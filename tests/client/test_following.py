@@ -160,7 +160,7 @@ def test_waits_double_up_to_a_bound_and_patience_ends() -> None:
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 4.25]
     backoff.succeeded()
     assert backoff.failed() == 0.25
-    assert backoff.failed(asked_s=7.0) == 7.0
-    assert backoff.failed(asked_s=60.0) is None
+    assert backoff.failed(requested_wait_s=7.0) == 7.0
+    assert backoff.failed(requested_wait_s=60.0) is None
     now += 100.0
     assert backoff.failed() == 0.25

@@ -173,11 +173,11 @@ def test_waits_double_up_to_a_bound_and_are_spread_by_chance(folder: Path) -> No
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1e12), st.floats(0, 1))
-def test_waits_are_within_bounds(failures: int, asked_s: float, chance: float) -> None:
+def test_waits_are_within_bounds(failures: int, retry_after_s: float, jitter: float) -> None:
     schedule = RetrySchedule()
-    wait_s = schedule.wait_s(failures, asked_s, chance)
-    assert 0 <= wait_s <= schedule.longest_asked_s
-    assert wait_s >= min(asked_s, schedule.longest_asked_s)
+    wait_s = schedule.wait_s(failures, retry_after_s, jitter)
+    assert 0 <= wait_s <= schedule.max_retry_after_s
+    assert wait_s >= min(retry_after_s, schedule.max_retry_after_s)
 
 
 def test_an_endpoint_that_asks_for_time_gets_it_within_bounds(folder: Path) -> None:

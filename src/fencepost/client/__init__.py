@@ -1,20 +1,18 @@
-"""Clients of a server: `fp.Client`, `fp.AsyncClient`, and the commands that use them.
+"""Clients of a server: `fp.Client`, `fp.AsyncClient`, and what the command line uses of them.
 
-What is asked, retried and resumed is decided in generators that do no input or output; two thin
-shells carry it out, one that blocks and one that awaits.
+Operations, retries and resumption are generators of network effects, without input or output; the
+two clients perform the effects, one blocking, one on asyncio.
 
-- `async_client`: `AsyncClient`: for programs that await
-- `blocking_client`: `Client`: for programs that block
-- `client_operations`: What can be asked of a server: each operation as the steps that carry it
-  out
-- `connection_errors`: What both shells make of connections that break
-- `moving_objects`: Things that move and are published only when somebody may want to know
-- `network_effects`: What a client has to do on the network, as values: whoever does it sends back
-  what came of it
-- `optional_clients`: The two clients, or what to install for them
-- `publish_batches`: Events in parts that a request can hold, and what becomes of them together
-- `results`: What comes back from a server, as values; and what it refused, as errors
-- `retry_policy`: When to try again what failed, and when to give up
+- `async_client`: `AsyncClient`
+- `blocking_client`: `Client`
+- `client_operations`: `Operations`, each operation as effects; `MessageFollower`
+- `connection_errors`: exceptions of httpx and websockets as `ConnectionLost`
+- `moving_objects`: `MoverPublisher`, which keeps back events of moving objects that match nothing
+- `network_effects`: the effects, such as `Request` and `OpenSocket`, and the URLs of requests
+- `optional_clients`: both clients, or an error that names the missing extra
+- `publish_batches`: `PublishBatch`, the rows of one request
+- `results`: results as values, failed requests as errors
+- `retry_policy`: `RetryPolicy`, `Backoff`, and which failures are retried
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`AsyncClient`: for programs that await."""
+"""`AsyncClient`: the client for asyncio."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _awaited(
+def _awaitable_method(
     operation: Callable[Concatenate[Operations, P], Steps[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
-    """An operation as a method to be awaited."""
+    """Return an operation as a coroutine method."""
 
     @wraps(operation)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(operation(self._operations, *args, **kwargs), self._line())
+        return await self._run(operation(self._operations, *args, **kwargs), self._new_socket())
 
     return method
 
 
-def _iterating(
+def _iterator_method(
     operation: Callable[Concatenate[Operations, P], StreamSteps[T]],
 ) -> Callable[Concatenate[AsyncClient, P], AsyncGenerator[T, None]]:
-    """An operation as a method that gives an asynchronous iterator."""
+    """Return an operation as a method that returns an asynchronous iterator."""
 
     @wraps(operation)
     def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
-        return self._iterate(operation(self._operations, *args, **kwargs).steps, self._line())
+        return self._iterate(operation(self._operations, *args, **kwargs).steps, self._new_socket())
 
     return method
 
 
 class AsyncClient:
-    """A server, for programs that await; `Client` is the same for those that block.
+    """A client of a server for asyncio; `Client` is its blocking twin.
 
-    Whoever leaves a loop over `messages` early closes it with `contextlib.aclosing`, so that what
-    was read is acknowledged at once.
+    A program that leaves a loop over `messages` early should wrap the iterator in
+    `contextlib.aclosing`, so that the messages it has read are acknowledged at once.
 
     Parameters
     ----------
     url, key, timeout_s, retry_timeout_s
-        As of `Client`.
+        As for `Client`.
 
     Examples
     --------
@@ -105,16 +105,16 @@ class AsyncClient:
             base_url=self.url, headers=auth_headers(key), timeout=timeout_s
         )
         self._closing = asyncio.Event()
-        self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = MoverPublisher(self.url, self._operations.retry_policy)
-        self._movers_line = self._line()
-        self._movers_turn = asyncio.Lock()
+        self._sockets: WeakSet[_WebSocket] = WeakSet()
+        self._mover_publisher = MoverPublisher(self.url, self._operations.retry_policy)
+        self._mover_socket = self._new_socket()
+        self._mover_lock = asyncio.Lock()
 
     async def close(self) -> None:
         """Close all connections; loops over messages in other tasks end."""
         self._closing.set()
-        for line in [*self._lines]:
-            await line.end()
+        for socket in [*self._sockets]:
+            await socket.end()
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -128,93 +128,93 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    subscribe = _awaited(Operations.subscribe)
-    subscribe_many = _awaited(Operations.subscribe_many)
-    unsubscribe = _awaited(Operations.unsubscribe)
-    publish = _awaited(Operations.publish)
-    acknowledge = _awaited(Operations.acknowledge)
-    explain = _awaited(Operations.explain)
-    try_expression = _awaited(Operations.try_expression)
-    stats = _awaited(Operations.stats)
-    subscriptions = _iterating(Operations.subscriptions)
-    messages = _iterating(Operations.messages)
+    subscribe = _awaitable_method(Operations.subscribe)
+    subscribe_many = _awaitable_method(Operations.subscribe_many)
+    unsubscribe = _awaitable_method(Operations.unsubscribe)
+    publish = _awaitable_method(Operations.publish)
+    acknowledge = _awaitable_method(Operations.acknowledge)
+    explain = _awaitable_method(Operations.explain)
+    try_expression = _awaitable_method(Operations.try_expression)
+    stats = _awaitable_method(Operations.stats)
+    subscriptions = _iterator_method(Operations.subscriptions)
+    messages = _iterator_method(Operations.messages)
 
     def mover(self, key: str) -> AsyncMover:
-        """A thing that moves and is published only when somebody may want to know."""
+        """Return a moving object whose events are published only if they may match."""
         return AsyncMover(self, key)
 
-    async def _send(self, key: str, event: Mapping[str, Any]) -> bool:
-        async with self._movers_turn:
-            return await self._run(self._movers.send(key, event), self._movers_line)
+    async def _send_event(self, key: str, event: Mapping[str, Any]) -> bool:
+        async with self._mover_lock:
+            return await self._run(self._mover_publisher.send(key, event), self._mover_socket)
 
     async def _forget(self, key: str) -> None:
-        async with self._movers_turn:
-            await self._run(self._movers.forget(key), self._movers_line)
+        async with self._mover_lock:
+            await self._run(self._mover_publisher.forget(key), self._mover_socket)
 
-    def _line(self) -> _Line:
-        line = _Line(self.url, self._key, self._timeout_s)
-        self._lines.add(line)
-        return line
+    def _new_socket(self) -> _WebSocket:
+        socket = _WebSocket(self.url, self._key, self._timeout_s)
+        self._sockets.add(socket)
+        return socket
 
-    # Carrying steps out
+    # Performing steps
 
-    async def _run(self, steps: Steps[T], line: _Line) -> T:
-        came: Any = None
+    async def _run(self, steps: Steps[T], socket: _WebSocket) -> T:
+        result: Any = None
         while True:
             try:
-                effect = steps.send(came)
+                effect = steps.send(result)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            came = await self._do(effect, line)
+            result = await self._perform(effect, socket)
 
-    async def _iterate(self, steps: Steps[None], line: _Line) -> AsyncGenerator[Any, None]:
-        came: Any = None
+    async def _iterate(self, steps: Steps[None], socket: _WebSocket) -> AsyncGenerator[Any, None]:
+        result: Any = None
         try:
             while not self._closing.is_set():
                 try:
-                    effect = steps.send(came)
+                    effect = steps.send(result)
                 except StopIteration:
                     return
                 if isinstance(effect, YieldValue):
-                    came = None
+                    result = None
                     yield effect.value
                 else:
-                    came = await self._do(effect, line)
+                    result = await self._perform(effect, socket)
         except GeneratorExit:
             if not self._closing.is_set():
-                await self._stop(steps, line)
+                await self._stop_steps(steps, socket)
             raise
         finally:
-            await line.close()
+            await socket.close()
 
-    async def _stop(self, steps: Steps[None], line: _Line) -> None:
+    async def _stop_steps(self, steps: Steps[None], socket: _WebSocket) -> None:
         try:
             effect = steps.throw(IterationStopped())
             while True:
-                effect = steps.send(await self._do(effect, line))
+                effect = steps.send(await self._perform(effect, socket))
         except (StopIteration, IterationStopped):
             return
 
-    async def _do(self, effect: Effect, line: _Line) -> Any:
+    async def _perform(self, effect: Effect, socket: _WebSocket) -> Any:
         match effect:
             case Request():
-                return await self._exchange(effect)
+                return await self._send_request(effect)
             case Sleep(seconds):
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), seconds)
                 return None
             case OpenSocket(path, query):
-                return await line.open(path, query)
+                return await socket.open(path, query)
             case ReceiveFrame(wait):
-                return await line.receive(wait)
+                return await socket.receive(wait)
             case SendFrame(text):
-                return await line.transmit(text)
+                return await socket.send(text)
             case YieldValue():
-                raise AssertionError("only iterators hand anything out")
+                raise AssertionError("only iterators yield values")
 
-    async def _exchange(self, request: Request) -> Response | ConnectionLost:
+    async def _send_request(self, request: Request) -> Response | ConnectionLost:
         try:
-            answer = await self._http.request(
+            response = await self._http.request(
                 request.method,
                 request.path,
                 params=request.query or None,
@@ -223,11 +223,11 @@ class AsyncClient:
             )
         except REQUEST_ERRORS as error:
             return connection_lost(error)
-        return Response(answer.status_code, answer.headers, answer.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
 class AsyncMover:
-    """A thing that moves: as `Mover`, and `send` is awaited."""
+    """A moving object; `Mover` for asyncio."""
 
     def __init__(self, client: AsyncClient, key: str) -> None:
         self._client = client
@@ -235,30 +235,33 @@ class AsyncMover:
         self.sent = self.kept_back = 0
 
     async def send(self, event: Mapping[str, Any]) -> bool:
-        """Publish an event unless it is known to match nothing; whether it was published."""
-        sent = await self._client._send(self.key, event)
+        """Publish an event unless it is known to match nothing. Return whether it was published."""
+        sent = await self._client._send_event(self.key, event)
         self.sent += sent
         self.kept_back += not sent
         return sent
 
     async def close(self) -> None:
-        """Have it forgotten."""
+        """Remove the object from the server."""
         await self._client._forget(self.key)
 
 
-class _Line:
-    """A WebSocket, or none; what is being received goes on, so that no frame is lost."""
+class _WebSocket:
+    """A WebSocket, open or not.
+
+    A receive that the caller does not wait for continues in a task, so that no frame is lost.
+    """
 
     def __init__(self, url: str, key: str | None, timeout_s: float) -> None:
         self._url, self._key, self._timeout_s = url, key, timeout_s
         self._stack = AsyncExitStack()
-        self._socket: ClientConnection | None = None
-        self._next: asyncio.Task[str] | None = None
+        self._connection: ClientConnection | None = None
+        self._receiving: asyncio.Task[str] | None = None
 
     async def open(self, path: str, query: Mapping[str, str]) -> ConnectionLost | None:
         await self.close()
         try:
-            self._socket = await self._stack.enter_async_context(
+            self._connection = await self._stack.enter_async_context(
                 connect(
                     socket_url(self._url, path, query),
                     additional_headers=auth_headers(self._key),
@@ -272,42 +275,42 @@ class _Line:
         return None
 
     async def receive(self, wait: bool) -> str | ConnectionLost | None:
-        if self._socket is None:
+        if self._connection is None:
             return NOT_OPEN
-        if self._next is None:
-            self._next = asyncio.create_task(self._socket.recv(decode=True))
+        if self._receiving is None:
+            self._receiving = asyncio.create_task(self._connection.recv(decode=True))
         if wait:
-            await asyncio.wait([self._next])
+            await asyncio.wait([self._receiving])
         else:
             await asyncio.sleep(0)
-            if not self._next.done():
+            if not self._receiving.done():
                 return None
-        received, self._next = self._next, None
+        received, self._receiving = self._receiving, None
         try:
             return received.result()
         except SOCKET_ERRORS as error:
             await self.close()
             return connection_lost(error)
 
-    async def transmit(self, text: str) -> ConnectionLost | None:
-        if self._socket is None:
+    async def send(self, text: str) -> ConnectionLost | None:
+        if self._connection is None:
             return NOT_OPEN
         try:
-            await self._socket.send(text)
+            await self._connection.send(text)
         except SOCKET_ERRORS as error:
             await self.close()
             return connection_lost(error)
         return None
 
     async def end(self) -> None:
-        """Close it for whoever receives: they are told."""
-        if self._socket is not None:
-            await self._socket.close()
+        """Close the connection; a task that is receiving gets `ConnectionLost`."""
+        if self._connection is not None:
+            await self._connection.close()
 
     async def close(self) -> None:
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.wait([self._next])
-            self._next = None
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait([self._receiving])
+            self._receiving = None
         await self._stack.aclose()
-        self._socket = None
+        self._connection = None

@@ -1,4 +1,4 @@
-"""`Client`: for programs that block."""
+"""`Client`: the blocking client."""
 
 from __future__ import annotations
 
@@ -45,46 +45,46 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _blocking(
+def _blocking_method(
     operation: Callable[Concatenate[Operations, P], Steps[T]],
 ) -> Callable[Concatenate[Client, P], T]:
-    """An operation as a method that comes back when it is done."""
+    """Return an operation as a blocking method."""
 
     @wraps(operation)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(operation(self._operations, *args, **kwargs), self._line())
+        return self._run(operation(self._operations, *args, **kwargs), self._new_socket())
 
     return method
 
 
-def _iterating(
+def _iterator_method(
     operation: Callable[Concatenate[Operations, P], StreamSteps[T]],
 ) -> Callable[Concatenate[Client, P], Generator[T, None, None]]:
-    """An operation as a method that gives an iterator."""
+    """Return an operation as a method that returns an iterator."""
 
     @wraps(operation)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
-        return self._iterate(operation(self._operations, *args, **kwargs).steps, self._line())
+        return self._iterate(operation(self._operations, *args, **kwargs).steps, self._new_socket())
 
     return method
 
 
 class Client:
-    """A server, for programs that block; `AsyncClient` is the same for those that await.
+    """A blocking client of a server; `AsyncClient` is its twin for asyncio.
 
-    Requests that fail for the moment (too many requests, a server that is busy or not there) are
-    tried again for a while. Methods may be called by several threads.
+    Requests that fail temporarily (too many requests, a server that is busy or unreachable) are
+    retried. Methods may be called from several threads.
 
     Parameters
     ----------
     url : str
-        Of the server, as in "http://127.0.0.1:8080".
+        The server's URL, such as "http://127.0.0.1:8080".
     key : str, optional
-        As `fencepost keys add` printed it.
+        An API key, as `fencepost keys add` printed it.
     timeout_s : float
-        How long one request may take.
+        The longest time that one request may take.
     retry_timeout_s : float
-        For how long one is tried again.
+        How long a request is retried.
 
     Examples
     --------
@@ -109,16 +109,16 @@ class Client:
         self._operations = Operations(self.url, RetryPolicy(retry_timeout_s, time.monotonic))
         self._http = httpx.Client(base_url=self.url, headers=auth_headers(key), timeout=timeout_s)
         self._closing = threading.Event()
-        self._lines: WeakSet[_Line] = WeakSet()
-        self._movers = MoverPublisher(self.url, self._operations.retry_policy)
-        self._movers_line = self._line()
-        self._movers_turn = threading.Lock()
+        self._sockets: WeakSet[_WebSocket] = WeakSet()
+        self._mover_publisher = MoverPublisher(self.url, self._operations.retry_policy)
+        self._mover_socket = self._new_socket()
+        self._mover_lock = threading.Lock()
 
     def close(self) -> None:
         """Close all connections; loops over messages in other threads end."""
         self._closing.set()
-        for line in [*self._lines]:
-            line.close()
+        for socket in [*self._sockets]:
+            socket.close()
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -132,92 +132,92 @@ class Client:
     ) -> None:
         self.close()
 
-    subscribe = _blocking(Operations.subscribe)
-    subscribe_many = _blocking(Operations.subscribe_many)
-    unsubscribe = _blocking(Operations.unsubscribe)
-    publish = _blocking(Operations.publish)
-    acknowledge = _blocking(Operations.acknowledge)
-    explain = _blocking(Operations.explain)
-    try_expression = _blocking(Operations.try_expression)
-    stats = _blocking(Operations.stats)
-    subscriptions = _iterating(Operations.subscriptions)
-    messages = _iterating(Operations.messages)
+    subscribe = _blocking_method(Operations.subscribe)
+    subscribe_many = _blocking_method(Operations.subscribe_many)
+    unsubscribe = _blocking_method(Operations.unsubscribe)
+    publish = _blocking_method(Operations.publish)
+    acknowledge = _blocking_method(Operations.acknowledge)
+    explain = _blocking_method(Operations.explain)
+    try_expression = _blocking_method(Operations.try_expression)
+    stats = _blocking_method(Operations.stats)
+    subscriptions = _iterator_method(Operations.subscriptions)
+    messages = _iterator_method(Operations.messages)
 
     def mover(self, key: str) -> Mover:
-        """A thing that moves and is published only when somebody may want to know."""
+        """Return a moving object whose events are published only if they may match."""
         return Mover(self, key)
 
-    def _send(self, key: str, event: Mapping[str, Any]) -> bool:
-        with self._movers_turn:
-            return self._run(self._movers.send(key, event), self._movers_line)
+    def _send_event(self, key: str, event: Mapping[str, Any]) -> bool:
+        with self._mover_lock:
+            return self._run(self._mover_publisher.send(key, event), self._mover_socket)
 
     def _forget(self, key: str) -> None:
-        with self._movers_turn:
-            self._run(self._movers.forget(key), self._movers_line)
+        with self._mover_lock:
+            self._run(self._mover_publisher.forget(key), self._mover_socket)
 
-    def _line(self) -> _Line:
-        line = _Line(self.url, self._key, self._timeout_s)
-        self._lines.add(line)
-        return line
+    def _new_socket(self) -> _WebSocket:
+        socket = _WebSocket(self.url, self._key, self._timeout_s)
+        self._sockets.add(socket)
+        return socket
 
-    # Carrying steps out
+    # Performing steps
 
-    def _run(self, steps: Steps[T], line: _Line) -> T:
-        came: Any = None
+    def _run(self, steps: Steps[T], socket: _WebSocket) -> T:
+        result: Any = None
         while True:
             try:
-                effect = steps.send(came)
+                effect = steps.send(result)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            came = self._do(effect, line)
+            result = self._perform(effect, socket)
 
-    def _iterate(self, steps: Steps[None], line: _Line) -> Generator[Any, None, None]:
-        came: Any = None
+    def _iterate(self, steps: Steps[None], socket: _WebSocket) -> Generator[Any, None, None]:
+        result: Any = None
         try:
             while not self._closing.is_set():
                 try:
-                    effect = steps.send(came)
+                    effect = steps.send(result)
                 except StopIteration:
                     return
                 if isinstance(effect, YieldValue):
-                    came = None
+                    result = None
                     yield effect.value
                 else:
-                    came = self._do(effect, line)
+                    result = self._perform(effect, socket)
         except GeneratorExit:
             if not self._closing.is_set():
-                self._stop(steps, line)
+                self._stop_steps(steps, socket)
             raise
         finally:
-            line.close()
+            socket.close()
 
-    def _stop(self, steps: Steps[None], line: _Line) -> None:
+    def _stop_steps(self, steps: Steps[None], socket: _WebSocket) -> None:
         try:
             effect = steps.throw(IterationStopped())
             while True:
-                effect = steps.send(self._do(effect, line))
+                effect = steps.send(self._perform(effect, socket))
         except (StopIteration, IterationStopped):
             return
 
-    def _do(self, effect: Effect, line: _Line) -> Any:
+    def _perform(self, effect: Effect, socket: _WebSocket) -> Any:
         match effect:
             case Request():
-                return self._exchange(effect)
+                return self._send_request(effect)
             case Sleep(seconds):
                 self._closing.wait(seconds)
                 return None
             case OpenSocket(path, query):
-                return line.open(path, query)
+                return socket.open(path, query)
             case ReceiveFrame(wait):
-                return line.receive(wait)
+                return socket.receive(wait)
             case SendFrame(text):
-                return line.transmit(text)
+                return socket.send(text)
             case YieldValue():
-                raise AssertionError("only iterators hand anything out")
+                raise AssertionError("only iterators yield values")
 
-    def _exchange(self, request: Request) -> Response | ConnectionLost:
+    def _send_request(self, request: Request) -> Response | ConnectionLost:
         try:
-            answer = self._http.request(
+            response = self._http.request(
                 request.method,
                 request.path,
                 params=request.query or None,
@@ -226,18 +226,18 @@ class Client:
             )
         except REQUEST_ERRORS as error:
             return connection_lost(error)
-        return Response(answer.status_code, answer.headers, answer.content)
+        return Response(response.status_code, response.headers, response.content)
 
 
 class Mover:
-    """A thing that moves: `send` publishes an event of it only if that may matter to anybody.
+    """A moving object; `send` publishes an event of it only if the event may match.
 
     Attributes
     ----------
     key : str
-        What the server knows it by.
+        The server's name for the object.
     sent, kept_back : int
-        How many events were published, and how many not.
+        Numbers of events that were published, and that were not.
     """
 
     def __init__(self, client: Client, key: str) -> None:
@@ -246,32 +246,32 @@ class Mover:
         self.sent = self.kept_back = 0
 
     def send(self, event: Mapping[str, Any]) -> bool:
-        """Publish an event unless it is known to match nothing; whether it was published.
+        """Publish an event unless it is known to match nothing. Return whether it was published.
 
-        Where the answer to one is lost, it is published again, and may be in the log twice.
+        An event whose response is lost is published again, and may be in the log twice.
         """
-        sent = self._client._send(self.key, event)
+        sent = self._client._send_event(self.key, event)
         self.sent += sent
         self.kept_back += not sent
         return sent
 
     def close(self) -> None:
-        """Have it forgotten."""
+        """Remove the object from the server."""
         self._client._forget(self.key)
 
 
-class _Line:
-    """A WebSocket, or none."""
+class _WebSocket:
+    """A WebSocket, open or not."""
 
     def __init__(self, url: str, key: str | None, timeout_s: float) -> None:
         self._url, self._key, self._timeout_s = url, key, timeout_s
         self._stack = ExitStack()
-        self._socket: ClientConnection | None = None
+        self._connection: ClientConnection | None = None
 
     def open(self, path: str, query: Mapping[str, str]) -> ConnectionLost | None:
         self.close()
         try:
-            self._socket = self._stack.enter_context(
+            self._connection = self._stack.enter_context(
                 connect(
                     socket_url(self._url, path, query),
                     additional_headers=auth_headers(self._key),
@@ -285,21 +285,21 @@ class _Line:
         return None
 
     def receive(self, wait: bool) -> str | ConnectionLost | None:
-        if self._socket is None:
+        if self._connection is None:
             return NOT_OPEN
         try:
-            return self._socket.recv(timeout=None if wait else 0, decode=True)
+            return self._connection.recv(timeout=None if wait else 0, decode=True)
         except TimeoutError:
             return None
         except SOCKET_ERRORS as error:
             self.close()
             return connection_lost(error)
 
-    def transmit(self, text: str) -> ConnectionLost | None:
-        if self._socket is None:
+    def send(self, text: str) -> ConnectionLost | None:
+        if self._connection is None:
             return NOT_OPEN
         try:
-            self._socket.send(text)
+            self._connection.send(text)
         except SOCKET_ERRORS as error:
             self.close()
             return connection_lost(error)
@@ -307,4 +307,4 @@ class _Line:
 
     def close(self) -> None:
         self._stack.close()
-        self._socket = None
+        self._connection = None

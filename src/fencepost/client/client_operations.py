@@ -1,6 +1,6 @@
-"""What can be asked of a server: each operation as the steps that carry it out.
+"""`Operations`: each operation of a server as a generator of network effects, with its retries.
 
-`MessageFollower` has the messages of a subscriber, from wherever the last connection broke off.
+`MessageFollower` yields the messages of a subscriber and resumes after a lost connection.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from fencepost.client.results import (
     RejectedRow,
     SubscribeResult,
     error_of,
+    explanation_of,
     messages_of,
-    reason_of,
-    refused,
-    rejected_of,
+    rejected_rows,
+    request_refused,
 )
 from fencepost.client.retry_policy import (
     Backoff,
@@ -48,25 +48,26 @@ from fencepost.client.retry_policy import (
 )
 from fencepost.errors import ModelError
 
-_PAGE = "1000"
+_PAGE_SIZE = "1000"
 _JSON = {"content-type": "application/json"}
-_LINES = {"content-type": "application/x-ndjson"}
+_NDJSON = {"content-type": "application/x-ndjson"}
 _TOO_LARGE = 413
+_UNPROCESSABLE = 422
 
 
 class Operations:
-    """Makes the steps of operations.
+    """The operations of a server.
 
     Parameters
     ----------
     server : str
-        The address, for messages.
+        The server's URL, for error messages.
     retry_policy : RetryPolicy
     """
 
     def __init__(self, server: str, retry_policy: RetryPolicy) -> None:
         self.server = server
-        self.retry_policy = patience
+        self.retry_policy = retry_policy
 
     def subscribe(
         self,
@@ -79,7 +80,7 @@ class Operations:
         composite: Any = None,
         payload: Any = None,
     ) -> Steps[dict[str, Any]]:
-        """Ask a standing question, in the place of one of the same id.
+        """Add a subscription, or replace the one of this id.
 
         Parameters
         ----------
@@ -87,220 +88,223 @@ class Operations:
         expression : str or mapping
             CQL2, as text or as JSON.
         subscriber : str, optional
-            Who gets the messages; the id if left out.
+            The subscriber that gets the messages; `id` if left out.
         expires : str or datetime, optional
-            When it ends, with a time zone.
+            When the subscription ends, with a time zone.
         track : mapping, optional
-            What moving objects do to it, in place of each event that answers it.
+            Which movements of objects to notify of, instead of each event that matches.
         composite : mapping or Composite, optional
-            Several events together, in place of an expression.
+            A pattern of several events, instead of an expression.
         payload : optional
-            Anything that JSON has; it comes back with each message.
+            Any JSON value; each message repeats it.
 
         Returns
         -------
         dict
-            The subscription as the server keeps it.
+            The subscription as the server stores it.
 
         Raises
         ------
         RequestRefused
-            Where the server does not take it; its `position` says where in the expression.
+            If the server rejects the subscription; `position` is the place of an error in the
+            expression.
         """
         definition = definition_of(
-            expression, subscriber, expires, track, _plain_composite(composite), payload
+            expression, subscriber, expires, track, _composite_json(composite), payload
         )
         path = f"/v1/subscriptions/{quote_segment(id)}"
-        answer = yield from self._json("PUT", path, definition)
+        answer = yield from self._send_json("PUT", path, definition)
         return dict(answer)
 
     def subscribe_many(self, definitions: Iterable[Mapping[str, Any]]) -> Steps[SubscribeResult]:
-        """Ask many standing questions at once.
+        """Add or replace many subscriptions.
 
         Parameters
         ----------
         definitions : iterable of mapping
-            Each with `id`, `expression` or `composite`, and what else `subscribe` takes.
+            Each has an `id`, an `expression` or `composite`, and any other parameter of
+            `subscribe`.
         """
-        done = SubscribeResult()
-        for part in split_batches(definitions):
+        total = SubscribeResult()
+        for batch in split_batches(definitions):
             request = Request(
-                "POST", "/v1/subscriptions", headers=_LINES, content=b"\n".join(part.lines)
+                "POST", "/v1/subscriptions", headers=_NDJSON, content=b"\n".join(batch.lines)
             )
-            answer = yield from self._asked(request)
-            done = SubscribeResult(
-                done.created + answer["created"],
-                done.replaced + answer["replaced"],
-                done.rejected + rejected_of(answer, part.first),
+            answer = yield from self._send(request)
+            total = SubscribeResult(
+                total.created + answer["created"],
+                total.replaced + answer["replaced"],
+                total.rejected + rejected_rows(answer, batch.first),
             )
-        return done
+        return total
 
     def unsubscribe(self, id: str) -> Steps[bool]:
-        """Remove a subscription; whether there was one."""
+        """Remove a subscription. Return whether it existed."""
         request = Request("DELETE", f"/v1/subscriptions/{quote_segment(id)}")
-        answer, tries = yield from self._outcome(request)
-        if isinstance(answer, Response) and answer.status == 404:
-            return tries > 1  # the answer to an earlier try may have been lost
-        self._checked(answer)
+        result, tries = yield from self._send_with_retries(request)
+        if isinstance(result, Response) and result.status == 404:
+            return tries > 1  # an earlier try may have removed it and lost its response
+        self._checked(result)
         return True
 
     def subscriptions(
         self, subscriber: str | None = None, contains: str = ""
     ) -> StreamSteps[dict[str, Any]]:
-        """All subscriptions by id, as the server keeps them, read page by page.
+        """Yield all subscriptions in order of their ids, as the server stores them.
 
         Parameters
         ----------
         subscriber : str, optional
-            Only theirs.
+            Only the subscriptions of this subscriber.
         contains : str, optional
-            Only those with this text in their id or definition.
+            Only subscriptions whose id or definition contains this text.
         """
-        query = {"limit": _PAGE, "contains": contains}
+        query = {"limit": _PAGE_SIZE, "contains": contains}
         if subscriber is not None:
             query["subscriber"] = subscriber
-        return StreamSteps(self._pages(query))
+        return StreamSteps(self._subscription_pages(query))
 
-    def _pages(self, query: Mapping[str, str]) -> Steps[None]:
+    def _subscription_pages(self, query: Mapping[str, str]) -> Steps[None]:
         after: str | None = ""
         while after is not None:
             request = Request("GET", "/v1/subscriptions", {**query, "after": after})
-            page = yield from self._asked(request)
-            for one in page["subscriptions"]:
-                yield YieldValue(one)
+            page = yield from self._send(request)
+            for subscription in page["subscriptions"]:
+                yield YieldValue(subscription)
             after = page["next"]
 
     def publish(
         self, events: Mapping[str, Any] | Iterable[Mapping[str, Any] | bytes]
     ) -> Steps[PublishResult]:
-        """Publish an event or many; done when they and all that they answer are on the disk.
+        """Publish one event or many. Return once the events and their messages are durable.
 
-        Many are sent in parts, in order. A part whose answer is lost is sent again under the same
-        name, and taken once.
+        Many events are sent in batches, in order. A batch whose response is lost is sent again with
+        the same idempotency key, so that the server publishes it once.
 
         Parameters
         ----------
         events : mapping or iterable of mapping
-            GeoJSON Features, or attributes by name; geometries of Shapely, times and numbers of
-            NumPy may be in them. Among many, bytes are a line of JSON each.
+            GeoJSON Features, or attributes by name. Values may be Shapely geometries, times and
+            NumPy numbers. Among many events, bytes are taken for a line of JSON.
 
         Raises
         ------
         RequestRefused
-            Where the server does not take any; a bad event among many is in `rejected` instead.
+            If the server rejects the request. A bad event among many is in `rejected` instead.
         """
-        single = isinstance(events, Mapping)
-        source = (new_batch(0, [json_line(events, 0)]),) if single else split_batches(events)
-        done = PublishResult()
-        for whole in source:
-            parts = deque([whole])
-            while parts:
-                part = parts.popleft()
-                answer, _ = yield from self._outcome(part.request())
-                status = answer.status if isinstance(answer, Response) else 0
-                if status == _TOO_LARGE and len(part.lines) > 1:
-                    parts.extendleft(reversed(part.halves()))
-                elif status in (_TOO_LARGE, 422) and not single and len(part.lines) == 1:
-                    why = RejectedRow(part.first, str(error_of(answer, self.server)))
-                    rejected = (*done.rejected, why)
-                    done = PublishResult(
-                        done.accepted, done.messages, rejected, done.first, done.last
+        is_single = isinstance(events, Mapping)
+        batches = (new_batch(0, [json_line(events, 0)]),) if is_single else split_batches(events)
+        total = PublishResult()
+        for whole_batch in batches:
+            queue = deque([whole_batch])
+            while queue:
+                batch = queue.popleft()
+                result, _ = yield from self._send_with_retries(batch.request())
+                status = result.status if isinstance(result, Response) else 0
+                is_one_of_many = not is_single and len(batch.lines) == 1
+                if status == _TOO_LARGE and len(batch.lines) > 1:
+                    queue.extendleft(reversed(batch.split()))
+                elif status in (_TOO_LARGE, _UNPROCESSABLE) and is_one_of_many:
+                    row = RejectedRow(batch.first, str(error_of(result, self.server)))
+                    rejected = (*total.rejected, row)
+                    total = PublishResult(
+                        total.accepted, total.messages, rejected, total.first, total.last
                     )
                 else:
-                    done = merge_result(done, self._parsed(answer), part)
-        return done
+                    total = merge_result(total, self._parsed(result), batch)
+        return total
 
     def messages(
         self, subscriber: str, since: int | None = None, acknowledge: bool = True
     ) -> StreamSteps[Message]:
-        """The messages of a subscriber, as they come, without end; each at least once, in order.
+        """Yield the messages of a subscriber as they arrive, forever: at least once, in order.
 
-        A connection that breaks is opened again after the last message that was handed out; that
-        is logged as `fencepost.client`.
+        A lost connection is opened again and resumes after the last message that was yielded; the
+        logger `fencepost.client` reports this.
 
         Parameters
         ----------
         subscriber : str
         since : int, optional
-            The position to begin after; after the last acknowledged one if left out.
+            The position to start after; by default the last acknowledged position.
         acknowledge : bool
-            Whether a message is acknowledged once the next one is asked for.
+            Whether to acknowledge a message when the loop asks for the next one.
 
         Raises
         ------
         RequestRefused
-            Where the server does not know the subscriber or the key.
+            If the server does not know the subscriber or the key.
         Unreachable
-            Where the server was not there from the beginning.
+            If the first connection cannot be opened.
         """
-        following = MessageFollower(self.server, self.retry_policy, subscriber, since, acknowledge)
-        return StreamSteps(following.steps())
+        follower = MessageFollower(self.server, self.retry_policy, subscriber, since, acknowledge)
+        return StreamSteps(follower.steps())
 
     def acknowledge(self, subscriber: str, position: int) -> Steps[AcknowledgeResult]:
-        """Note that a subscriber has read all messages up to a position."""
-        answer = yield from self._asked(acknowledge_request(subscriber, position))
+        """Acknowledge all messages of a subscriber up to a position."""
+        answer = yield from self._send(acknowledge_request(subscriber, position))
         return AcknowledgeResult(answer["acknowledged"], answer["depth"])
 
     def explain(self, id: str, event: Mapping[str, Any]) -> Steps[MatchExplanation]:
-        """Why an event matches a subscription or not."""
+        """Explain why an event matches a subscription or not."""
         path = f"/v1/subscriptions/{quote_segment(id)}/explanation"
-        return reason_of((yield from self._json("POST", path, {"event": event})))
+        return explanation_of((yield from self._send_json("POST", path, {"event": event})))
 
     def try_expression(
         self, expression: str | Mapping[str, Any], events: Sequence[Mapping[str, Any]]
     ) -> Steps[list[MatchExplanation]]:
-        """Of each sample event whether an expression matches it, and why; nothing is kept."""
-        given = {"expression": expression, "events": [*events]}
-        answer = yield from self._json("POST", "/v1/try", given)
-        return [reason_of(one) for one in answer["results"]]
+        """Explain for each sample event whether it matches an expression; nothing is stored."""
+        body = {"expression": expression, "events": [*events]}
+        answer = yield from self._send_json("POST", "/v1/try", body)
+        return [explanation_of(result) for result in answer["results"]]
 
     def stats(self) -> Steps[dict[str, Any]]:
-        """Numbers about the tenant, its index and its queues."""
-        return dict((yield from self._asked(Request("GET", "/v1/stats"))))
+        """Return statistics of the tenant, its index and its queues."""
+        return dict((yield from self._send(Request("GET", "/v1/stats"))))
 
     # Requests
 
-    def _json(self, method: str, path: str, body: Mapping[str, Any]) -> Steps[Any]:
+    def _send_json(self, method: str, path: str, body: Mapping[str, Any]) -> Steps[Any]:
         request = Request(method, path, headers=_JSON, content=json_line(body, 0))
-        return (yield from self._asked(request))
+        return (yield from self._send(request))
 
-    def _asked(self, request: Request) -> Steps[Any]:
-        return self._parsed((yield from self._outcome(request))[0])
+    def _send(self, request: Request) -> Steps[Any]:
+        return self._parsed((yield from self._send_with_retries(request))[0])
 
-    def _outcome(self, request: Request) -> Steps[tuple[Response | ConnectionLost, int]]:
-        """What a request came to after as many tries as it took, and that number."""
+    def _send_with_retries(self, request: Request) -> Steps[tuple[Response | ConnectionLost, int]]:
+        """Send a request. Return the last result and the number of tries."""
         backoff = Backoff(self.retry_policy)
         tries = 0
         while True:
-            outcome: Response | ConnectionLost = yield request
+            result: Response | ConnectionLost = yield request
             tries += 1
-            wait = backoff.failed(requested_wait_s(outcome)) if is_retryable(outcome) else None
-            if wait is None:
-                return outcome, tries
-            logger.warning("%s; trying again in %.1f s", error_of(outcome, self.server), wait)
-            yield Sleep(wait)
+            wait_s = backoff.failed(requested_wait_s(result)) if is_retryable(result) else None
+            if wait_s is None:
+                return result, tries
+            logger.warning("%s; trying again in %.1f s", error_of(result, self.server), wait_s)
+            yield Sleep(wait_s)
 
-    def _parsed(self, outcome: Response | ConnectionLost) -> Any:
-        """What an answer holds."""
-        answer = self._checked(outcome)
+    def _parsed(self, result: Response | ConnectionLost) -> Any:
+        """Return the JSON of a response; raise the error of a failed request."""
+        response = self._checked(result)
         try:
-            return json.loads(answer.body)
+            return json.loads(response.body)
         except ValueError:
-            raise refused(
-                answer.status, f"{self.server} answers, but is no Fencepost server"
+            raise request_refused(
+                response.status, f"{self.server} answers, but is not a Fencepost server"
             ) from None
 
-    def _checked(self, outcome: Response | ConnectionLost) -> Response:
-        if isinstance(outcome, ConnectionLost) or outcome.status >= 300:
-            raise error_of(outcome, self.server)
-        return outcome
+    def _checked(self, result: Response | ConnectionLost) -> Response:
+        if isinstance(result, ConnectionLost) or result.status >= 300:
+            raise error_of(result, self.server)
+        return result
 
 
 def definition_of(
     expression: Any, subscriber: Any, expires: Any, track: Any, composite: Any, payload: Any
 ) -> dict[str, Any]:
-    """A subscription as the server takes it: what was given of it."""
-    given = {
+    """Return the definition of a subscription in JSON, without members that are None."""
+    members = {
         "expression": expression,
         "composite": composite,
         "subscriber": subscriber,
@@ -308,11 +312,11 @@ def definition_of(
         "track": track,
         "payload": payload,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
-def _plain_composite(composite: Any) -> Any:
-    """A composite as the server takes it; its id is that of the subscription."""
+def _composite_json(composite: Any) -> Any:
+    """Return a composite in JSON, without its id: the subscription has its own."""
     if composite is None or isinstance(composite, Mapping):
         return composite
     if not hasattr(composite, "to_json"):
@@ -320,76 +324,91 @@ def _plain_composite(composite: Any) -> Any:
     return {name: value for name, value in composite.to_json().items() if name != "id"}
 
 
-_DONE_AT_MOST = 100
+_MAX_UNACKNOWLEDGED = 100
 
 
 class MessageFollower:
-    """What is known of a subscriber's messages: which was handed out last, which are done with.
+    """Follows the messages of a subscriber: the last one yielded, and the last one processed.
 
-    A message is done with when the next one is asked for. That is told to the server once all
-    that came together are, or a hundred.
+    A message counts as processed when the caller's loop asks for the next one. Processed messages
+    are acknowledged at the end of a frame, and at least every hundred messages.
+
+    Parameters
+    ----------
+    server : str
+        The server's URL, for error messages.
+    retry_policy : RetryPolicy
+    subscriber : str
+    since : int or None
+        The position to start after; None for the last acknowledged position.
+    acknowledge : bool
+        Whether to acknowledge processed messages.
     """
 
     def __init__(
-        self, server: str, retry_policy: RetryPolicy, subscriber: str, since: int | None, tell: bool
+        self,
+        server: str,
+        retry_policy: RetryPolicy,
+        subscriber: str,
+        since: int | None,
+        acknowledge: bool,
     ) -> None:
-        self._server, self._retry_policy = server, patience
+        self._server, self._retry_policy = server, retry_policy
         self._subscriber = subscriber
         self._path = f"/v1/subscribers/{quote_segment(subscriber)}/socket"
-        self._last = since  # handed out; None where the server knows it
-        self._tell = tell
-        self._done: int | None = None  # up to here, what is not told yet
-        self._untold = 0
+        self._last_yielded = since
+        self._acknowledge = acknowledge
+        self._last_processed: int | None = None
+        self._unacknowledged = 0
 
     def steps(self) -> Steps[None]:
-        """Connect, hand out, connect again."""
+        """Connect, yield messages, and connect again after a loss."""
         backoff = Backoff(self._retry_policy)
         while True:
-            query = {} if self._last is None else {"since": str(self._last)}
+            query = {} if self._last_yielded is None else {"since": str(self._last_yielded)}
             lost: ConnectionLost | None = yield OpenSocket(self._path, query)
             if lost is None:
                 if backoff.forever:
                     logger.warning("%s is reached again", self._server)
-                backoff.forever = True  # who was there once comes back
+                backoff.forever = True  # a server that was reached once is expected to come back
                 try:
-                    lost = yield from self._read(backoff)
+                    lost = yield from self._read_frames(backoff)
                 except IterationStopped:
-                    # As a request: a socket that is closed may take frames along that were sent.
-                    if self._tell and self._done is not None:
-                        yield acknowledge_request(self._subscriber, self._done)
+                    # By HTTP: a WebSocket that is closed may lose frames that were just sent.
+                    if self._acknowledge and self._last_processed is not None:
+                        yield acknowledge_request(self._subscriber, self._last_processed)
                     return
             yield from wait_before_reconnect(backoff, lost, self._server)
 
-    def _read(self, backoff: Backoff) -> Steps[ConnectionLost]:
-        lost: (
-            ConnectionLost | None
-        ) = yield from self._acknowledged()  # as the last one may not have arrived
+    def _read_frames(self, backoff: Backoff) -> Steps[ConnectionLost]:
+        # The previous connection may have lost the last acknowledgement.
+        lost: ConnectionLost | None = yield from self._send_acknowledgement()
         while lost is None:
             frame: str | ConnectionLost = yield ReceiveFrame()
             if isinstance(frame, ConnectionLost):
                 return frame
             backoff.succeeded()
             for message in messages_of(frame):
-                if self._last is not None and message.position <= self._last:
+                if self._last_yielded is not None and message.position <= self._last_yielded:
                     continue
                 yield YieldValue(message)
-                self._last = self._done = message.position
-                self._untold += 1
-                if self._untold == _DONE_AT_MOST:
-                    yield from self._acknowledged()
-            lost = yield from self._acknowledged()
+                self._last_yielded = self._last_processed = message.position
+                self._unacknowledged += 1
+                if self._unacknowledged == _MAX_UNACKNOWLEDGED:
+                    yield from self._send_acknowledgement()
+            lost = yield from self._send_acknowledgement()
         return lost
 
-    def _acknowledged(self) -> Steps[ConnectionLost | None]:
-        self._untold = 0
-        if not self._tell or self._done is None:
+    def _send_acknowledgement(self) -> Steps[ConnectionLost | None]:
+        self._unacknowledged = 0
+        if not self._acknowledge or self._last_processed is None:
             return None
-        lost: ConnectionLost | None = yield SendFrame(json.dumps({"position": self._done}))
+        frame = json.dumps({"position": self._last_processed})
+        lost: ConnectionLost | None = yield SendFrame(frame)
         return lost
 
 
 def acknowledge_request(subscriber: str, position: int) -> Request:
-    """What tells the server that all messages up to a position are read."""
+    """Return the request that acknowledges all messages up to a position."""
     path = f"/v1/subscribers/{quote_segment(subscriber)}/acknowledgement"
-    content = json.dumps({"position": position}).encode()
-    return Request("POST", path, headers={"content-type": "application/json"}, content=content)
+    return Request("POST", path, headers=_JSON, content=json.dumps({"position": position}).encode())

@@ -1,4 +1,4 @@
-"""What both shells make of connections that break."""
+"""Exceptions of httpx and websockets as `ConnectionLost`, for both clients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NOT_OPEN = ConnectionLost("the connection is not open")
 
 
 def connection_lost(error: Exception) -> ConnectionLost:
-    """What an error says of a connection."""
+    """Return an exception as the loss of a connection."""
     if isinstance(error, ConnectionClosed) and error.rcvd is not None:
         return ConnectionLost(error.rcvd.reason or "the connection was closed", error.rcvd.code)
     if isinstance(error, InvalidStatus):
         status = error.response.status_code
-        return ConnectionLost(f"a WebSocket was answered with status {status}", 4000 + status)
+        return ConnectionLost(f"the WebSocket was rejected with status {status}", 4000 + status)
     return ConnectionLost(str(error) or type(error).__name__)

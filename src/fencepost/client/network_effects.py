@@ -1,7 +1,8 @@
-"""What a client has to do on the network, as values: whoever does it sends back what came of it.
+"""The network effects that client operations yield, and the URLs and headers of requests.
 
-An operation of the client is a generator of these, and so the same for programs that block and for
-those that await. Below them are the addresses and headers of requests.
+An operation is a generator that yields effects and does no input or output itself. The blocking
+and the asynchronous client perform each effect and send its result back into the generator, so both
+share every operation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, answered by an `Response` or `ConnectionLost`."""
+    """Send an HTTP request; the result is a `Response` or `ConnectionLost`."""
 
     method: str
     path: str
@@ -29,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answered; names of headers are in lower case."""
+    """The response of a server; `headers` is looked up by lower-case names."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,13 +39,14 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """No answer, or a socket that is not open any more.
+    """A request without a response, or a WebSocket that is not open.
 
     Attributes
     ----------
     reason : str
     code : int
-        With which a WebSocket was closed: 4000 and a status of HTTP where the server refuses.
+        The close code of the WebSocket. A server that rejects a connection closes it with 4000
+        plus an HTTP status.
     """
 
     reason: str
@@ -52,20 +54,20 @@ class ConnectionLost:
 
     @property
     def status(self) -> int:
-        """The status of HTTP that the server refused with; 0 where it did not."""
+        """The HTTP status that the server rejected the connection with, or 0."""
         return self.code - 4000 if 4400 <= self.code < 4600 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Do nothing for some seconds."""
+    """Do nothing for this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
-    """OpenSocket the WebSocket, in the place of one that is open: None or `ConnectionLost` comes back."""
+    """Open a WebSocket, closing any earlier one; the result is None or `ConnectionLost`."""
 
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -73,27 +75,33 @@ class OpenSocket:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveFrame:
-    """The next frame of the WebSocket, or `ConnectionLost`; None if there is none and none is waited for."""
+    """Receive the next frame of the WebSocket; the result is its text or `ConnectionLost`.
+
+    With `wait=False` the result is None when no frame has arrived.
+    """
 
     wait: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SendFrame:
-    """Send a frame: None or `ConnectionLost` comes back."""
+    """Send a frame over the WebSocket; the result is None or `ConnectionLost`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class YieldValue:
-    """YieldValue something to whoever iterates; `IterationStopped` is thrown in if they want no more."""
+    """Yield a value to the caller's loop.
+
+    `IterationStopped` is thrown into the generator when the caller leaves the loop.
+    """
 
     value: Any
 
 
 class IterationStopped(Exception):
-    """Whoever iterates wants no more."""
+    """The caller left its loop."""
 
 
 Effect: TypeAlias = Request | Sleep | OpenSocket | ReceiveFrame | SendFrame | YieldValue
@@ -102,38 +110,38 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class StreamSteps(Generic[T]):
-    """Steps that hand out values of one type."""
+    """Steps that yield values of one type to the caller's loop."""
 
     steps: Steps[None]
 
 
 def checked_url(url: str) -> str:
-    """The address of a server, without a slash at its end."""
+    """Return the URL of a server without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise FencepostError(
-            f"a server is at an address as in http://127.0.0.1:8080; saw {url!r:.80}"
+            f"the server's URL has the form http://127.0.0.1:8080; saw {url!r:.80}"
         )
     return url.rstrip("/")
 
 
 def socket_url(url: str, path: str, query: Mapping[str, str]) -> str:
-    """The address of a WebSocket below that of a server."""
-    asked = f"?{urlencode(query)}" if query else ""
-    return f"ws{url.removeprefix('http')}{path}{asked}"
+    """Return the URL of a WebSocket of a server."""
+    query_text = f"?{urlencode(query)}" if query else ""
+    return f"ws{url.removeprefix('http')}{path}{query_text}"
 
 
 def auth_headers(key: str | None) -> dict[str, str]:
-    """What each request says."""
-    given = (key or "").strip()
-    if not given.isascii() or not given.isprintable():
-        raise FencepostError("a key is a text as in fp_..., as `fencepost keys add` printed it")
-    return {"authorization": f"Bearer {given}"} if given else {}
+    """Return the headers that authenticate every request."""
+    token = (key or "").strip()
+    if not token.isascii() or not token.isprintable():
+        raise FencepostError("a key has the form fp_..., as `fencepost keys add` printed it")
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def quote_segment(name: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name percent-encoded as one segment of a URL's path."""
     if not name:
-        raise ModelError("an id is a text that is not empty")
-    # A segment of dots would be taken for a folder.
+        raise ModelError("an id must not be empty")
+    # Servers resolve the segments "." and ".." as folders, so dots are encoded too.
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

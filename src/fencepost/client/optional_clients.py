@@ -1,4 +1,4 @@
-"""The two clients, or what to install for them."""
+"""`Client` and `AsyncClient`; an error that names the extra where a dependency is missing."""
 
 from __future__ import annotations
 

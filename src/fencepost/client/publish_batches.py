@@ -1,4 +1,4 @@
-"""Events in parts that a request can hold, and what becomes of them together."""
+"""Batches of rows that one request can hold, and the merged result of publishing them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,40 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fencepost.client.network_effects import Request
-from fencepost.client.results import PublishResult, rejected_of
+from fencepost.client.results import PublishResult, rejected_rows
 from fencepost.errors import ModelError
 
-_MOST_EVENTS = 5_000
-_MOST_BYTES = 4 << 20
+_MAX_ROWS = 5_000
+_MAX_BYTES = 4 << 20
 
 
 class PublishBatch(NamedTuple):
-    """Events of one request: the row of the first, and each as JSON.
+    """Rows of one request.
 
-    A part has a name of its own: the server takes it once, however often it is sent.
+    Attributes
+    ----------
+    first : int
+        The number of the first row.
+    lines : sequence of bytes
+        Each row as one line of JSON.
+    idempotency_key : str
+        The server publishes a batch of this key once, however often it is sent.
     """
 
     first: int
     lines: Sequence[bytes]
-    name: str
+    idempotency_key: str
 
     def request(self) -> Request:
-        """What publishes it."""
-        headers = {"content-type": "application/x-ndjson", "idempotency-key": self.name}
+        """Return the request that publishes the batch."""
+        headers = {
+            "content-type": "application/x-ndjson",
+            "idempotency-key": self.idempotency_key,
+        }
         return Request("POST", "/v1/events", headers=headers, content=b"\n".join(self.lines))
 
-    def halves(self) -> tuple[PublishBatch, PublishBatch]:
-        """The same in two parts, where it was too large for the server."""
+    def split(self) -> tuple[PublishBatch, PublishBatch]:
+        """Return the batch as two, for a server that finds it too large."""
         middle = len(self.lines) // 2
         return (
             new_batch(self.first, self.lines[:middle]),
@@ -40,23 +50,23 @@ class PublishBatch(NamedTuple):
 
 
 def new_batch(first: int, lines: Sequence[bytes]) -> PublishBatch:
-    """Events that begin at a row."""
+    """Return a batch of rows with a new idempotency key."""
     return PublishBatch(first, lines, uuid.uuid4().hex)
 
 
 def split_batches(rows: Iterable[object]) -> Iterator[PublishBatch]:
-    """Rows in parts, in order, each made when it is asked for.
+    """Yield rows in batches, in order and lazily.
 
     Raises
     ------
     ModelError
-        Where one is no JSON object; what came before it in its part is not given either.
+        If a row is not a JSON object. Earlier rows of its batch are not yielded either.
     """
     lines: list[bytes] = []
     first = size = 0
     for number, row in enumerate(rows):
         line = json_line(row, number)
-        if lines and (len(lines) == _MOST_EVENTS or size + len(line) > _MOST_BYTES):
+        if lines and (len(lines) == _MAX_ROWS or size + len(line) > _MAX_BYTES):
             yield new_batch(first, lines)
             first, lines, size = number, [], 0
         lines.append(line)
@@ -66,38 +76,38 @@ def split_batches(rows: Iterable[object]) -> Iterator[PublishBatch]:
 
 
 def json_line(row: object, number: int) -> bytes:
-    """A row as a line of JSON; bytes are one already."""
+    """Return a row as one line of JSON; bytes are taken for such a line."""
     if isinstance(row, bytes):
         return row
     if not isinstance(row, Mapping):
-        raise ModelError(f"row {number} is no mapping, as in {{...}}; saw {type(row).__name__}")
+        raise ModelError(f"row {number} must be a mapping; saw {type(row).__name__}")
     try:
-        text = json.dumps(dict(row), allow_nan=False, ensure_ascii=False, default=_plain)
+        text = json.dumps(dict(row), allow_nan=False, ensure_ascii=False, default=_json_value)
         return text.encode()
     except (TypeError, ValueError) as error:
         raise ModelError(f"row {number} cannot be written as JSON: {error}") from None
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has no word for: geometries, times, NumPy's numbers, mappings of other kinds."""
+def _json_value(value: Any) -> Any:
+    """Convert geometries, times, NumPy numbers and other mappings to values that JSON has."""
     for name in ("__geo_interface__", "isoformat", "tolist"):
-        found = getattr(value, name, None)
-        if found is not None:
-            return found() if callable(found) else found
+        member = getattr(value, name, None)
+        if member is not None:
+            return member() if callable(member) else member
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a value of type {type(value).__name__} has no place in JSON")
+    raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")
 
 
 def merge_result(
-    before: PublishResult, answer: Mapping[str, Any], part: PublishBatch
+    total: PublishResult, response: Mapping[str, Any], batch: PublishBatch
 ) -> PublishResult:
-    """What became of events so far, and of a further part."""
-    first, last = answer.get("first"), answer.get("last")
+    """Return the result so far, extended by the server's response to one more batch."""
+    first, last = response.get("first"), response.get("last")
     return PublishResult(
-        before.accepted + answer["accepted"],
-        before.messages + answer["messages"],
-        before.rejected + rejected_of(answer, part.first),
-        first if before.first is None else before.first,
-        before.last if last is None else last,
+        total.accepted + response["accepted"],
+        total.messages + response["messages"],
+        total.rejected + rejected_rows(response, batch.first),
+        first if total.first is None else total.first,
+        total.last if last is None else last,
     )

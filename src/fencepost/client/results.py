@@ -1,4 +1,4 @@
-"""What comes back from a server, as values; and what it refused, as errors."""
+"""Results of client operations as values, and failed requests as errors."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ class Message:
     Attributes
     ----------
     position : int
-        What to acknowledge, and to go on after.
+        The message's place in the subscriber's queue: the position to acknowledge, and to resume
+        after.
     id, source : str
-        Together its name: the same message, handed over again, has the same.
+        Together they identify the message; a message that is delivered again has the same.
     type : str
         "fencepost.match", "fencepost.detection" or "fencepost.notification".
     time : str
-        When it was made, in ISO 8601.
+        When the message was created, in ISO 8601.
     data : dict
-        What was found.
+        The match, detection or notification.
     """
 
     position: int
@@ -39,16 +40,16 @@ class Message:
 
     @property
     def event(self) -> dict[str, Any] | None:
-        """The event that it is about, as it was published; None where it is about none."""
+        """The event that caused the message, as it was published; None where no event did."""
         return self.data.get("event")
 
     @property
     def subscriptions(self) -> list[str]:
-        """The ids of the subscriptions that an event answers; of a match."""
+        """The ids of the subscriptions that the event matches, for a match."""
         return [*self.data.get("subscriptions", ())]
 
     def as_dict(self) -> dict[str, Any]:
-        """The message as the CloudEvent that it was."""
+        """Return the message as the CloudEvent that the server delivered."""
         return {
             "specversion": "1.0",
             "source": self.source,
@@ -63,7 +64,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that was not taken, and why."""
+    """A row of a request that the server rejected, with the reason."""
 
     row: int
     reason: str
@@ -71,18 +72,18 @@ class RejectedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """What became of events.
+    """The result of publishing events.
 
     Attributes
     ----------
     accepted : int
-        How many are in the log, and on the disk.
+        Number of events that are in the log, and durable.
     messages : int
-        How many messages they gave.
+        Number of messages that these events caused.
     rejected : tuple of RejectedRow
-        Those that are not, by row.
+        The events that were rejected, by row.
     first, last : int or None
-        The positions of the first and the last that was accepted.
+        Log positions of the first and the last accepted event.
     """
 
     accepted: int = 0
@@ -94,7 +95,7 @@ class PublishResult:
 
 @dataclass(frozen=True, slots=True)
 class SubscribeResult:
-    """What became of subscriptions: how many are new, how many replaced others, which are bad."""
+    """The result of adding subscriptions: numbers of new and replaced ones, and rejected rows."""
 
     created: int = 0
     replaced: int = 0
@@ -103,16 +104,16 @@ class SubscribeResult:
 
 @dataclass(frozen=True, slots=True)
 class MatchExplanation:
-    """Why an event matches or not.
+    """Why an event matches a subscription or not.
 
     Attributes
     ----------
     matches : bool or None
-        None where that is unknown.
+        None where the outcome is unknown.
     text : str
-        For people, as `str` gives it.
+        The explanation as text; `str` returns it.
     explanation : dict
-        The same for programs.
+        The explanation as JSON.
     """
 
     matches: bool | None
@@ -125,50 +126,53 @@ class MatchExplanation:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeResult:
-    """How far a subscriber has read: up to which position, and how many messages are left."""
+    """The acknowledged position of a subscriber, and the number of messages after it."""
 
     acknowledged: int
     depth: int
 
 
 def message_of(envelope: Mapping[str, Any]) -> Message:
-    """A message of its envelope."""
+    """Return the message in a CloudEvents envelope."""
     names = ("position", "id", "source", "type", "time", "data")
     return Message(*(envelope[name] for name in names))
 
 
 def messages_of(frame: str) -> list[Message]:
-    """The messages of a frame."""
-    return [message_of(one) for one in json.loads(frame)]
+    """Return the messages in a WebSocket frame."""
+    return [message_of(envelope) for envelope in json.loads(frame)]
 
 
-def rejected_of(answer: Mapping[str, Any], first: int = 0) -> tuple[RejectedRow, ...]:
-    """The rows that an answer says were not taken; the first of the request is of this number."""
-    return tuple(RejectedRow(one["row"] + first, one["reason"]) for one in answer["rejected"])
+def rejected_rows(response: Mapping[str, Any], first: int = 0) -> tuple[RejectedRow, ...]:
+    """Return the rejected rows of a response, numbered from the request's first row."""
+    return tuple(
+        RejectedRow(rejected["row"] + first, rejected["reason"])
+        for rejected in response["rejected"]
+    )
 
 
-def reason_of(answer: Mapping[str, Any]) -> MatchExplanation:
-    """An explanation."""
-    return MatchExplanation(answer["matches"], answer["text"], answer["explanation"])
+def explanation_of(response: Mapping[str, Any]) -> MatchExplanation:
+    """Return the explanation in a response."""
+    return MatchExplanation(response["matches"], response["text"], response["explanation"])
 
 
-def error_of(outcome: Response | ConnectionLost, what: str) -> RequestRefused | Unreachable:
-    """What went wrong, as an error."""
-    if isinstance(outcome, ConnectionLost):
-        if outcome.status:
-            return refused(outcome.status, outcome.reason)
-        return Unreachable(f"{what} cannot be reached: {outcome.reason}")
+def error_of(result: Response | ConnectionLost, server: str) -> RequestRefused | Unreachable:
+    """Return the error that a failed request stands for."""
+    if isinstance(result, ConnectionLost):
+        if result.status:
+            return request_refused(result.status, result.reason)
+        return Unreachable(f"{server} cannot be reached: {result.reason}")
     try:
-        problem = json.loads(outcome.body)
+        problem = json.loads(result.body)
     except ValueError:
         problem = None
     if not isinstance(problem, dict) or not isinstance(problem.get("detail"), str):
-        return refused(outcome.status, f"{what} answered with status {outcome.status}")
-    return RequestRefused(problem["detail"], outcome.status, problem)
+        return request_refused(result.status, f"{server} answered with status {result.status}")
+    return RequestRefused(problem["detail"], result.status, problem)
 
 
-def refused(status: int, detail: str) -> RequestRefused:
-    """A refusal of which little is known."""
-    title = next((one.phrase for one in HTTPStatus if one == status), "Refused")
+def request_refused(status: int, detail: str) -> RequestRefused:
+    """Return the error for a status without problem details (RFC 9457)."""
+    title = next((known.phrase for known in HTTPStatus if known == status), "Refused")
     problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return RequestRefused(detail, status, problem)

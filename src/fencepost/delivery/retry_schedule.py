@@ -1,4 +1,7 @@
-"""When to try again, and when to give up; for servers, jobs and clients alike."""
+"""`RetrySchedule`: how long to wait between retries, and when to give up.
+
+The server, Spark jobs and clients share it.
+"""
 
 from __future__ import annotations
 
@@ -8,51 +11,52 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """How patient one is with the other side.
+    """Waits that grow exponentially, with full jitter, and limits on retries.
 
     Attributes
     ----------
-    first_s, longest_s : float
-        A wait is at random between 0 and `first_s`, doubled at each failure in a row, up to
-        `longest_s` ("full jitter": endpoints that failed together do not come back together).
-    longest_asked_s : float
-        How long an endpoint may ask for in `Retry-After`.
-    refusals : int
-        After so many refusals a message is a dead letter.
-    failures : int
-    age_s : float
-        After so many failures in a row, a message of this age is a dead letter.
+    initial_wait_s, max_wait_s : float
+        A wait is random between 0 and a bound. The bound is `initial_wait_s` after the first
+        failure, doubles with each consecutive failure, and is at most `max_wait_s`. Endpoints that
+        failed together are therefore not retried together.
+    max_retry_after_s : float
+        The longest wait that a `Retry-After` header may demand.
+    max_rejections : int
+        A message that was rejected this often becomes a dead letter.
+    max_failures : int
+    max_age_s : float
+        A message of this age becomes a dead letter after `max_failures` consecutive failures.
     """
 
-    first_s: float = 1.0
-    longest_s: float = 300.0
-    longest_asked_s: float = 3_600.0
-    refusals: int = 8
-    failures: int = 10
-    age_s: float = 86_400.0
+    initial_wait_s: float = 1.0
+    max_wait_s: float = 300.0
+    max_retry_after_s: float = 3_600.0
+    max_rejections: int = 8
+    max_failures: int = 10
+    max_age_s: float = 86_400.0
 
-    def wait_s(self, failures: int, asked_s: float, chance: float) -> float:
-        """How long to wait after so many failures in a row.
+    def wait_s(self, failures: int, retry_after_s: float, jitter: float) -> float:
+        """Return the seconds to wait after a number of consecutive failures.
 
         Parameters
         ----------
-        asked_s : float
-            What the endpoint asked for; 0 where it did not.
-        chance : float
-            At random, from 0 to 1.
+        retry_after_s : float
+            What the endpoint's `Retry-After` header asked for; 0 if it had none.
+        jitter : float
+            A random factor in [0, 1].
         """
-        most = min(self.longest_s, self.first_s * 2.0 ** min(failures - 1, 60))
-        return max(chance * most, min(asked_s, self.longest_asked_s))
+        bound_s = min(self.max_wait_s, self.initial_wait_s * 2.0 ** min(failures - 1, 60))
+        return max(jitter * bound_s, min(retry_after_s, self.max_retry_after_s))
 
-    def gives_up(self, failures: int, refusals: int, age_s: float) -> bool:
-        """Whether a message becomes a dead letter."""
-        too_old = failures >= self.failures and age_s >= self.age_s
-        return refusals >= self.refusals or too_old
+    def should_give_up(self, failures: int, rejections: int, age_s: float) -> bool:
+        """Return whether a message becomes a dead letter."""
+        is_too_old = failures >= self.max_failures and age_s >= self.max_age_s
+        return rejections >= self.max_rejections or is_too_old
 
 
-def parse_retry_after(given: str, now_s: float) -> float:
-    """How long the header `Retry-After` asks to wait: seconds, or a date; else 0."""
-    text = given.strip()
+def parse_retry_after(header: str, now_s: float) -> float:
+    """Return the seconds that a `Retry-After` header asks to wait: a number or a date; else 0."""
+    text = header.strip()
     if text.isascii() and text.isdigit():
         return float(text[:10])
     try:

@@ -135,7 +135,7 @@ def rectangle(outline: Outline) -> tuple[float, float, float, float] | None:
     return (x0, y0, x1, y1) if closed and {*zip(x, y, strict=True)} == corners else None
 
 
-Asked: TypeAlias = Sequence[Filter] | BoundTemplate
+CompiledExpression: TypeAlias = Sequence[Filter] | BoundTemplate
 """What a subscription asks: filters of which one must hold, or a text of a form."""
 
 
@@ -161,12 +161,12 @@ class FilterTable:
     posts: list[tuple[PostingGroup, int, Box, list[int]]] = field(default_factory=list)
     strings: dict[bytes, int] = field(default_factory=dict)
 
-    def add(self, subscription: int, asked: Asked) -> None:
+    def add(self, subscription: int, compiled: CompiledExpression) -> None:
         """Add what a subscription asks."""
-        if isinstance(asked, BoundTemplate):
-            self._add_filled(subscription, asked)
+        if isinstance(compiled, BoundTemplate):
+            self._add_filled(subscription, compiled)
             return
-        for terms in asked:
+        for terms in compiled:
             if self.compact and self._post(subscription, terms):
                 continue
             for term in sorted(terms, key=cost_rank):
@@ -174,25 +174,25 @@ class FilterTable:
             self.filter_check.append(len(self.checks) // ROW.size)
             self.filter_subscription.append(subscription)
 
-    def _add_filled(self, subscription: int, asked: BoundTemplate) -> None:
+    def _add_filled(self, subscription: int, compiled: BoundTemplate) -> None:
         """Add a text of a form."""
-        rows = template_rows(asked.template, self.columns)
+        rows = template_rows(compiled.template, self.columns)
         if self.compact and rows.posted is not None:
-            box = rectangle(asked.shapes[0]) if asked.shapes else EVERYWHERE
+            box = rectangle(compiled.shapes[0]) if compiled.shapes else EVERYWHERE
             if box is not None:
                 words, place = rows.posted
                 self._add_posts(
                     PostingGroup(words, place, 0, True),
                     subscription,
                     box,
-                    accepted_keys_of_strings(asked.texts[0], self.columns.tokenizer),
+                    accepted_keys_of_strings(compiled.texts[0], self.columns.tokenizer),
                 )
                 return
         first = self.filter_check[-1]
-        self.checks += rows.packed(asked.bounds, len(self.set_start) - 1, len(self.outlines))
-        for keys in keys_of(rows, asked, self.columns.tokenizer):
+        self.checks += rows.packed(compiled.bounds, len(self.set_start) - 1, len(self.outlines))
+        for keys in keys_of(rows, compiled, self.columns.tokenizer):
             self.add_set(keys)
-        self.outlines += asked.shapes
+        self.outlines += compiled.shapes
         self.outline_checks += [first + k for k in rows.shape_rows]
         self.filter_check.append(first + rows.count)
         self.filter_subscription.append(subscription)
@@ -202,18 +202,18 @@ class FilterTable:
         words = [t.check for t in terms if isinstance(t.check, ListCheck)]
         if len(words) != 1 or len(terms) > 2 or any(t.negated for t in terms):
             return False
-        asked = words[0]
+        compiled = words[0]
         place: Box = EVERYWHERE
         geometry_column = -1
-        for check in (t.check for t in terms if t.check is not asked):
+        for check in (t.check for t in terms if t.check is not compiled):
             box = _contact(check)
             if box is None:
                 return False
             place, geometry_column = box, self.columns.register(check.column)
-        if asked.function is not ArrayFunction.A_CONTAINS:
+        if compiled.function is not ArrayFunction.A_CONTAINS:
             return False
-        form = PostingGroup(self.columns.register(asked.column), geometry_column, 0, True)
-        keys = accepted_keys(asked, self.columns.tokenizer)
+        form = PostingGroup(self.columns.register(compiled.column), geometry_column, 0, True)
+        keys = accepted_keys(compiled, self.columns.tokenizer)
         self._add_posts(form, subscription, place, keys)
         return True
 
@@ -279,10 +279,10 @@ class FilterTable:
         return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
 
-def keys_of(rows: TemplateRows, asked: BoundTemplate, tokenizer: Tokenizer) -> list[list[bytes]]:
+def keys_of(rows: TemplateRows, compiled: BoundTemplate, tokenizer: Tokenizer) -> list[list[bytes]]:
     """The sets of a text of a form: of a list one of its items, and then one of words."""
     sets: list[list[bytes]] = []
-    for texts, is_list in zip(asked.texts, rows.are_lists, strict=True):
+    for texts, is_list in zip(compiled.texts, rows.are_lists, strict=True):
         if is_list:
             items = [word_key(text) for text in texts]
             words = tokenizer.keywords(texts)

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from fencepost.engine.bounding_boxes import bounding_boxes_of
 from fencepost.engine.columns.column_registry import ColumnRegistry
-from fencepost.engine.filter_table import ROW, Asked, FilterTable, keys_of, template_rows
+from fencepost.engine.filter_table import (
+    ROW,
+    CompiledExpression,
+    FilterTable,
+    keys_of,
+    template_rows,
+)
 from fencepost.engine.segment import SegmentReader, names_table
 from fencepost.engine.segment_builder import (
     NEVER_EXPIRES,
@@ -233,7 +239,7 @@ class Memtable:
         sizes, arrays, own = self._sizes.copy(), self._arrays, self.struct_ref
         try:
             for one in subscriptions:
-                self.add_compiled(one.asked, one.expires, version)
+                self.add_compiled(one.compiled, one.expires, version)
         except BaseException:
             # If they grew, the arrays that readers have would miss what is deleted later.
             self._sizes[:] = sizes
@@ -245,9 +251,11 @@ class Memtable:
             self._rows[one.id] = len(self.subscriptions)
             self.subscriptions.append(one)
 
-    def add_compiled(self, asked: Asked, expires: int, version: int) -> None:
+    def add_compiled(self, compiled: CompiledExpression, expires: int, version: int) -> None:
         shapes = (
-            self._write_filled(asked) if isinstance(asked, BoundTemplate) else self._write(asked)
+            self._write_filled(compiled)
+            if isinstance(compiled, BoundTemplate)
+            else self._write(compiled)
         )
         first = int(self._sizes[memtable_arrays.FILTERS])
         since = np.uint32(version)
@@ -271,20 +279,22 @@ class Memtable:
         )
         return _laid_out(table.geometries)
 
-    def _write_filled(self, asked: BoundTemplate) -> Any:
+    def _write_filled(self, compiled: BoundTemplate) -> Any:
         """Write a text of a form to be added; the handle of its shapes, or None: they are too."""
-        rows = template_rows(asked.template, self._columns)
+        rows = template_rows(compiled.template, self._columns)
         self.has_posting_filters |= rows.posted is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
-        for keys in keys_of(rows, asked, self._columns.tokenizer):
+        for keys in keys_of(rows, compiled, self._columns.tokenizer):
             items += [numbers.setdefault(key, len(numbers)) for key in keys]
             start.append(len(items))
-        shapes = asked.shapes if asked.template.needs_no_validation else ()
-        self._given.write(rows.packed(asked.bounds), [0, rows.count], start, items, numbers, shapes)
-        if asked.template.needs_no_validation:
+        shapes = compiled.shapes if compiled.template.needs_no_validation else ()
+        self._given.write(
+            rows.packed(compiled.bounds), [0, rows.count], start, items, numbers, shapes
+        )
+        if compiled.template.needs_no_validation:
             return None
-        return asked.shapes_ref or memtable_arrays.laid_out(*outline_arrays(asked.shapes))[0]
+        return compiled.shapes_ref or memtable_arrays.laid_out(*outline_arrays(compiled.shapes))[0]
 
     def _widen(self, first: int) -> None:
         """Let filters from one on have the boxes that distances on the ellipsoid reach."""

@@ -253,7 +253,7 @@ class SegmentManager:
     def _built(self, subscriptions: list[Subscription]) -> Segment:
         table = FilterTable(self.columns)
         for number, subscription in enumerate(subscriptions):
-            table.add(number, subscription.asked)
+            table.add(number, subscription.compiled)
         expires = np.array([s.expires for s in subscriptions], np.int64)
         arrays = build(table.arrays(), expires, sample=self.event_sampler.sample())
         return Segment(arrays, names_table(subscriptions))

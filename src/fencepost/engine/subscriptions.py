@@ -59,14 +59,14 @@ class Subscription(NamedTuple):
     expression: Expression
     subscriber: str
     expires: int
-    asked: tuple[Filter, ...] | BoundTemplate
+    compiled: tuple[Filter, ...] | BoundTemplate
 
     def filters(self, space: Space) -> tuple[Filter, ...]:
         """The filters of which one must hold, of a matcher of some space."""
-        if isinstance(self.asked, BoundTemplate):
+        if isinstance(self.compiled, BoundTemplate):
             assert isinstance(self.expression, str)
             return tuple(to_filters(parse(self.expression, space), space))
-        return self.asked
+        return self.compiled
 
 
 def validate_id(value: object, what: str = "id") -> str:
@@ -112,10 +112,10 @@ def compile_subscription(
 
     It may be made in any thread, whatever others do.
     """
-    asked = _filled(space, expression)
-    if asked is not None and not asked.has_valid_shapes():
-        asked = None
-    return _subscription(space, id, expression, subscriber, expires, asked)
+    compiled = _filled(space, expression)
+    if compiled is not None and not compiled.has_valid_shapes():
+        compiled = None
+    return _subscription(space, id, expression, subscriber, expires, compiled)
 
 
 def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[int, Subscription]]:
@@ -130,8 +130,8 @@ def compile_rows(space: Space, table: object, bad: BadRows) -> Iterator[tuple[in
         for k, (number, row) in enumerate(some):
             try:
                 own = row.get("id"), row.get("expression"), row.get("subscriber")
-                asked = None if k in wrong else quick[k]
-                yield number, _subscription(space, *own, row.get("expires"), asked)
+                compiled = None if k in wrong else quick[k]
+                yield number, _subscription(space, *own, row.get("expires"), compiled)
             except FencepostError as error:
                 bad.append((number, str(error)))
 
@@ -154,7 +154,7 @@ def _subscription(
     expression: object,
     subscriber: object,
     expires: object,
-    asked: BoundTemplate | None,
+    compiled: BoundTemplate | None,
 ) -> Subscription:
     name = validate_id(id)
     owner = name if subscriber is None else validate_id(subscriber, "subscriber")
@@ -162,8 +162,8 @@ def _subscription(
         raise ModelError(
             f"the expression of {name!r:.60} must be CQL2 text or JSON; saw {expression!r:.60}"
         )
-    if isinstance(expression, str) and asked is not None:
-        return Subscription(name, expression, owner, parse_expiry(expires), asked)
+    if isinstance(expression, str) and compiled is not None:
+        return Subscription(name, expression, owner, parse_expiry(expires), compiled)
     condition = parse(expression, space)
     text = expression if isinstance(expression, str) else json.dumps(render_json(condition))
     return Subscription(

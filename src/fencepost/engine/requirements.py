@@ -166,7 +166,7 @@ def requirements_of_rows(
     asked = FilterTable(columns)
     rows: list[int] = []
     for number, subscription in compile_rows(columns.space, table, bad):
-        asked.add(len(rows), subscription.asked)
+        asked.add(len(rows), subscription.compiled)
         rows.append(number)
     return np.array(rows, np.int64), requirements_of_table(asked.arrays(), len(rows))
 

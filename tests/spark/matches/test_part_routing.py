@@ -92,7 +92,7 @@ def test_a_table_and_its_segment_lie_alike(expressions: list[Any], stop: Any) ->
     matcher = filled(expressions, stop_words=stop)
     table = FilterTable(matcher.view().columns.copy())
     for number, expression in enumerate(expressions):
-        table.add(number, compile_subscription(Space.PLANAR, f"s{number}", expression).asked)
+        table.add(number, compile_subscription(Space.PLANAR, f"s{number}", expression).compiled)
     arrays = table.arrays()
     expires = np.full(len(expressions), NEVER_EXPIRES, np.int64)
     segment = Segment(build(arrays, expires), pa.table({"id": list(map(str, expressions))}))

@@ -190,7 +190,7 @@ class FilterTable:
                 return
         first = self.filter_check[-1]
         self.checks += rows.packed(compiled.bounds, len(self.set_start) - 1, len(self.outlines))
-        for keys in keys_of(rows, compiled, self.columns.tokenizer):
+        for keys in set_keys(rows, compiled, self.columns.tokenizer):
             self.add_set(keys)
         self.outlines += compiled.shapes
         self.outline_checks += [first + k for k in rows.shape_rows]
@@ -279,7 +279,9 @@ class FilterTable:
         return Shapes.gather([(one.arrays, np.arange(len(one))) for one in both])
 
 
-def keys_of(rows: TemplateRows, compiled: BoundTemplate, tokenizer: Tokenizer) -> list[list[bytes]]:
+def set_keys(
+    rows: TemplateRows, compiled: BoundTemplate, tokenizer: Tokenizer
+) -> list[list[bytes]]:
     """The sets of a text of a form: of a list one of its items, and then one of words."""
     sets: list[list[bytes]] = []
     for texts, is_list in zip(compiled.texts, rows.are_lists, strict=True):

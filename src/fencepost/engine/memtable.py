@@ -24,7 +24,7 @@ from fencepost.engine.filter_table import (
     ROW,
     CompiledExpression,
     FilterTable,
-    keys_of,
+    set_keys,
     template_rows,
 )
 from fencepost.engine.segment import SegmentReader, names_table
@@ -285,7 +285,7 @@ class Memtable:
         self.has_posting_filters |= rows.posted is not None
         numbers: dict[bytes, int] = {}
         start, items = [0], []
-        for keys in keys_of(rows, compiled, self._columns.tokenizer):
+        for keys in set_keys(rows, compiled, self._columns.tokenizer):
             items += [numbers.setdefault(key, len(numbers)) for key in keys]
             start.append(len(items))
         shapes = compiled.shapes if compiled.template.needs_no_validation else ()

@@ -95,9 +95,9 @@ class Requirements:
         asked, kind = self._asked, self.kind[rows]
         is_post = rows >= len(asked.checks)
         found = []
-        for chosen, keys_of in ((kind == STRING, _strings), ((kind == WORD) & ~is_post, _words)):
+        for chosen, set_keys in ((kind == STRING, _strings), ((kind == WORD) & ~is_post, _words)):
             places = np.flatnonzero(chosen)
-            own, keys = keys_of(asked, rows[places])
+            own, keys = set_keys(asked, rows[places])
             found.append((places[own], keys))
         posted = np.flatnonzero((kind == WORD) & is_post)
         own = self._post[rows[posted] - len(asked.checks)]

@@ -12,7 +12,7 @@ than pi b ::
 x : distance / b; P : parallel transport along the geodesic between the two points; T : its
 direction; a, a' : the covariant accelerations, as edges are no geodesics. The terms are known at
 the middles, and so are F and F'; so F is no less than a quadratic form in the places on the two
-pieces, less what the terms can change by within the cell, which is of third order (`_changes`).
+pieces, less what the terms can change by within the cell, which is of third order (`_form_changes`).
 A cell whose bound does not rule it out is halved. The shorter the pieces, the less remains, so
 that one or two cells do for most edges.
 """
@@ -34,22 +34,22 @@ from fencepost.kernels.geodesic.geodesics import (
 from fencepost.kernels.runtime.compilation import inlined, kernel
 
 # No less than the derivatives of the meridian's radius of curvature by the latitude.
-_FIRST_CHANGE = 6.5e4
-_SECOND_CHANGE = 1.4e5
+_FIRST_DERIVATIVE_BOUND = 6.5e4
+_SECOND_DERIVATIVE_BOUND = 1.4e5
 _ROUNDING = 1e-15
-_FARTHEST = 3.14  # less than pi; what is farther, times b, is bounded by the triangle inequality
-_SHORT = 1e-7  # metres: cells as short as that are not halved
-_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+_MAX_ARC = 3.14  # less than pi; what is farther, times b, is bounded by the triangle inequality
+_MIN_CELL_M = 1e-7  # metres: cells as short as that are not halved
+_MAX_DEPTH = 128  # more than the halvings of two edges that are as long as can be
 _FIELDS = 9
 
 
 class Search(NamedTuple):
     """What is asked of a search for the least distance, in metres."""
 
-    enough: float  # the search ends as soon as a distance is no more than this
-    reach: float  # what is surely farther apart does not matter
+    near_limit: float  # the search ends as soon as a distance is no more than this
+    far_limit: float  # what is surely farther apart does not matter
     tolerance: float  # nor what can be nearer by no more than this than another place found
-    most: int  # cells; then the bounds are what they are
+    max_cells: int  # cells; then the bounds are what they are
 
 
 @kernel
@@ -62,10 +62,10 @@ def edge_distance_bounds(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
     if ay == by and cy == dy:
         # Of two parallels' points those are nearest that differ least in longitude.
         across = longitudes_between(min(ax, bx), max(ax, bx), min(cx, dx), max(cx, dx))
-        here, _, _, _, _ = geodesic(0.0, ay, across, cy)
-        return min(low, here), min(high, here)
-    cells = np.empty((_DEPTH, _FIELDS))
-    _push(
+        middle_distance, _, _, _, _ = geodesic(0.0, ay, across, cy)
+        return min(low, middle_distance), min(high, middle_distance)
+    cells = np.empty((_MAX_DEPTH, _FIELDS))
+    _push_cell(
         cells,
         0,
         0.5 * (ax + bx),
@@ -79,41 +79,54 @@ def edge_distance_bounds(ax, ay, bx, by, cx, cy, dx, dy, search, low, high):
         0.0,
     )
     top = 1
-    seen = 0
+    visited = 0
     while top > 0:
         top -= 1
         px, py, pu, pv = cells[top, 0], cells[top, 1], cells[top, 2], cells[top, 3]
         qx, qy, qu, qv = cells[top, 4], cells[top, 5], cells[top, 6], cells[top, 7]
-        if seen >= search.most:
+        if visited >= search.max_cells:
             low = min(low, cells[top, 8])
             continue
-        seen += 1
-        here, least, p_length, q_length, s, t = cell_bounds(px, py, pu, pv, qx, qy, qu, qv)
-        high = min(high, here)
-        if high <= search.enough:
+        visited += 1
+        middle_distance, lower_bound, p_length, q_length, s, t = cell_bounds(
+            px, py, pu, pv, qx, qy, qu, qv
+        )
+        high = min(high, middle_distance)
+        if high <= search.near_limit:
             return min(low, high), high
-        if not least > min(search.reach, high - search.tolerance):
-            there, _, _, _, _ = geodesic(px + s * pu, py + s * pv, qx + t * qu, qy + t * qv)
-            high = min(high, there)
-            if high <= search.enough:
+        if not lower_bound > min(search.far_limit, high - search.tolerance):
+            candidate, _, _, _, _ = geodesic(px + s * pu, py + s * pv, qx + t * qu, qy + t * qv)
+            high = min(high, candidate)
+            if high <= search.near_limit:
                 return min(low, high), high
-        if least > min(search.reach, high - search.tolerance) or p_length + q_length <= _SHORT:
-            low = min(low, least)
+        if (
+            lower_bound > min(search.far_limit, high - search.tolerance)
+            or p_length + q_length <= _MIN_CELL_M
+        ):
+            low = min(low, lower_bound)
             continue
         if p_length >= q_length:
             pu *= 0.5
             pv *= 0.5
             side = 1.0 if s > 0.0 else -1.0
             near, far = top + 1, top
-            _push(cells, far, px - side * pu, py - side * pv, pu, pv, qx, qy, qu, qv, least)
-            _push(cells, near, px + side * pu, py + side * pv, pu, pv, qx, qy, qu, qv, least)
+            _push_cell(
+                cells, far, px - side * pu, py - side * pv, pu, pv, qx, qy, qu, qv, lower_bound
+            )
+            _push_cell(
+                cells, near, px + side * pu, py + side * pv, pu, pv, qx, qy, qu, qv, lower_bound
+            )
         else:
             qu *= 0.5
             qv *= 0.5
             side = 1.0 if t > 0.0 else -1.0
             near, far = top + 1, top
-            _push(cells, far, px, py, pu, pv, qx - side * qu, qy - side * qv, qu, qv, least)
-            _push(cells, near, px, py, pu, pv, qx + side * qu, qy + side * qv, qu, qv, least)
+            _push_cell(
+                cells, far, px, py, pu, pv, qx - side * qu, qy - side * qv, qu, qv, lower_bound
+            )
+            _push_cell(
+                cells, near, px, py, pu, pv, qx + side * qu, qy + side * qv, qu, qv, lower_bound
+            )
         top += 2
     return min(low, high), high
 
@@ -127,7 +140,7 @@ def longitudes_between(x0, x1, u0, u1):
 
 
 @inlined
-def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, least):
+def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, lower_bound):
     cells[k, 0] = px
     cells[k, 1] = py
     cells[k, 2] = pu
@@ -136,7 +149,7 @@ def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, least):
     cells[k, 5] = qy
     cells[k, 6] = qu
     cells[k, 7] = qv
-    cells[k, 8] = least
+    cells[k, 8] = lower_bound
 
 
 @kernel
@@ -144,36 +157,36 @@ def cell_bounds(px, py, pu, pv, qx, qy, qu, qv):
     """The distance of a cell's middles, a lower bound of all, the pieces' half lengths at most,
     and where on them, from -1 to 1, the nearest points are about.
     """
-    here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
+    middle_distance, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
     vx, vy, ax, ay, v_length, v_bend, v_jerk = edge_motion(py, pu, pv)
     wx, wy, bx, by, w_length, w_bend, w_jerk = edge_motion(qy, qu, qv)
     length = v_length + w_length
-    least = here - length
-    x = (here + length) / SEMI_MINOR_M
-    curvature = x * math.tan(0.5 * x) if x < _FARTHEST else 0.0
+    lower_bound = middle_distance - length
+    x = (middle_distance + length) / SEMI_MINOR_M
+    curvature = x * math.tan(0.5 * x) if x < _MAX_ARC else 0.0
     # Along the geodesic, and to its left.
-    form = _Form(
-        here,
+    form = _QuadraticForm(
+        middle_distance,
         vx * p_east + vy * p_north,
         vy * p_east - vx * p_north,
         wx * q_east + wy * q_north,
         wy * q_east - wx * q_north,
-        -here * (ax * p_east + ay * p_north) - curvature * v_length * v_length,
-        here * (bx * q_east + by * q_north) - curvature * w_length * w_length,
+        -middle_distance * (ax * p_east + ay * p_north) - curvature * v_length * v_length,
+        middle_distance * (bx * q_east + by * q_north) - curvature * w_length * w_length,
     )
-    square, s, t = _least_of(form, 1.0)
-    if x < _FARTHEST:
-        change, rest = _changes(x, v_length, w_length, v_bend + w_bend, v_jerk + w_jerk)
+    square, s, t = _minimum_of_form(form, 1.0)
+    if x < _MAX_ARC:
+        change, rest = _form_changes(x, v_length, w_length, v_bend + w_bend, v_jerk + w_jerk)
         square -= length * change + rest
         if v_length > 0.0 and w_length > 0.0:
             # Side by side the points keep together, |P v - w| is small, and this bound is better:
             # whatever that is, its square less its product with the change is no less than
             # three quarters of its square less the square of the change.
-            other, _, _ = _least_of(form, 0.75)
+            other, _, _ = _minimum_of_form(form, 0.75)
             square = max(square, other - change * change - rest)
         if square > 0.0:
-            least = max(least, math.sqrt(square))
-    return here, max(least, 0.0), v_length, w_length, s, t
+            lower_bound = max(lower_bound, math.sqrt(square))
+    return middle_distance, max(lower_bound, 0.0), v_length, w_length, s, t
 
 
 @inlined
@@ -199,17 +212,19 @@ def edge_motion(lat, u, v):
     cosine = min(1.0, cosine + v)
     sine = min(1.0, abs(sine) + v)
     speed = MAX_CURVATURE_RADIUS_M * math.sqrt(cosine * cosine * u * u + v * v)
-    bend = MAX_CURVATURE_RADIUS_M * sine * u * (cosine * u + 2.0 * v) + _FIRST_CHANGE * v * v
+    bend = (
+        MAX_CURVATURE_RADIUS_M * sine * u * (cosine * u + 2.0 * v) + _FIRST_DERIVATIVE_BOUND * v * v
+    )
     jerk = (
         MAX_CURVATURE_RADIUS_M * u * v * (u + 2.05 * v)
-        + _SECOND_CHANGE * v * v * v
+        + _SECOND_DERIVATIVE_BOUND * v * v * v
         + sine * u * bend
     )
     return east, north, east_bend, north_bend, speed, bend, jerk
 
 
 @inlined
-def _changes(x, v_length, w_length, bend, jerk):
+def _form_changes(x, v_length, w_length, bend, jerk):
     """What the terms of F'' can change by within a cell, as twice its integral: a factor of
     |P v - w|, and the rest.
 
@@ -224,10 +239,10 @@ def _changes(x, v_length, w_length, bend, jerk):
     return change, rest / 3.0 + _ROUNDING * length * length
 
 
-class _Form(NamedTuple):
+class _QuadraticForm(NamedTuple):
     """|(here, 0) + t w - s v|**2 + s**2 v_term + t**2 w_term, or with a share of |t w - s v|**2."""
 
-    here: float
+    middle_distance: float
     v_along: float
     v_left: float
     w_along: float
@@ -237,37 +252,37 @@ class _Form(NamedTuple):
 
 
 @kernel
-def _least_of(form, share):
+def _minimum_of_form(form, weight):
     """The least value of a form for s and t from -1 to 1, and such s and t."""
-    ss = share * (form.v_along * form.v_along + form.v_left * form.v_left) + form.v_term
-    tt = share * (form.w_along * form.w_along + form.w_left * form.w_left) + form.w_term
-    st = -share * (form.v_along * form.w_along + form.v_left * form.w_left)
-    s_only = -form.here * form.v_along
-    t_only = form.here * form.w_along
+    ss = weight * (form.v_along * form.v_along + form.v_left * form.v_left) + form.v_term
+    tt = weight * (form.w_along * form.w_along + form.w_left * form.w_left) + form.w_term
+    st = -weight * (form.v_along * form.w_along + form.v_left * form.w_left)
+    s_only = -form.middle_distance * form.v_along
+    t_only = form.middle_distance * form.w_along
     # On the four sides, then in between.
-    least, s, t = np.inf, 0.0, 0.0
+    minimum, s, t = np.inf, 0.0, 0.0
     for side in (-1.0, 1.0):
-        along = _least_at(tt, t_only + side * st)
-        value = _value(form, share, side, along)
-        if value < least:
-            least, s, t = value, side, along
-        along = _least_at(ss, s_only + side * st)
-        value = _value(form, share, along, side)
-        if value < least:
-            least, s, t = value, along, side
+        along = _minimizer(tt, t_only + side * st)
+        value = _form_value(form, weight, side, along)
+        if value < minimum:
+            minimum, s, t = value, side, along
+        along = _minimizer(ss, s_only + side * st)
+        value = _form_value(form, weight, along, side)
+        if value < minimum:
+            minimum, s, t = value, along, side
     area = ss * tt - st * st
     if ss > 0.0 and area > 0.0:
         inner_s = (st * t_only - tt * s_only) / area
         inner_t = (st * s_only - ss * t_only) / area
         if abs(inner_s) <= 1.0 and abs(inner_t) <= 1.0:
-            value = _value(form, share, inner_s, inner_t)
-            if value < least:
-                least, s, t = value, inner_s, inner_t
-    return least, s, t
+            value = _form_value(form, weight, inner_s, inner_t)
+            if value < minimum:
+                minimum, s, t = value, inner_s, inner_t
+    return minimum, s, t
 
 
 @inlined
-def _least_at(square, twice):
+def _minimizer(square, twice):
     """Where from -1 to 1 `square` t**2 + 2 `twice` t is least."""
     if square > 0.0:
         return max(-1.0, min(1.0, -twice / square))
@@ -275,11 +290,11 @@ def _least_at(square, twice):
 
 
 @inlined
-def _value(form, share, s, t):
+def _form_value(form, weight, s, t):
     along = t * form.w_along - s * form.v_along
     left = t * form.w_left - s * form.v_left
     terms = s * s * form.v_term + t * t * form.w_term
-    if share != 1.0:
-        terms -= (1.0 - share) * (along * along + left * left)
-    along += form.here
+    if weight != 1.0:
+        terms -= (1.0 - weight) * (along * along + left * left)
+    along += form.middle_distance
     return along * along + left * left + terms

@@ -29,8 +29,8 @@ from fencepost.kernels.geometry.shape_arrays import AREAS, POINTS
 from fencepost.kernels.runtime.compilation import inlined, kernel, outlined
 
 HALF_MERIDIAN_M = 20_003_931.458625448  # metres
-_SHORT = 1e-7  # metres: cells as short as that are not halved
-_DEPTH = 128  # more than the halvings of two edges that are as long as can be
+_MIN_CELL_M = 1e-7  # metres: cells as short as that are not halved
+_MAX_DEPTH = 128  # more than the halvings of two edges that are as long as can be
 _FIELDS = 9
 
 
@@ -42,15 +42,15 @@ def farthest_bracket(g, a, h, b, search, stack):
     `low` is the distance of two of their points. The search ends as soon as it exceeds
     `search.reach`; what is surely no more than `search.enough` apart does not matter.
     """
-    low = _between_vertices(g, a, h, b, search.reach)
-    if low > search.reach:
+    low = _between_vertices(g, a, h, b, search.far_limit)
+    if low > search.far_limit:
         return low, HALF_MERIDIAN_M
     if _antipode_within(g, a, h, b, stack) or _antipode_within(h, b, g, a, stack):
         return HALF_MERIDIAN_M, HALF_MERIDIAN_M
     high = low
     if g.shapes[a]["dimension"] == POINTS and h.shapes[b]["dimension"] == POINTS:
         return low, high
-    cells = np.empty((_DEPTH, _FIELDS))
+    cells = np.empty((_MAX_DEPTH, _FIELDS))
     step = 0 if g.shapes[a]["dimension"] == POINTS else 1
     other_step = 0 if h.shapes[b]["dimension"] == POINTS else 1
     for c in range(*chains_of(g, a)):
@@ -59,7 +59,7 @@ def farthest_bracket(g, a, h, b, search, stack):
             for k in range(*chains_of(h, b)):
                 other_first, other_stop = points_of(h, k)
                 for q in range(other_first, other_stop - other_step):
-                    _push(
+                    _push_cell(
                         cells, 0,
                         0.5 * (g.x[p] + g.x[p + step]), 0.5 * (g.y[p] + g.y[p + step]),
                         0.5 * (g.x[p + step] - g.x[p]), 0.5 * (g.y[p + step] - g.y[p]),
@@ -68,15 +68,15 @@ def farthest_bracket(g, a, h, b, search, stack):
                         HALF_MERIDIAN_M,
                     )  # fmt: skip
                     low, high = _between_edges(cells, search, low, high)
-                    if low > search.reach:
+                    if low > search.far_limit:
                         return low, HALF_MERIDIAN_M
     return low, high
 
 
 @kernel
-def _between_vertices(g, a, h, b, reach):
-    """The farthest of two shapes' vertices, or some that are farther apart than `reach`."""
-    most = 0.0
+def _between_vertices(g, a, h, b, far_limit):
+    """The farthest of two shapes' vertices, or some that are farther apart than `far_limit`."""
+    longest = 0.0
     chain, chain_stop = chains_of(g, a)
     other_chain, other_chain_stop = chains_of(h, b)
     first, stop = points_of(g, chain)[0], points_of(g, chain_stop - 1)[1]
@@ -84,10 +84,10 @@ def _between_vertices(g, a, h, b, reach):
     for p in range(first, stop):
         for q in range(other_first, other_stop):
             metres, _, _, _, _ = geodesic(g.x[p], g.y[p], h.x[q], h.y[q])
-            most = max(most, metres)
-            if most > reach:
-                return most
-    return most
+            longest = max(longest, metres)
+            if longest > far_limit:
+                return longest
+    return longest
 
 
 @kernel
@@ -112,41 +112,46 @@ def _antipode_within(g, a, h, b, stack):
 def _between_edges(cells, search, low, high):
     """Bounds (low, high) of the greater of what they bound and what a first cell holds."""
     top = 1
-    seen = 0
+    visited = 0
     while top > 0:
         top -= 1
         px, py, pu, pv = cells[top, 0], cells[top, 1], cells[top, 2], cells[top, 3]
         qx, qy, qu, qv = cells[top, 4], cells[top, 5], cells[top, 6], cells[top, 7]
-        if seen >= search.most:
+        if visited >= search.max_cells:
             high = max(high, cells[top, 8])
             continue
-        seen += 1
-        here, most, p_length, q_length, p_side, q_side = _cell(px, py, pu, pv, qx, qy, qu, qv)
-        low = max(low, here)
-        if low > search.reach:
+        visited += 1
+        middle_distance, upper_bound, p_length, q_length, p_side, q_side = _cell_upper_bounds(
+            px, py, pu, pv, qx, qy, qu, qv
+        )
+        low = max(low, middle_distance)
+        if low > search.far_limit:
             break
-        if most <= max(search.enough, low + search.tolerance) or p_length + q_length <= _SHORT:
-            high = max(high, most)
+        if (
+            upper_bound <= max(search.near_limit, low + search.tolerance)
+            or p_length + q_length <= _MIN_CELL_M
+        ):
+            high = max(high, upper_bound)
             continue
         # The half where it grows comes first.
         if p_length >= q_length:
             pu *= 0.5
             pv *= 0.5
             su, sv = p_side * pu, p_side * pv
-            _push(cells, top, px - su, py - sv, pu, pv, qx, qy, qu, qv, most)
-            _push(cells, top + 1, px + su, py + sv, pu, pv, qx, qy, qu, qv, most)
+            _push_cell(cells, top, px - su, py - sv, pu, pv, qx, qy, qu, qv, upper_bound)
+            _push_cell(cells, top + 1, px + su, py + sv, pu, pv, qx, qy, qu, qv, upper_bound)
         else:
             qu *= 0.5
             qv *= 0.5
             su, sv = q_side * qu, q_side * qv
-            _push(cells, top, px, py, pu, pv, qx - su, qy - sv, qu, qv, most)
-            _push(cells, top + 1, px, py, pu, pv, qx + su, qy + sv, qu, qv, most)
+            _push_cell(cells, top, px, py, pu, pv, qx - su, qy - sv, qu, qv, upper_bound)
+            _push_cell(cells, top + 1, px, py, pu, pv, qx + su, qy + sv, qu, qv, upper_bound)
         top += 2
     return low, max(low, high)
 
 
 @inlined
-def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, most):
+def _push_cell(cells, k, px, py, pu, pv, qx, qy, qu, qv, upper_bound):
     cells[k, 0] = px
     cells[k, 1] = py
     cells[k, 2] = pu
@@ -155,23 +160,28 @@ def _push(cells, k, px, py, pu, pv, qx, qy, qu, qv, most):
     cells[k, 5] = qy
     cells[k, 6] = qu
     cells[k, 7] = qv
-    cells[k, 8] = most
+    cells[k, 8] = upper_bound
 
 
 @kernel
-def _cell(px, py, pu, pv, qx, qy, qu, qv):
+def _cell_upper_bounds(px, py, pu, pv, qx, qy, qu, qv):
     """The distance of a cell's middles, an upper bound of all, the pieces' half lengths at most,
     and on which side of their middles, -1 or 1, it is more.
     """
-    here, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
+    middle_distance, p_east, p_north, q_east, q_north = geodesic(px, py, qx, qy)
     vx, vy, _, _, v_length, v_bend, _ = edge_motion(py, pu, pv)
     wx, wy, _, _, w_length, w_bend, _ = edge_motion(qy, qu, qv)
     length = v_length + w_length
     p_along = -vx * p_east - vy * p_north
     q_along = wx * q_east + wy * q_north
-    bend = (here + length) * (v_bend + w_bend)
-    square = here * here + 2.0 * here * (abs(p_along) + abs(q_along)) + length * length + bend
-    most = min(here + length, math.sqrt(square), HALF_MERIDIAN_M)
+    bend = (middle_distance + length) * (v_bend + w_bend)
+    square = (
+        middle_distance * middle_distance
+        + 2.0 * middle_distance * (abs(p_along) + abs(q_along))
+        + length * length
+        + bend
+    )
+    upper_bound = min(middle_distance + length, math.sqrt(square), HALF_MERIDIAN_M)
     p_side = 1.0 if p_along > 0.0 else -1.0
     q_side = 1.0 if q_along > 0.0 else -1.0
-    return here, max(most, here), v_length, w_length, p_side, q_side
+    return middle_distance, max(upper_bound, middle_distance), v_length, w_length, p_side, q_side

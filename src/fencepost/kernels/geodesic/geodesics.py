@@ -38,12 +38,12 @@ MIN_CURVATURE_RADIUS_M = SEMI_MAJOR_M * (
 )  # of curvature: of a meridian at the equator
 MAX_CURVATURE_RADIUS_M = SEMI_MAJOR_M / (1.0 - FLATTENING)  # at the poles
 
-_SECOND_E2 = ECCENTRICITY_SQUARED / (1.0 - ECCENTRICITY_SQUARED)
-_N = FLATTENING / (2.0 - FLATTENING)
-_AT_POLE = 1e-30  # the cosine of the latitude of a pole: no length, but a direction
-_NOTHING = 1e-20  # a length that comes of `_AT_POLE` only
+_SECOND_ECCENTRICITY_SQUARED = ECCENTRICITY_SQUARED / (1.0 - ECCENTRICITY_SQUARED)
+_THIRD_FLATTENING = FLATTENING / (2.0 - FLATTENING)
+_POLE_COSINE = 1e-30  # the cosine of the latitude of a pole: no length, but a direction
+_ZERO_LENGTH_M = 1e-20  # a length that comes of `_AT_POLE` only
 _NEAR_ANTIPODE = -0.998  # the cosine of an arc that ends 0.06 radians from the antipode
-_CLOSE = 1e-13  # a longitude is right up to this part of itself
+_LONGITUDE_PRECISION = 1e-13  # a longitude is right up to this part of itself
 
 
 @kernel
@@ -62,15 +62,15 @@ def geodesic(lon1, lat1, lon2, lat2):
     cos_rise = cos1 * cos2 + sin1 * sin2
     half = math.sin(0.5 * target)
     if cos_rise - 2.0 * cos1 * cos2 * half * half < _NEAR_ANTIPODE:
-        metres, east1, north1, east2, north2 = _to_antipode(sin1, cos1, sin2, cos2, target)
+        metres, east1, north1, east2, north2 = _solve_near_antipode(sin1, cos1, sin2, cos2, target)
     else:
-        metres, east1, north1, east2, north2 = _to_elsewhere(
+        metres, east1, north1, east2, north2 = _solve_regular(
             sin1, cos1, sin2, cos2, sin_rise, cos_rise, target
         )
     if across < 0.0:
         east1 = -east1
         east2 = -east2
-    if metres < _NOTHING:
+    if metres < _ZERO_LENGTH_M:
         metres = 0.0
     return metres, east1, north1, east2, north2
 
@@ -80,13 +80,13 @@ def _reduced(lat):
     """The sine and cosine of the reduced latitude, and the root that its tangents divide by."""
     angle = math.radians(lat)
     sine = math.sin(angle)
-    cosine = math.cos(angle) if abs(lat) < 90.0 else _AT_POLE
+    cosine = math.cos(angle) if abs(lat) < 90.0 else _POLE_COSINE
     root = math.sqrt(1.0 - ECCENTRICITY_SQUARED * sine * sine)
     return (1.0 - FLATTENING) * sine / root, cosine / root, root
 
 
 @kernel
-def _to_elsewhere(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
+def _solve_regular(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
     """The geodesic to a longitude `target` >= 0 away, not near the antipode."""
     middle = 0.5 * (cos1 + cos2)
     slope = math.sqrt(1.0 - ECCENTRICITY_SQUARED * middle * middle)
@@ -110,7 +110,7 @@ def _to_elsewhere(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
             cos_middle = max(-1.0, min(1.0, cos_arc - 2.0 * sin1 * sin2 / squared_cos0))
         turn = FLATTENING * sin0 * _i3(eps, cos_middle, sin_arc, cos_arc, arc)
         miss = target - (omega - turn)
-        if abs(miss) <= _CLOSE * target:
+        if abs(miss) <= _LONGITUDE_PRECISION * target:
             break
         if step > 0 and miss != last_miss:
             slope = -(miss - last_miss) / (omega - last_omega)
@@ -127,7 +127,7 @@ def _to_elsewhere(sin1, cos1, sin2, cos2, sin_rise, cos_rise, target):
 
 
 @kernel
-def _to_antipode(sin1, cos1, sin2, cos2, target):
+def _solve_near_antipode(sin1, cos1, sin2, cos2, target):
     """The geodesic to a longitude `target` >= 0 away, near the antipode."""
     # The point nearer a pole comes first; near a pole, the cosine tells that better.
     polar = min(cos1, cos2) < 0.7
@@ -192,7 +192,7 @@ def _to_antipode(sin1, cos1, sin2, cos2, target):
 @inlined
 def _expansion(squared_cos0):
     """The small quantity in which the series are, of the azimuth at the equator."""
-    squared = _SECOND_E2 * squared_cos0
+    squared = _SECOND_ECCENTRICITY_SQUARED * squared_cos0
     root = 1.0 + math.sqrt(1.0 + squared)
     return squared / (root * root)
 
@@ -208,13 +208,13 @@ def _i1(eps, cos_middle, sin_arc, cos_arc, arc):
     c5 = eps * e2 * e2 * (-7 / 1280)
     c6 = e2 * e2 * e2 * (-7 / 2048)
     scale = (1.0 + e2 * (1 / 4 + e2 * (1 / 64 + e2 / 256))) / (1.0 - eps)
-    return scale * (arc + _sines(c1, c2, c3, c4, c5, c6, cos_middle, sin_arc, cos_arc))
+    return scale * (arc + _sum_sines(c1, c2, c3, c4, c5, c6, cos_middle, sin_arc, cos_arc))
 
 
 @kernel
 def _i3(eps, cos_middle, sin_arc, cos_arc, arc):
     """The same of I3."""
-    n = _N
+    n = _THIRD_FLATTENING
     c1 = eps * (
         (1 - n) / 4
         + eps
@@ -239,11 +239,11 @@ def _i3(eps, cos_middle, sin_arc, cos_arc, arc):
             + eps * ((1 + 3 * n + n * n) / 16 + eps * ((3 + 2 * n) / 64 + eps * (3 / 128)))
         )
     )
-    return scale * (arc + _sines(c1, c2, c3, c4, c5, 0.0, cos_middle, sin_arc, cos_arc))
+    return scale * (arc + _sum_sines(c1, c2, c3, c4, c5, 0.0, cos_middle, sin_arc, cos_arc))
 
 
 @inlined
-def _sines(c1, c2, c3, c4, c5, c6, cos_middle, sin_arc, cos_arc):
+def _sum_sines(c1, c2, c3, c4, c5, c6, cos_middle, sin_arc, cos_arc):
     """The sum of c_k (sin 2k sigma2 - sin 2k sigma1), from the cosine of sigma1 + sigma2."""
     # Each difference is 2 cos k(sigma1 + sigma2) sin k(sigma2 - sigma1); both by recurrence.
     x = 2.0 * cos_middle
@@ -286,9 +286,9 @@ def expand_boxes(boxes: Floats, distances: Floats) -> Floats:
     out = np.empty((len(boxes), 2, 4))
     out[:, :, :2] = np.inf
     out[:, :, 2:] = -np.inf
-    some = (distances >= 0.0) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3])
-    x0, y0, x1, y1 = boxes[some].T
-    arc = np.minimum(distances[some] / MIN_CURVATURE_RADIUS_M, np.pi)
+    usable = (distances >= 0.0) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3])
+    x0, y0, x1, y1 = boxes[usable].T
+    arc = np.minimum(distances[usable] / MIN_CURVATURE_RADIUS_M, np.pi)
     rise = np.degrees(arc) + _SLACK
     polar = (y0 - rise <= -90.0) | (y1 + rise >= 90.0)
     # At a pole the sine may exceed the cosine, and the quotient is not used.
@@ -313,6 +313,6 @@ def expand_boxes(boxes: Floats, distances: Floats) -> Floats:
         high,
     )
     split = over_west | over_east
-    out[some, 0] = np.column_stack(first)
-    out[np.flatnonzero(some)[split], 1] = np.column_stack(second)[split]
+    out[usable, 0] = np.column_stack(first)
+    out[np.flatnonzero(usable)[split], 1] = np.column_stack(second)[split]
     return out

@@ -45,14 +45,14 @@ from fencepost.kernels.runtime.compilation import inlined, kernel, no_refcount, 
 UNSURE_MARGIN_M = (
     1e-6  # metres: no answer but UNSURE where the distance is as near to the bound as that
 )
-_COMPUTED = 5e-7  # exceeds by far what a distance of two points can be off by
-_TOLERANCE = 2e-7
-_MOST_CELLS = 4096
-_FINE_TOLERANCE = 1e-9
-_MOST_FINE_CELLS = 1 << 18
-_FAR_TOLERANCE = 1e-8  # what doubles tell apart of half the Earth
-_SHORTEST_DEGREE = MIN_CURVATURE_RADIUS_M * math.pi / 180.0
-_LONGEST_DEGREE = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
+_COMPUTED_ERROR_M = 5e-7  # exceeds by far what a distance of two points can be off by
+_TOLERANCE_M = 2e-7
+_MAX_CELLS = 4096
+_FINE_TOLERANCE_M = 1e-9
+_MAX_FINE_CELLS = 1 << 18
+_FARTHEST_TOLERANCE_M = 1e-8  # what doubles tell apart of half the Earth
+_MIN_DEGREE_M = MIN_CURVATURE_RADIUS_M * math.pi / 180.0
+_MAX_DEGREE_M = 111_700.0  # exceeds LONGEST_RADIUS * math.pi / 180.0
 
 
 @no_refcount
@@ -72,13 +72,15 @@ def within_distance_wgs84(g, a, h, b, d, scratch):
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
-    if _span(g.shapes[a], h.shapes[b]) <= d:
+    if _max_box_distance(g.shapes[a], h.shapes[b]) <= d:
         return YES
-    search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
-    low, high = _bracket(g, a, h, b, search, scratch)
-    if high <= search.enough:
+    search = Search(
+        max(d - _COMPUTED_ERROR_M, 0.0), d + _COMPUTED_ERROR_M, _TOLERANCE_M, _MAX_CELLS
+    )
+    low, high = _distance_bracket(g, a, h, b, search, scratch)
+    if high <= search.near_limit:
         return YES
-    return NO if low > search.reach else UNSURE
+    return NO if low > search.far_limit else UNSURE
 
 
 @no_refcount
@@ -86,38 +88,40 @@ def farthest_within_wgs84(g, a, h, b, d, scratch):
     """Whether no point of shape a of g is more than d metres from a point of b of h, likewise."""
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
-    if _span(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN_M:
+    if _max_box_distance(g.shapes[a], h.shapes[b]) <= d or d >= HALF_MERIDIAN_M:
         return YES
-    search = Search(max(d - _COMPUTED, 0.0), d + _COMPUTED, _TOLERANCE, _MOST_CELLS)
+    search = Search(
+        max(d - _COMPUTED_ERROR_M, 0.0), d + _COMPUTED_ERROR_M, _TOLERANCE_M, _MAX_CELLS
+    )
     low, high = farthest_bracket(g, a, h, b, search, scratch.stack)
-    if high <= search.enough:
+    if high <= search.near_limit:
         return YES
-    return NO if low > search.reach else UNSURE
+    return NO if low > search.far_limit else UNSURE
 
 
 @no_refcount
-def farthest_distance_wgs84(g, a, h, b, enough, reach, scratch):
+def farthest_distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
     """How far the farthest points of shapes a of g and b of h are apart in metres.
 
-    Only what is between `enough` and `reach` need be known: of less or more, some value that is
+    Only what is between `near_limit` and `far_limit` need be known: of less or more, some value that is
     less or more will do.
     """
-    search = Search(enough, reach, _FAR_TOLERANCE, _MOST_FINE_CELLS)
+    search = Search(near_limit, far_limit, _FARTHEST_TOLERANCE_M, _MAX_FINE_CELLS)
     low, _ = farthest_bracket(g, a, h, b, search, scratch.stack)
     return low
 
 
 @no_refcount
-def distance_wgs84(g, a, h, b, enough, reach, scratch):
+def distance_wgs84(g, a, h, b, near_limit, far_limit, scratch):
     """How far shapes a of g and b of h are apart in metres; 0 where they are in contact.
 
-    Only what is between `enough` and `reach` need be known: of less, some value that is at most
-    `enough` will do; of more, infinity. NaN for a row that is no geometry.
+    Only what is between `near_limit` and `far_limit` need be known: of less, some value that is at most
+    `near_limit` will do; of more, infinity. NaN for a row that is no geometry.
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
-    search = Search(enough, reach, _FINE_TOLERANCE, _MOST_FINE_CELLS)
-    _, high = _bracket(g, a, h, b, search, scratch)
+    search = Search(near_limit, far_limit, _FINE_TOLERANCE_M, _MAX_FINE_CELLS)
+    _, high = _distance_bracket(g, a, h, b, search, scratch)
     return high
 
 
@@ -133,7 +137,7 @@ def centroids_within_wgs84(g, a, h, b, d):
     if not (d > 0.0 and a_error >= 0.0 and b_error >= 0.0):
         return NO
     metres, _, _, _, _ = geodesic(ax, ay, bx, by)
-    error = _COMPUTED + _LONGEST_DEGREE * (a_error + b_error)
+    error = _COMPUTED_ERROR_M + _MAX_DEGREE_M * (a_error + b_error)
     if metres + error < d:
         return YES
     return NO if metres - error >= d else UNSURE
@@ -143,7 +147,7 @@ def centroids_within_wgs84(g, a, h, b, d):
 
 
 @inlined
-def _bracket(g, a, h, b, search, scratch):
+def _distance_bracket(g, a, h, b, search, scratch):
     """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
 
     What is farther apart than `search.reach` may be left out, so that both may be infinite.
@@ -163,19 +167,19 @@ def _points_to_points(g, a, h, b, search):
     low = high = np.inf
     chain, _ = chains_of(g, a)
     other_chain, _ = chains_of(h, b)
-    degrees, half_chord = _limits(search.reach)
+    degrees, half_chord = _beyond_limits(search.far_limit)
     for p in range(*points_of(g, chain)):
         x, y = g.x[p], g.y[p]
         for q in range(*points_of(h, other_chain)):
             u, v = h.x[q], h.y[q]
-            if _apart(x, y, x, y, u, v, u, v, degrees, half_chord):
+            if _boxes_beyond(x, y, x, y, u, v, u, v, degrees, half_chord):
                 continue
             metres, _, _, _, _ = geodesic(x, y, u, v)
             if metres < high:
                 low = high = metres
-                if high <= search.enough:
+                if high <= search.near_limit:
                     return low, high
-                degrees, half_chord = _limits(min(search.reach, high))
+                degrees, half_chord = _beyond_limits(min(search.far_limit, high))
     return low, high
 
 
@@ -184,7 +188,7 @@ def _points_to_points(g, a, h, b, search):
 def _points_to_edges(g, a, h, b, search, scratch):
     low = high = np.inf
     stack = scratch.stack
-    degrees, half_chord = _limits(search.reach)
+    degrees, half_chord = _beyond_limits(search.far_limit)
     chain, _ = chains_of(g, a)
     for p in range(*points_of(g, chain)):
         x, y = g.x[p], g.y[p]
@@ -195,8 +199,8 @@ def _points_to_edges(g, a, h, b, search, scratch):
         while top > 0:
             top -= 1
             node = stack[top]
-            x0, y0, x1, y1 = _box(h.nodes, node)
-            if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
+            x0, y0, x1, y1 = _box_bounds(h.nodes, node)
+            if _boxes_beyond(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
                 continue
             if h.nodes[node]["children"] > 0:
                 for k in range(*children(h, node)):
@@ -207,12 +211,12 @@ def _points_to_edges(g, a, h, b, search, scratch):
                 qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
                 x0, x1 = min_max(qx, mx)
                 y0, y1 = min_max(qy, my)
-                if _apart(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
+                if _boxes_beyond(x, y, x, y, x0, y0, x1, y1, degrees, half_chord):
                     continue
                 low, high = edge_distance_bounds(x, y, x, y, qx, qy, mx, my, search, low, high)
-                if high <= search.enough:
+                if high <= search.near_limit:
                     return low, high
-                degrees, half_chord = _limits(min(search.reach, high))
+                degrees, half_chord = _beyond_limits(min(search.far_limit, high))
     return low, high
 
 
@@ -222,7 +226,7 @@ def _edges_to_edges(g, a, h, b, search, scratch):
     if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):
         return 0.0, 0.0
     low = high = np.inf
-    degrees, half_chord = _limits(search.reach)
+    degrees, half_chord = _beyond_limits(search.far_limit)
     pairs = scratch.pairs
     pairs[0] = root(g, a)
     pairs[1] = root(h, b)
@@ -231,41 +235,41 @@ def _edges_to_edges(g, a, h, b, search, scratch):
         top -= 2
         i = pairs[top]
         j = pairs[top + 1]
-        x0, y0, x1, y1 = _box(g.nodes, i)
-        u0, v0, u1, v1 = _box(h.nodes, j)
-        if _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
+        x0, y0, x1, y1 = _box_bounds(g.nodes, i)
+        u0, v0, u1, v1 = _box_bounds(h.nodes, j)
+        if _boxes_beyond(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
             continue
-        opened = expand_pair(g, i, h, j, pairs, top)
-        if opened > top:
-            top = opened
+        pushed_top = expand_pair(g, i, h, j, pairs, top)
+        if pushed_top > top:
+            top = pushed_top
             continue
-        low, high = _leaves(g, i, h, j, search, degrees, half_chord, low, high)
-        if high <= search.enough:
+        low, high = _narrow_by_leaves(g, i, h, j, search, degrees, half_chord, low, high)
+        if high <= search.near_limit:
             return low, high
-        degrees, half_chord = _limits(min(search.reach, high))
+        degrees, half_chord = _beyond_limits(min(search.far_limit, high))
     return low, high
 
 
 @inlined
-def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
+def _narrow_by_leaves(g, i, h, j, search, degrees, half_chord, low, high):
     """Narrow the bracket by the edges below two leaves."""
-    u0, v0, u1, v1 = _box(h.nodes, j)
+    u0, v0, u1, v1 = _box_bounds(h.nodes, j)
     for p in range(*edges(g, i)):
         px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
         px0, px1 = min_max(px, nx)
         py0, py1 = min_max(py, ny)
-        if _apart(px0, py0, px1, py1, u0, v0, u1, v1, degrees, half_chord):
+        if _boxes_beyond(px0, py0, px1, py1, u0, v0, u1, v1, degrees, half_chord):
             continue
         for q in range(*edges(h, j)):
             qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
             qx0, qx1 = min_max(qx, mx)
             qy0, qy1 = min_max(qy, my)
-            if _apart(px0, py0, px1, py1, qx0, qy0, qx1, qy1, degrees, half_chord):
+            if _boxes_beyond(px0, py0, px1, py1, qx0, qy0, qx1, qy1, degrees, half_chord):
                 continue
             if in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
             low, high = edge_distance_bounds(px, py, nx, ny, qx, qy, mx, my, search, low, high)
-            if high <= search.enough:
+            if high <= search.near_limit:
                 return low, high
     return low, high
 
@@ -274,30 +278,30 @@ def _leaves(g, i, h, j, search, degrees, half_chord, low, high):
 
 
 @inlined
-def _span(box, other):
+def _max_box_distance(box, other):
     """No less than the distance of any two points of two boxes: a way straight in lon/lat is no
     longer than on a plane where every degree is as long as the longest.
     """
     dx = max(box["x1"] - other["x0"], other["x1"] - box["x0"])
     dy = max(box["y1"] - other["y0"], other["y1"] - box["y0"])
-    return _LONGEST_DEGREE * math.sqrt(dx * dx + dy * dy)
+    return _MAX_DEGREE_M * math.sqrt(dx * dx + dy * dy)
 
 
 @inlined
-def _limits(metres):
-    """What `_apart` compares with: a distance in degrees, and the square of half its chord on a
+def _beyond_limits(metres):
+    """What `_boxes_beyond` compares with: a distance in degrees, and the square of half its chord on a
     unit sphere; with room for rounding.
     """
     metres = metres * (1.0 + 1e-9) + 1e-6
     half = metres / (2.0 * MIN_CURVATURE_RADIUS_M)
     if half >= 0.5 * math.pi:
         return np.inf, np.inf
-    return metres / _SHORTEST_DEGREE, math.sin(half) ** 2
+    return metres / _MIN_DEGREE_M, math.sin(half) ** 2
 
 
 @kernel
-def _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
-    """Whether two boxes are surely farther apart than a distance is; see `_limits`."""
+def _boxes_beyond(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
+    """Whether two boxes are surely farther apart than a distance is; see `_beyond_limits`."""
     rise = max(v0 - y1, y0 - v1, 0.0)
     if rise > degrees:
         return True
@@ -305,26 +309,26 @@ def _apart(x0, y0, x1, y1, u0, v0, u1, v1, degrees, half_chord):
     if across == 0.0:
         return False
     # The haversine of the arc, each of its parts as small as in these boxes it can be.
-    rise = _sine_at_least(math.radians(0.5 * rise))
-    across = _sine_at_least(math.radians(0.5 * across))
-    narrow = _cosine_at_least(math.radians(max(-y0, y1)))
-    other_narrow = _cosine_at_least(math.radians(max(-v0, v1)))
+    rise = _sine_lower_bound(math.radians(0.5 * rise))
+    across = _sine_lower_bound(math.radians(0.5 * across))
+    narrow = _cosine_lower_bound(math.radians(max(-y0, y1)))
+    other_narrow = _cosine_lower_bound(math.radians(max(-v0, v1)))
     return rise * rise + narrow * other_narrow * across * across > half_chord
 
 
 @inlined
-def _sine_at_least(x):
+def _sine_lower_bound(x):
     """No more than the sine of an angle from 0 to pi / 2, by its series."""
     return x * (1.0 - x * x / 6.0)
 
 
 @inlined
-def _cosine_at_least(x):
+def _cosine_lower_bound(x):
     """No more than its cosine, but not negative."""
     square = x * x
     return max(1.0 - square * (1 / 2 - square * (1 / 24 - square / 720.0)), 0.0)
 
 
 @inlined
-def _box(boxes, k):
+def _box_bounds(boxes, k):
     return boxes[k]["x0"], boxes[k]["y0"], boxes[k]["x1"], boxes[k]["y1"]

@@ -31,9 +31,9 @@ _AX, _AY, _BX, _BY, _UX, _UY, _ERROR = range(7)
 _EDGE_FIELDS = 8
 CLEAR, UNDECIDED = -1, -2  # beside the relations
 _SLABS = 64
-_MOST_IN_SLABS = 1024
-_MOST_SIDES = 40  # vertices of a region; with more, its tree does better
-_MOST_TESTS = 2048  # vertices times edges; with more, two trees do better
+_MAX_SLAB_EDGES = 1024
+_MAX_REGION_VERTICES = 40  # vertices of a region; with more, its tree does better
+_MAX_SIDE_TESTS = 2048  # vertices times edges; with more, two trees do better
 
 
 @outlined
@@ -115,14 +115,14 @@ def passes_through_box(boxes, record, k, edges, e):
     y0 = boxes[record, 1, k]
     x1 = boxes[record, 2, k]
     y1 = boxes[record, 3, k]
-    if _ends_in(edges, e, x0, y0, x1, y1):
+    if _has_end_in_box(edges, e, x0, y0, x1, y1):
         return False
-    left, right = _furthest(edges, e, x0, y0, x1, y1)
+    left, right = _extreme_sides(edges, e, x0, y0, x1, y1)
     return left > edges[e, _ERROR] and right < -edges[e, _ERROR]
 
 
 @inlined
-def _ends_in(edges, e, x0, y0, x1, y1):
+def _has_end_in_box(edges, e, x0, y0, x1, y1):
     """Whether an end of an edge lies in a closed box."""
     return (x0 <= edges[e, _AX] <= x1 and y0 <= edges[e, _AY] <= y1) or (
         x0 <= edges[e, _BX] <= x1 and y0 <= edges[e, _BY] <= y1
@@ -168,7 +168,7 @@ def build_slabs(g, a, edges):
     y0 = g.shapes[a]["y0"]
     y1 = g.shapes[a]["y1"]
     total = 0
-    if edges.shape[0] > _MOST_IN_SLABS or not 0.0 < _SLABS / (y1 - y0) < np.inf:
+    if edges.shape[0] > _MAX_SLAB_EDGES or not 0.0 < _SLABS / (y1 - y0) < np.inf:
         return np.empty(0, np.int32)
     start = np.zeros(_SLABS + 2, np.int32)
     for e in range(edges.shape[0]):
@@ -197,7 +197,7 @@ def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, 
     first, points : the region's vertices, in x and y. Returns OVERLAPS; or CLEAR where no edge
     touches the region, which is connected; or UNDECIDED.
     """
-    if points == 0 or points > _MOST_SIDES or points * (high - low) > _MOST_TESTS:
+    if points == 0 or points > _MAX_REGION_VERTICES or points * (high - low) > _MAX_SIDE_TESTS:
         return UNDECIDED
     clear = True
     for z in range(low, high):
@@ -215,7 +215,7 @@ def relate_by_sides(edges, near, low, high, touching, bit, x, y, first, points, 
         if left == points or right == points:
             continue
         # A chord through the whole box, with vertices on both sides, runs through the interior.
-        if left > 0 and right > 0 and not _ends_in(edges, e, x0, y0, x1, y1):
+        if left > 0 and right > 0 and not _has_end_in_box(edges, e, x0, y0, x1, y1):
             return OVERLAPS
         clear = False
     return CLEAR if clear else UNDECIDED
@@ -236,7 +236,7 @@ def relate_by_crossings(edges, near, low, high, window, h, shape, width, height,
     while top > 0:
         top -= 1
         node = np.int64(stack[top])
-        if not _some_may_touch(edges, near, low, high, h.nodes, node, window):
+        if not _may_any_touch(edges, near, low, high, h.nodes, node, window):
             continue
         if h.nodes[node]["children"] > 0:
             for child in range(*children(h, node)):
@@ -253,7 +253,7 @@ def relate_by_crossings(edges, near, low, high, window, h, shape, width, height,
             ):
                 continue
             for z in range(low, high):
-                contact = _contact(edges, near[z], px, py, qx, qy, width, height)
+                contact = _edge_contact(edges, near[z], px, py, qx, qy, width, height)
                 if contact == OVERLAPS:
                     return OVERLAPS
                 if contact == UNDECIDED:
@@ -273,7 +273,7 @@ def may_touch_box(edges, e, box):
 
 
 @inlined
-def _some_may_touch(edges, near, low, high, nodes, node, window):
+def _may_any_touch(edges, near, low, high, nodes, node, window):
     """Whether any of the edges may touch what of a node's box is in a window."""
     x0 = max(nodes[node]["x0"], window[0])
     y0 = max(nodes[node]["y0"], window[1])
@@ -284,14 +284,14 @@ def _some_may_touch(edges, near, low, high, nodes, node, window):
     for z in range(low, high):
         e = near[z]
         if may_touch_box(edges, e, (x0, y0, x1, y1)):
-            left, right = _furthest(edges, e, x0, y0, x1, y1)
+            left, right = _extreme_sides(edges, e, x0, y0, x1, y1)
             if not (left < -edges[e, _ERROR] or right > edges[e, _ERROR]):
                 return True
     return False
 
 
 @inlined
-def _furthest(edges, e, x0, y0, x1, y1):
+def _extreme_sides(edges, e, x0, y0, x1, y1):
     """The sides of a box's corners that lie furthest to the left of an edge's line and right."""
     ux, uy = edges[e, _UX], edges[e, _UY]
     left = ux * ((y1 if ux > 0.0 else y0) - edges[e, _AY]) - uy * (
@@ -304,7 +304,7 @@ def _furthest(edges, e, x0, y0, x1, y1):
 
 
 @inlined
-def _contact(edges, e, px, py, qx, qy, width, height):
+def _edge_contact(edges, e, px, py, qx, qy, width, height):
     """Whether an edge crosses another segment (OVERLAPS), does not meet it (CLEAR), or cannot be
     told.
     """
@@ -318,13 +318,16 @@ def _contact(edges, e, px, py, qx, qy, width, height):
         return CLEAR
     vx = qx - px
     vy = qy - py
-    own_error = _ROUNDING * (abs(vx) * height + abs(vy) * width) + _TINY
+    segment_error = _ROUNDING * (abs(vx) * height + abs(vy) * width) + _TINY
     a_side = vx * (ay - py) - vy * (ax - px)
     b_side = vx * (by - py) - vy * (bx - px)
-    if (a_side > own_error and b_side > own_error) or (a_side < -own_error and b_side < -own_error):
+    if (a_side > segment_error and b_side > segment_error) or (
+        a_side < -segment_error and b_side < -segment_error
+    ):
         return CLEAR
     if ((p_side > error and q_side < -error) or (p_side < -error and q_side > error)) and (
-        (a_side > own_error and b_side < -own_error) or (a_side < -own_error and b_side > own_error)
+        (a_side > segment_error and b_side < -segment_error)
+        or (a_side < -segment_error and b_side > segment_error)
     ):
         return OVERLAPS
     return UNDECIDED

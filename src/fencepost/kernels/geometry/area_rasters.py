@@ -32,16 +32,16 @@ RASTER_SIDE = 64
 COARSE_WORDS = 4  # 16 x 16 cells, four rows a word
 TOUCHED, FULL, REACHED = range(3)
 
-_STEP = RASTER_SIDE // 16
-_LAST = RASTER_SIDE - 1
-_ALL = np.uint64(2**64 - 1)
+_COARSE_STEP = RASTER_SIDE // 16
+_LAST_CELL = RASTER_SIDE - 1
+_ALL_BITS = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
 _INSET = 1e-6  # a point this far from a cell's sides, in cells, is certainly in it
 _FLAT = 1e-5  # an edge that climbs less, in cells, has no useful slope
 
-_EVERY = 0xFF
-_WITHIN = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
-_AROUND = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
+_ALL_RELATIONS = 0xFF
+_A_IN_B = 1 << EQUALS | 1 << INSIDE | 1 << COVERED_BY
+_B_IN_A = 1 << EQUALS | 1 << CONTAINS | 1 << COVERS
 
 # What `raster_facts` of two rasters' bits say of areas A and B.
 MEET_INSIDE = 1  # their interiors have a common point
@@ -53,15 +53,15 @@ B_NOT_FILLED = 32
 
 
 def _possible(facts: int) -> int:
-    relations = _EVERY
+    relations = _ALL_RELATIONS
     if facts & MEET_INSIDE:
         relations &= ~(1 << DISJOINT | 1 << MEETS)
     if not facts & COMMON_CELL:
         relations &= 1 << DISJOINT
     if facts & A_STICKS_OUT:
-        relations &= ~_WITHIN
+        relations &= ~_A_IN_B
     if facts & B_STICKS_OUT:
-        relations &= ~_AROUND
+        relations &= ~_B_IN_A
     if not facts & A_NOT_FILLED:
         relations &= 1 << INSIDE
     if not facts & B_NOT_FILLED:
@@ -99,7 +99,7 @@ def rasterize_area(g, shape, extent, fine, coarse, stack):
     for chain in range(first, stop):
         low, high = points_of(g, chain)
         for k in range(low, high - 1):
-            _draw(
+            _rasterize_edge(
                 (g.x[k] - extent[0]) * x_scale,
                 (g.y[k] - extent[1]) * y_scale,
                 (g.x[k + 1] - extent[0]) * x_scale,
@@ -113,16 +113,16 @@ def rasterize_area(g, shape, extent, fine, coarse, stack):
         full = np.uint64(0)
         state = -1  # of the run of cells without boundary that this cell is in: -1 not known
         y = extent[1] + (row + 0.5) / y_scale
-        last = _LAST
+        last = _LAST_CELL
         while not (boundary >> np.uint64(last)) & _ONE:
             last -= 1
-        seen = False
+        boundary_seen = False
         for column in range(last + 1):
             if (boundary >> np.uint64(column)) & _ONE:
                 state = -1
-                seen = True
+                boundary_seen = True
                 continue
-            if not seen:
+            if not boundary_seen:
                 continue
             if state < 0:
                 x = extent[0] + (column + 0.5) / x_scale
@@ -139,19 +139,19 @@ def rasterize_area(g, shape, extent, fine, coarse, stack):
 
 
 @inlined
-def _cell(value):
+def _cell_index(value):
     """The row or column of a place; those at the rim reach on to infinity."""
-    return 0 if not value > 0.0 else _LAST if value >= RASTER_SIDE else np.int64(value)
+    return 0 if not value > 0.0 else _LAST_CELL if value >= RASTER_SIDE else np.int64(value)
 
 
 @inlined
-def _columns(low, high):
+def _column_bits(low, high):
     """Bits low to high."""
-    return (_ALL << np.uint64(low)) & (_ALL >> np.uint64(_LAST - high))
+    return (_ALL_BITS << np.uint64(low)) & (_ALL_BITS >> np.uint64(_LAST_CELL - high))
 
 
 @kernel
-def _draw(ax, ay, bx, by, fine):
+def _rasterize_edge(ax, ay, bx, by, fine):
     """Mark the cells of one edge, given in cells, as touched, and some as reached."""
     x0, x1 = (ax, bx) if ax < bx else (bx, ax)
     y0, y1 = (ay, by) if ay < by else (by, ay)
@@ -160,41 +160,43 @@ def _draw(ax, ay, bx, by, fine):
     reach = max(abs(x0), abs(x1)) + max(abs(y0), abs(y1)) * (1.0 + abs(slope))
     margin = 1e-9 + 1e-14 * reach
     if not margin < 1e-7:  # far away, or too large to be computed with: the edge's whole rows
-        for row in range(_cell(y0 - 1.0 - 1e-9 * abs(y0)), _cell(y1 + 1.0 + 1e-9 * abs(y1)) + 1):
-            fine[TOUCHED, row] = _ALL
+        for row in range(
+            _cell_index(y0 - 1.0 - 1e-9 * abs(y0)), _cell_index(y1 + 1.0 + 1e-9 * abs(y1)) + 1
+        ):
+            fine[TOUCHED, row] = _ALL_BITS
         return
-    first_row = _cell(y0 - margin)
-    last_row = _cell(y1 + margin)
+    first_row = _cell_index(y0 - margin)
+    last_row = _cell_index(y1 + margin)
     for row in range(first_row, last_row + 1):
         low_y = y0 if row == 0 else max(y0, np.float64(row))
-        high_y = y1 if row == _LAST else min(y1, row + 1.0)
+        high_y = y1 if row == _LAST_CELL else min(y1, row + 1.0)
         low_x = x0
         high_x = x1
         if not flat and first_row != last_row:
-            one = ax + (low_y - margin - ay) * slope
-            other = ax + (high_y + margin - ay) * slope
-            low_x = max(x0, min(one, other))
-            high_x = min(x1, max(one, other))
-        low_column = _cell(low_x - margin)
-        high_column = _cell(high_x + margin)
-        fine[TOUCHED, row] |= _columns(low_column, high_column)
+            x_at_low = ax + (low_y - margin - ay) * slope
+            x_at_high = ax + (high_y + margin - ay) * slope
+            low_x = max(x0, min(x_at_low, x_at_high))
+            high_x = min(x1, max(x_at_low, x_at_high))
+        low_column = _cell_index(low_x - margin)
+        high_column = _cell_index(high_x + margin)
+        fine[TOUCHED, row] |= _column_bits(low_column, high_column)
         if not (0.0 <= low_y and high_y <= RASTER_SIDE):
             continue
         climbs = not flat and high_y - low_y > _INSET
         if climbs:
             middle = 0.5 * (low_y + high_y)
-            _reach(fine, ax + (middle - ay) * slope, middle)
+            _mark_reached(fine, ax + (middle - ay) * slope, middle)
         # Between its first and its last column of a row the edge runs through every cell.
         if high_column - low_column > 1 and (
             climbs or (low_y - row > _INSET and row + 1.0 - high_y > _INSET)
         ):
-            fine[REACHED, row] |= _columns(low_column + 1, high_column - 1)
-    _reach(fine, ax, ay)
-    _reach(fine, 0.5 * (ax + bx), 0.5 * (ay + by))
+            fine[REACHED, row] |= _column_bits(low_column + 1, high_column - 1)
+    _mark_reached(fine, ax, ay)
+    _mark_reached(fine, 0.5 * (ax + bx), 0.5 * (ay + by))
 
 
 @inlined
-def _reach(fine, x, y):
+def _mark_reached(fine, x, y):
     """Mark the cell of a point of the boundary as reached, if the point is well inside it."""
     if 0.0 < x < RASTER_SIDE and 0.0 < y < RASTER_SIDE:
         column = np.int64(x)
@@ -210,16 +212,16 @@ def _coarsen(fine, coarse):
         full = np.uint64(0)
         reached = np.uint64(0)
         for r in range(4):
-            first = _STEP * (4 * word + r)
+            first = _COARSE_STEP * (4 * word + r)
             any_touched = fine[TOUCHED, first]
             all_full = fine[FULL, first]
             any_reached = fine[REACHED, first]
-            for k in range(first + 1, first + _STEP):
+            for k in range(first + 1, first + _COARSE_STEP):
                 any_touched |= fine[TOUCHED, k]
                 all_full &= fine[FULL, k]
                 any_reached |= fine[REACHED, k]
             for c in range(16):
-                shift = np.uint64(_STEP * c)
+                shift = np.uint64(_COARSE_STEP * c)
                 bit = _ONE << np.uint64(16 * r + c)
                 if (any_touched >> shift) & np.uint64(15):
                     touched |= bit
@@ -246,20 +248,20 @@ def raster_facts(a, b, k, first, stop):
         b_out |= b[k, REACHED, w] & ~a[TOUCHED, w]
         a_left |= a[TOUCHED, w] & ~b[k, FULL, w]
         b_left |= b[k, TOUCHED, w] & ~a[FULL, w]
-    found = 0
+    bits = 0
     if inside:
-        found |= MEET_INSIDE
+        bits |= MEET_INSIDE
     if common:
-        found |= COMMON_CELL
+        bits |= COMMON_CELL
     if a_out:
-        found |= A_STICKS_OUT
+        bits |= A_STICKS_OUT
     if b_out:
-        found |= B_STICKS_OUT
+        bits |= B_STICKS_OUT
     if a_left:
-        found |= A_NOT_FILLED
+        bits |= A_NOT_FILLED
     if b_left:
-        found |= B_NOT_FILLED
-    return found
+        bits |= B_NOT_FILLED
+    return bits
 
 
 @inlined
@@ -280,7 +282,7 @@ def common_boundary(a, b, k, extent):
     left = 0
     while left < RASTER_SIDE and not (columns >> np.uint64(left)) & _ONE:
         left += 1
-    right = _LAST
+    right = _LAST_CELL
     while right >= left and not (columns >> np.uint64(right)) & _ONE:
         right -= 1
     width = (extent[2] - extent[0]) / RASTER_SIDE
@@ -289,8 +291,8 @@ def common_boundary(a, b, k, extent):
     return (
         extent[0] + (left - 0.5) * width if left > 0 else -np.inf,
         extent[1] + (first - 0.5) * height if first > 0 else -np.inf,
-        extent[0] + (right + 1.5) * width if right < _LAST else np.inf,
-        extent[1] + (last + 1.5) * height if last < _LAST else np.inf,
+        extent[0] + (right + 1.5) * width if right < _LAST_CELL else np.inf,
+        extent[1] + (last + 1.5) * height if last < _LAST_CELL else np.inf,
     )
 
 

@@ -113,19 +113,19 @@ MATRIX_OF_FACTS = np.array([_matrix_of(facts) for facts in range(128)], np.int64
 
 
 @no_refcount
-def relate_areas(g, h, first, second, whole, scratch, out):
+def relate_areas(g, h, first, second, all_facts, scratch, out):
     """out[k] = the facts about areas first[k] of g and second[k] of h.
 
     A `first` of length one stands for as many as there are in `second`. whole : 0 stops as soon
     as the relation is decided; 1 finds every fact, which the matrix needs.
     """
-    one = first.shape[0] == 1
+    shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = area_facts(g, first[0 if one else k], h, second[k], whole, scratch)
+        out[k] = area_facts(g, first[0 if shared_first else k], h, second[k], all_facts, scratch)
 
 
 @inlined
-def _decided(facts):
+def _is_overlap_decided(facts):
     """Whether these facts already mean OVERLAPS, whatever else is found."""
     return (
         facts & (A_ENTERS_INTERIOR | B_ENTERS_INTERIOR | SAME_SIDE)
@@ -142,8 +142,8 @@ def area_relation(g, a, h, b, scratch):
 
 
 @inlined
-def area_facts(g, a, h, b, whole, scratch):
-    """What the boundaries of two areas do; unless `whole`, no more than decides the relation."""
+def area_facts(g, a, h, b, all_facts, scratch):
+    """What the boundaries of two areas do; unless `all_facts`, no more than decides the relation."""
     a_first, a_stop = chains_of(g, a)
     b_first, b_stop = chains_of(h, b)
     a_chains = a_stop - a_first
@@ -163,16 +163,16 @@ def area_facts(g, a, h, b, whole, scratch):
             j = pairs[top + 1]
             if boxes_disjoint(g.nodes, i, h.nodes, j):
                 continue
-            opened = expand_pair(g, i, h, j, pairs, top)
-            if opened > top:
-                top = opened
+            pushed_top = expand_pair(g, i, h, j, pairs, top)
+            if pushed_top > top:
+                top = pushed_top
                 continue
-            found = _leaves(g, a, i, h, b, j, whole)
-            if found:
+            leaf_facts = _leaf_pair_facts(g, a, i, h, b, j, all_facts)
+            if leaf_facts:
                 touched[chain_of(g, i) - a_first] = 1
                 touched[a_chains + chain_of(h, j) - b_first] = 1
-                facts |= found
-                if not whole and _decided(facts):
+                facts |= leaf_facts
+                if not all_facts and _is_overlap_decided(facts):
                     return facts
     for c in range(a_chains):
         if not touched[c] and not (facts & A_ENTERS_INTERIOR and facts & A_ENTERS_EXTERIOR):
@@ -199,7 +199,7 @@ def _is_inside(g, shape, x, y, stack):
 
 
 @inlined
-def _leaves(g, a, i, h, b, j, whole):
+def _leaf_pair_facts(g, a, i, h, b, j, all_facts):
     """What the edges below two leaves do to each other."""
     x0 = h.nodes[j]["x0"]
     y0 = h.nodes[j]["y0"]
@@ -220,14 +220,14 @@ def _leaves(g, a, i, h, b, j, whole):
             qy0, qy1 = min_max(h.y[q], h.y[q + 1])
             if qy0 > py1 or qy1 < py0:
                 continue
-            facts |= _edge_pair(g, a, chain_of(g, i), p, h, b, chain_of(h, j), q)
-            if not whole and _decided(facts):
+            facts |= _edge_pair_facts(g, a, chain_of(g, i), p, h, b, chain_of(h, j), q)
+            if not all_facts and _is_overlap_decided(facts):
                 return facts
     return facts
 
 
 @inlined
-def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
+def _edge_pair_facts(g, a, a_chain, p, h, b, b_chain, q):
     """What two edges do to each other. Each contact counts at its first vertex."""
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
@@ -250,9 +250,9 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
             q_before = previous_vertex(h, b_chain, q) if at_vertex else q
             p_before = previous_vertex(g, a_chain, p)
             if g.mark[p] & TOUCH or (at_vertex and h.mark[q] & TOUCH):
-                facts |= _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex)
+                facts |= _multi_pass_contact_facts(g, a, p, p_before, h, b, q, q_before, at_vertex)
             else:
-                facts |= _contact(
+                facts |= _contact_facts(
                     px, py, g.x[p_before], g.y[p_before], nx, ny,
                     h.x[q_before], h.y[q_before], mx, my,
                 )  # fmt: skip
@@ -267,20 +267,22 @@ def _edge_pair(g, a, a_chain, p, h, b, b_chain, q):
         else:
             q_before = previous_vertex(h, b_chain, q)
             if h.mark[q] & TOUCH:
-                facts |= _swap(_contact_of_many(h, b, q, q_before, g, a, p, p, False))
+                facts |= _swapped(_multi_pass_contact_facts(h, b, q, q_before, g, a, p, p, False))
             else:
-                facts |= _contact(qx, qy, px, py, nx, ny, h.x[q_before], h.y[q_before], mx, my)
+                facts |= _contact_facts(
+                    qx, qy, px, py, nx, ny, h.x[q_before], h.y[q_before], mx, my
+                )
     return facts
 
 
 @inlined
-def _swap(facts):
+def _swapped(facts):
     """The facts about (B, A) from those about (A, B)."""
     return (facts & ~15) | (facts & 3) << 2 | (facts & 12) >> 2
 
 
 @no_refcount
-def _contact(
+def _contact_facts(
     px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y, b_next_x, b_next_y
 ):
     """Facts at a place p that each boundary passes once, from `before` to `next`."""
@@ -295,27 +297,27 @@ def _contact(
     ):
         return CONTACT | OPPOSITE_SIDES
     facts = CONTACT
-    way = classify_direction_one_pass(
+    direction = classify_direction_one_pass(
         px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_next_x, a_next_y
     )
-    facts |= _fact(way, way == ALONG_NEXT)
-    way = classify_direction_one_pass(
+    facts |= _direction_fact(direction, direction == ALONG_NEXT)
+    direction = classify_direction_one_pass(
         px, py, b_before_x, b_before_y, b_next_x, b_next_y, a_before_x, a_before_y
     )
-    facts |= _fact(way, way != ALONG_NEXT)
-    way = classify_direction_one_pass(
+    facts |= _direction_fact(direction, direction != ALONG_NEXT)
+    direction = classify_direction_one_pass(
         px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_next_x, b_next_y
     )
-    facts |= _swap(_fact(way, way == ALONG_NEXT))
-    way = classify_direction_one_pass(
+    facts |= _swapped(_direction_fact(direction, direction == ALONG_NEXT))
+    direction = classify_direction_one_pass(
         px, py, a_before_x, a_before_y, a_next_x, a_next_y, b_before_x, b_before_y
     )
-    facts |= _swap(_fact(way, way != ALONG_NEXT))
+    facts |= _swapped(_direction_fact(direction, direction != ALONG_NEXT))
     return facts
 
 
 @no_refcount
-def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
+def _multi_pass_contact_facts(g, a, p, p_before, h, b, q, q_before, at_vertex):
     """Facts at vertex p of A, where A or B may pass several times.
 
     at_vertex : whether B has its vertex q there, else the place is within its edge q.
@@ -324,22 +326,22 @@ def _contact_of_many(g, a, p, p_before, h, b, q, q_before, at_vertex):
     facts = CONTACT
     for k in (p + 1, p_before):
         if at_vertex:
-            way = classify_direction(h, b, q, q_before, q + 1, g.x[k], g.y[k])
+            direction = classify_direction(h, b, q, q_before, q + 1, g.x[k], g.y[k])
         else:
-            way = classify_direction_one_pass(
+            direction = classify_direction_one_pass(
                 px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k]
             )
-        facts |= _fact(way, (way == ALONG_NEXT) == (k == p + 1))
+        facts |= _direction_fact(direction, (direction == ALONG_NEXT) == (k == p + 1))
     for k in (q + 1, q_before):
-        way = classify_direction(g, a, p, p_before, p + 1, h.x[k], h.y[k])
-        facts |= _swap(_fact(way, (way == ALONG_NEXT) == (k == q + 1)))
+        direction = classify_direction(g, a, p, p_before, p + 1, h.x[k], h.y[k])
+        facts |= _swapped(_direction_fact(direction, (direction == ALONG_NEXT) == (k == q + 1)))
     return facts
 
 
 @inlined
-def _fact(way, same):
-    if way == INTO:
+def _direction_fact(direction, same):
+    if direction == INTO:
         return A_ENTERS_INTERIOR
-    if way == OUT_OF:
+    if direction == OUT_OF:
         return A_ENTERS_EXTERIOR
     return SAME_SIDE if same else OPPOSITE_SIDES

@@ -71,13 +71,13 @@ def classify_direction(g, shape, vertex, before, after, x, y):
     high = np.int64(g.shapes[shape + 1]["touch"])
     best_x = best_y = 0.0
     best_onward = False
-    some = False
-    at = vertex
+    has_best = False
+    current = vertex
     while True:
-        slot = low + np.searchsorted(g.touches["vertex"][low:high], at)
-        chain = _chain_of(g, shape, at)
+        slot = low + np.searchsorted(g.touches["vertex"][low:high], current)
+        chain = _chain_of(g, shape, current)
         for onward in (True, False):
-            k = at + 1 if onward else previous_vertex(g, chain, at)
+            k = current + 1 if onward else previous_vertex(g, chain, current)
             ray_x = g.x[k]
             ray_y = g.y[k]
             if orient(px, py, ray_x, ray_y, x, y) == 0 and same_direction(
@@ -86,15 +86,15 @@ def classify_direction(g, shape, vertex, before, after, x, y):
                 return ALONG_NEXT if onward else ALONG_PREVIOUS
             # Between the best ray so far and the direction, counter-clockwise: nearer to it.
             if (
-                not some
+                not has_best
                 or classify_direction_one_pass(px, py, x, y, best_x, best_y, ray_x, ray_y) == INTO
             ):
                 best_x = ray_x
                 best_y = ray_y
                 best_onward = onward
-                some = True
-        at = np.int64(g.touches[slot]["next"])
-        if at == vertex:
+                has_best = True
+        current = np.int64(g.touches[slot]["next"])
+        if current == vertex:
             return INTO if best_onward else OUT_OF
 
 

@@ -40,19 +40,19 @@ def build_hulls(points):
     x = np.empty(points.x.shape[0], np.float64)
     y = np.empty(points.x.shape[0], np.float64)
     start = np.zeros(count + 1, np.int64)
-    most = 0
+    max_points = 0
     for k in range(count):
-        most = max(most, points.start[k + 1] - points.start[k])
-    order = np.empty(most, np.int64)
-    room = np.empty(most, np.int64)
+        max_points = max(max_points, points.start[k + 1] - points.start[k])
+    order = np.empty(max_points, np.int64)
+    buffer = np.empty(max_points, np.int64)
     for k in range(count):
         first, stop = points.start[k], points.start[k + 1]
-        start[k + 1] = start[k] + _scan(points, first, stop, order, room, x, y, start[k])
+        start[k + 1] = start[k] + _graham_scan(points, first, stop, order, buffer, x, y, start[k])
     return Hulls(x[: start[count]], y[: start[count]], start)
 
 
 @kernel
-def _scan(points, first, stop, order, room, x, y, at):
+def _graham_scan(points, first, stop, order, buffer, x, y, at):
     """Graham's scan of points[first:stop]: corners to x and y from `at` on, and how many."""
     lowest = first
     for k in range(first + 1, stop):
@@ -64,7 +64,7 @@ def _scan(points, first, stop, order, room, x, y, at):
         if points.x[k] != px or points.y[k] != py:
             order[count] = k
             count += 1
-    _sort_round(points, px, py, order, room, count)
+    _sort_by_angle(points, px, py, order, buffer, count)
     x[at], y[at] = px, py
     top = 1
     for k in range(count):
@@ -85,7 +85,7 @@ def _is_lower(points, i, j):
 
 
 @kernel
-def _sort_round(points, px, py, order, room, count):
+def _sort_by_angle(points, px, py, order, buffer, count):
     """Sort order[:count] by the angle at p, the lowest point, then by the distance from it.
 
     By merging, so that no arrangement of points takes long.
@@ -99,14 +99,14 @@ def _sort_round(points, px, py, order, room, count):
             i, j = low, middle
             for k in range(low, high):
                 if i < middle and (j == high or not _is_before(points, px, py, order[j], order[i])):
-                    room[k] = order[i]
+                    buffer[k] = order[i]
                     i += 1
                 else:
-                    room[k] = order[j]
+                    buffer[k] = order[j]
                     j += 1
             low = high
         for k in range(count):
-            order[k] = room[k]
+            order[k] = buffer[k]
         width *= 2
 
 
@@ -200,9 +200,9 @@ def hull_centroid(h, k):
     if _TINY < size < 1e300:
         _, exponent = math.frexp(size)
         unit = math.ldexp(1.0, -exponent - 1)
-        weight, doubt, x, y = _fan(h, first, stop, unit)
-        if weight > 2.0 * doubt:
-            error = (6.0 * doubt / (weight - doubt) + 16.0 * _ROUNDING) / unit
+        weight, uncertainty, x, y = _fan(h, first, stop, unit)
+        if weight > 2.0 * uncertainty:
+            error = (6.0 * uncertainty / (weight - uncertainty) + 16.0 * _ROUNDING) / unit
             x = ax + x / weight / unit
             y = ay + y / weight / unit
             return x, y, error + 4.0 * _ROUNDING * (abs(x) + abs(y))
@@ -234,5 +234,5 @@ def _fan(h, first, stop, unit):
         x_sum += area * (ux + vx) / 3.0
         y_sum += area * (uy + vy) / 3.0
         ux, uy = vx, vy
-    doubt = 2.0 * (stop - first + 16) * _ROUNDING * size + (stop - first) * _TINY
-    return weight, doubt, x_sum, y_sum
+    uncertainty = 2.0 * (stop - first + 16) * _ROUNDING * size + (stop - first) * _TINY
+    return weight, uncertainty, x_sum, y_sum

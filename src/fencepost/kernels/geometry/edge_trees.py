@@ -86,13 +86,13 @@ def expand_pair(g, i, h, j, pairs, top):
 
 
 @inlined
-def boxes_disjoint(some, i, others, j):
+def boxes_disjoint(boxes, i, other_boxes, j):
     """Whether the boxes of two records have no point in common."""
     return (
-        some[i]["x0"] > others[j]["x1"]
-        or others[j]["x0"] > some[i]["x1"]
-        or some[i]["y0"] > others[j]["y1"]
-        or others[j]["y0"] > some[i]["y1"]
+        boxes[i]["x0"] > other_boxes[j]["x1"]
+        or other_boxes[j]["x0"] > boxes[i]["x1"]
+        or boxes[i]["y0"] > other_boxes[j]["y1"]
+        or other_boxes[j]["y0"] > boxes[i]["y1"]
     )
 
 

@@ -97,7 +97,7 @@ def hull_distance(g, a, h, b):
 
 
 @kernel
-def hull_distance_bounds(g, a, h, b, only_contact):
+def hull_distance_bounds(g, a, h, b, contact_only):
     """Bounds (low, high) of the distance, both 0 where the hulls meet; else high is above 0.
 
     only_contact : whether to stop, with any such bounds, when they are known to be apart.
@@ -106,10 +106,14 @@ def hull_distance_bounds(g, a, h, b, only_contact):
     b_first, b_stop = h.start[b], h.start[b + 1]
     a_edges = a_stop - a_first if a_stop - a_first > 1 else 0
     b_edges = b_stop - b_first if b_stop - b_first > 1 else 0
-    if a_edges <= 2 and b_edges <= 2 and _thin_in_contact(g, a_first, a_stop, h, b_first, b_stop):
+    if (
+        a_edges <= 2
+        and b_edges <= 2
+        and _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop)
+    ):
         return 0.0, 0.0
     # One line begins below the one hull, at its first corner, the other above the other one.
-    i, j = a_first, _highest(h, b_first, b_stop)
+    i, j = a_first, _highest_corner(h, b_first, b_stop)
     if a_edges == 0 and b_edges == 0:
         value, error = length_with_error(h.x[j] - g.x[i], h.y[j] - g.y[i])
         return narrow_bracket(np.inf, np.inf, value, error)
@@ -126,22 +130,22 @@ def hull_distance_bounds(g, a, h, b, only_contact):
             )  # fmt: skip
         # Parallel edges are passed at once: a next one may be opposite, and would look parallel.
         if ahead >= 0:
-            side, low, high = _passed(g, i, i_next, h, j, low, high)
+            side, low, high = _measure_edge(g, i, i_next, h, j, low, high)
             apart = apart or side < 0
             i = i_next
             a_edges -= 1
         if ahead <= 0:
-            side, low, high = _passed(h, j, j_next, g, i, low, high)
+            side, low, high = _measure_edge(h, j, j_next, g, i, low, high)
             apart = apart or side < 0
             j = j_next
             b_edges -= 1
-        if apart and only_contact:
+        if apart and contact_only:
             return 0.0, np.inf
     return (low, high) if apart else (0.0, 0.0)
 
 
 @inlined
-def _passed(g, i, i_next, h, j, low, high):
+def _measure_edge(g, i, i_next, h, j, low, high):
     """On which side of an edge a corner is, and the bracket with their distance."""
     side = orient(g.x[i], g.y[i], g.x[i_next], g.y[i_next], h.x[j], h.y[j])
     value, error = distance_to_segment(h.x[j], h.y[j], g.x[i], g.y[i], g.x[i_next], g.y[i_next])
@@ -150,7 +154,7 @@ def _passed(g, i, i_next, h, j, low, high):
 
 
 @inlined
-def _thin_in_contact(g, a_first, a_stop, h, b_first, b_stop):
+def _segments_in_contact(g, a_first, a_stop, h, b_first, b_stop):
     """Whether two hulls of at most two corners each have a point in common."""
     return in_contact(
         g.x[a_first], g.y[a_first], g.x[a_stop - 1], g.y[a_stop - 1],
@@ -159,13 +163,13 @@ def _thin_in_contact(g, a_first, a_stop, h, b_first, b_stop):
 
 
 @inlined
-def _highest(h, first, stop):
+def _highest_corner(h, first, stop):
     """The highest corner, of several the rightmost."""
-    found = first
+    highest = first
     for k in range(first + 1, stop):
-        if h.y[k] > h.y[found] or (h.y[k] == h.y[found] and h.x[k] > h.x[found]):
-            found = k
-    return found
+        if h.y[k] > h.y[highest] or (h.y[k] == h.y[highest] and h.x[k] > h.x[highest]):
+            highest = k
+    return highest
 
 
 @kernel
@@ -196,12 +200,12 @@ def turn_direction(ax, ay, bx, by, cx, cy, dx, dy):
         accumulate_product(limbs, y, dx, sign)
         accumulate_product(limbs, y, cx, -sign)
     carry = np.int64(0)
-    some = False
+    any_nonzero = False
     for k in range(LIMB_COUNT):
         value = limbs[k] + carry
         carry = value >> 32
         if value & 0xFFFFFFFF:
-            some = True
+            any_nonzero = True
     if carry < 0:
         return -1
-    return 1 if some or carry > 0 else 0
+    return 1 if any_nonzero or carry > 0 else 0

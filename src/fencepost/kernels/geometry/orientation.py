@@ -21,8 +21,8 @@ import numpy as np
 
 from fencepost.kernels.runtime.compilation import kernel, no_refcount
 
-_EPSILON = 2.0**-53
-RELATIVE_BOUND = (3.0 + 16.0 * _EPSILON) * _EPSILON
+_UNIT_ROUNDOFF = 2.0**-53
+RELATIVE_BOUND = (3.0 + 16.0 * _UNIT_ROUNDOFF) * _UNIT_ROUNDOFF
 UNDERFLOW_BOUND = 1e-290
 
 _WINDOW_BITS = 62
@@ -30,8 +30,8 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _SHIFT_32 = np.uint64(32)
 
 # Stage 3: bit 0 of the accumulator weighs 2**_LOWEST, the last bit of the smallest product.
-_LOWEST = 2 * (-1074 - 52)
-LIMB_COUNT = (2 * 1024 - _LOWEST) // 32 + 4
+_LOWEST_EXPONENT = 2 * (-1074 - 52)
+LIMB_COUNT = (2 * 1024 - _LOWEST_EXPONENT) // 32 + 4
 
 
 @no_refcount
@@ -75,19 +75,19 @@ def orient_integer(ax, ay, bx, by, cx, cy):
             low = min(low, e)
     if high - (low - 53) <= _WINDOW_BITS:
         base = low - 53
-        ix = _fixed(amx, aex, base)
-        iy = _fixed(amy, aey, base)
+        ix = _to_fixed_point(amx, aex, base)
+        iy = _to_fixed_point(amy, aey, base)
         return _compare_products(
-            _fixed(bmx, bex, base) - ix,
-            _fixed(cmy, cey, base) - iy,
-            _fixed(bmy, bey, base) - iy,
-            _fixed(cmx, cex, base) - ix,
+            _to_fixed_point(bmx, bex, base) - ix,
+            _to_fixed_point(cmy, cey, base) - iy,
+            _to_fixed_point(bmy, bey, base) - iy,
+            _to_fixed_point(cmx, cex, base) - ix,
         )
     return orient_accumulated(ax, ay, bx, by, cx, cy)
 
 
 @no_refcount
-def _fixed(mantissa, exponent, base):
+def _to_fixed_point(mantissa, exponent, base):
     """mantissa * 2**exponent as a whole number of 2**base."""
     if mantissa == 0.0:
         return 0
@@ -147,15 +147,15 @@ def orient_accumulated(ax, ay, bx, by, cx, cy):
     accumulate_product(limbs, cy, ax, -1)
     # Carry upwards; floor shifts keep every limb but the carry out in 0 .. 2**32 - 1.
     carry = np.int64(0)
-    some = False
+    any_nonzero = False
     for k in range(LIMB_COUNT):
         value = limbs[k] + carry
         carry = value >> 32
         if value & 0xFFFFFFFF:
-            some = True
+            any_nonzero = True
     if carry < 0:
         return -1
-    return 1 if some or carry > 0 else 0
+    return 1 if any_nonzero or carry > 0 else 0
 
 
 @no_refcount
@@ -173,7 +173,7 @@ def accumulate_product(limbs, a, b, sign):
         sign = -sign
     a_integer = np.int64(a_mantissa * 9007199254740992.0)
     b_integer = np.int64(b_mantissa * 9007199254740992.0)
-    position = np.int64(a_exponent + b_exponent - 106 - _LOWEST)
+    position = np.int64(a_exponent + b_exponent - 106 - _LOWEST_EXPONENT)
     low = (1 << 27) - 1
     a_low = a_integer & low
     a_high = a_integer >> 27

@@ -51,9 +51,11 @@ def within_distance_pairs(g, h, first, second, distances, scratch, out):
 
     A `first` of length one stands for as many as there are in `second`.
     """
-    one = first.shape[0] == 1
+    shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = within_distance(g, first[0 if one else k], h, second[k], distances[k], scratch)
+        out[k] = within_distance(
+            g, first[0 if shared_first else k], h, second[k], distances[k], scratch
+        )
 
 
 @inlined
@@ -65,11 +67,11 @@ def within_distance(g, a, h, b, d, scratch):
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
-    if _square_of_gap(g.shapes, a, h.shapes, b) > _square_above(d):
+    if _squared_box_gap(g.shapes, a, h.shapes, b) > _squared_upper_bound(d):
         return NO
-    if _span(g.shapes, a, h.shapes, b) <= d:
+    if _max_box_distance(g.shapes, a, h.shapes, b) <= d:
         return YES
-    low, high = _bracket(g, a, h, b, d, d, scratch)
+    low, high = _distance_bracket(g, a, h, b, d, d, scratch)
     if high <= d:
         return YES
     return UNSURE if low <= d and d > 0.0 else NO
@@ -83,7 +85,7 @@ def farthest_within(g, a, h, b, d):
     """
     if not d >= 0.0 or g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return NO
-    if _span(g.shapes, a, h.shapes, b) <= d:
+    if _max_box_distance(g.shapes, a, h.shapes, b) <= d:
         return YES
     chain, chain_stop = chains_of(g, a)
     other_chain, other_chain_stop = chains_of(h, b)
@@ -119,7 +121,7 @@ def distance(g, a, h, b, scratch):
     """
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return np.nan
-    low, high = _bracket(g, a, h, b, -1.0, np.inf, scratch)
+    low, high = _distance_bracket(g, a, h, b, -1.0, np.inf, scratch)
     return 0.5 * low + 0.5 * high
 
 
@@ -127,54 +129,54 @@ def distance(g, a, h, b, scratch):
 
 
 @inlined
-def _bracket(g, a, h, b, enough, reach, scratch):
+def _distance_bracket(g, a, h, b, near_limit, far_limit, scratch):
     """Bounds (low, high) of the distance; both are 0 where the shapes are in contact.
 
-    Pairs surely farther apart than `reach` are left out: without others, both are infinite. Stops
-    as soon as high is at most `enough`.
+    Pairs surely farther apart than `far_limit` are left out: without others, both are infinite. Stops
+    as soon as high is at most `near_limit`.
     """
     if g.shapes[a]["dimension"] == POINTS:
         if h.shapes[b]["dimension"] == POINTS:
-            return _points_to_points(g, a, h, b, enough, reach)
-        return _points_to_edges(g, a, h, b, enough, reach, scratch)
+            return _points_to_points(g, a, h, b, near_limit, far_limit)
+        return _points_to_edges(g, a, h, b, near_limit, far_limit, scratch)
     if h.shapes[b]["dimension"] == POINTS:
-        return _points_to_edges(h, b, g, a, enough, reach, scratch)
-    return _edges_to_edges(g, a, h, b, enough, reach, scratch)
+        return _points_to_edges(h, b, g, a, near_limit, far_limit, scratch)
+    return _edges_to_edges(g, a, h, b, near_limit, far_limit, scratch)
 
 
 @no_refcount
-def _points_to_points(g, a, h, b, enough, reach):
+def _points_to_points(g, a, h, b, near_limit, far_limit):
     low = high = np.inf
     chain, _ = chains_of(g, a)
     other_chain, _ = chains_of(h, b)
     other_first, other_stop = points_of(h, other_chain)
     for p in range(*points_of(g, chain)):
         x, y = g.x[p], g.y[p]
-        far = _square_above(min(reach, high))
+        far_squared = _squared_upper_bound(min(far_limit, high))
         # Points are sorted by x: those too far to the left come first, those too far right last.
         first, stop = other_first, other_stop
         while first < stop:
             middle = (first + stop) >> 1
-            if h.x[middle] < x and (x - h.x[middle]) * (x - h.x[middle]) > far:
+            if h.x[middle] < x and (x - h.x[middle]) * (x - h.x[middle]) > far_squared:
                 first = middle + 1
             else:
                 stop = middle
         for q in range(first, other_stop):
             dx = h.x[q] - x
-            if dx > 0.0 and dx * dx > far:
+            if dx > 0.0 and dx * dx > far_squared:
                 break
             if dx == 0.0 and h.y[q] == y:
                 return 0.0, 0.0
             value, error = length_with_error(dx, h.y[q] - y)
             low, high = narrow_bracket(low, high, value, error)
-            if high <= enough:
+            if high <= near_limit:
                 return low, high
     return low, high
 
 
 @outlined
 @no_refcount
-def _points_to_edges(g, a, h, b, enough, reach, scratch):
+def _points_to_edges(g, a, h, b, near_limit, far_limit, scratch):
     low = high = np.inf
     stack = scratch.stack
     chain, _ = chains_of(g, a)
@@ -182,13 +184,13 @@ def _points_to_edges(g, a, h, b, enough, reach, scratch):
         x, y = g.x[p], g.y[p]
         if locate(h, b, x, y, stack) != EXTERIOR:
             return 0.0, 0.0
-        far = _square_above(min(reach, high))
+        far_squared = _squared_upper_bound(min(far_limit, high))
         stack[0] = root(h, b)
         top = 1
         while top > 0:
             top -= 1
             node = stack[top]
-            if _square_of_point_gap(h.nodes, node, x, y) > far:
+            if _squared_point_box_gap(h.nodes, node, x, y) > far_squared:
                 continue
             if h.nodes[node]["children"] > 0:
                 for k in range(*children(h, node)):
@@ -198,19 +200,19 @@ def _points_to_edges(g, a, h, b, enough, reach, scratch):
             for q in range(*edges(h, node)):
                 value, error = distance_to_segment(x, y, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1])
                 low, high = narrow_bracket(low, high, value, error)
-            if high <= enough:
+            if high <= near_limit:
                 return low, high
-            far = _square_above(min(reach, high))
+            far_squared = _squared_upper_bound(min(far_limit, high))
     return low, high
 
 
 @outlined
 @no_refcount
-def _edges_to_edges(g, a, h, b, enough, reach, scratch):
+def _edges_to_edges(g, a, h, b, near_limit, far_limit, scratch):
     if any_chain_within(g, a, h, b, scratch.stack) or any_chain_within(h, b, g, a, scratch.stack):
         return 0.0, 0.0
     low = high = np.inf
-    far = _square_above(reach)
+    far_squared = _squared_upper_bound(far_limit)
     pairs = scratch.pairs
     pairs[0] = root(g, a)
     pairs[1] = root(h, b)
@@ -219,16 +221,16 @@ def _edges_to_edges(g, a, h, b, enough, reach, scratch):
         top -= 2
         i = pairs[top]
         j = pairs[top + 1]
-        if _square_of_gap(g.nodes, i, h.nodes, j) > far:
+        if _squared_box_gap(g.nodes, i, h.nodes, j) > far_squared:
             continue
-        opened = expand_pair(g, i, h, j, pairs, top)
-        if opened > top:
-            top = opened
+        pushed_top = expand_pair(g, i, h, j, pairs, top)
+        if pushed_top > top:
+            top = pushed_top
             continue
-        low, high = _leaves(g, i, h, j, enough, far, low, high)
-        if high <= enough or high == 0.0:
+        low, high = _narrow_by_leaves(g, i, h, j, near_limit, far_squared, low, high)
+        if high <= near_limit or high == 0.0:
             return low, high
-        far = _square_above(min(reach, high))
+        far_squared = _squared_upper_bound(min(far_limit, high))
     return low, high
 
 
@@ -247,7 +249,7 @@ def any_chain_within(g, a, h, b, stack):
 
 
 @inlined
-def _leaves(g, i, h, j, enough, far, low, high):
+def _narrow_by_leaves(g, i, h, j, near_limit, far_squared, low, high):
     """Narrow the bracket by the edges below two leaves: each edge with the others' first vertices.
 
     The last vertex of a chain, which is first of no edge, goes with its last edge.
@@ -257,12 +259,12 @@ def _leaves(g, i, h, j, enough, far, low, high):
     _, h_stop = points_of(h, chain_of(h, j))
     for p in range(*edges(g, i)):
         px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
-        if _square_of_edge_gap(h.nodes, j, px, py, nx, ny) > far:
+        if _squared_edge_box_gap(h.nodes, j, px, py, nx, ny) > far_squared:
             continue
         for q in range(*edges(h, j)):
             qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
-            gap = _square_between_edges(px, py, nx, ny, qx, qy, mx, my)
-            if gap > far:
+            gap = _squared_edge_gap(px, py, nx, ny, qx, qy, mx, my)
+            if gap > far_squared:
                 continue
             if gap == 0.0 and in_contact(px, py, nx, ny, qx, qy, mx, my):
                 return 0.0, 0.0
@@ -276,7 +278,7 @@ def _leaves(g, i, h, j, enough, far, low, high):
             if q + 2 == h_stop:
                 value, error = distance_to_segment(mx, my, px, py, nx, ny)
                 low, high = narrow_bracket(low, high, value, error)
-        if high <= enough:
+        if high <= near_limit:
             break
     return low, high
 
@@ -284,9 +286,9 @@ def _leaves(g, i, h, j, enough, far, low, high):
 @inlined
 def narrow_bracket(low, high, value, error):
     """The bracket of the lesser of two distances; NaN may stand for any."""
-    least = value - error
-    if not least >= low:
-        low = least if least > 0.0 else 0.0
+    lower = value - error
+    if not lower >= low:
+        low = lower if lower > 0.0 else 0.0
     most = value + error
     return low, (most if most < high else high)
 
@@ -326,8 +328,8 @@ def distance_to_segment(px, py, ax, ay, bx, by):
     right = vy * wx
     length = math.sqrt(square)
     value = abs(left - right) / length
-    doubt = _RELATIVE * (abs(left) + abs(right)) + 2.0 * slack + _TINY
-    return value, _RELATIVE * value + doubt / length + _TINY_LENGTH
+    uncertainty = _RELATIVE * (abs(left) + abs(right)) + 2.0 * slack + _TINY
+    return value, _RELATIVE * value + uncertainty / length + _TINY_LENGTH
 
 
 @no_refcount
@@ -346,7 +348,7 @@ def in_contact(px, py, nx, ny, qx, qy, mx, my):
 
 
 @inlined
-def _square_above(distance):
+def _squared_upper_bound(distance):
     """A square that no computed square of a distance up to this one exceeds."""
     return distance * distance * (1.0 + _RELATIVE) + _TINY
 
@@ -363,54 +365,54 @@ def squared_bounds(
 
 
 @inlined
-def _span(some, i, others, j):
+def _max_box_distance(boxes, i, other_boxes, j):
     """No less than the distance of any two points of two boxes."""
-    dx = max(some[i]["x1"] - others[j]["x0"], others[j]["x1"] - some[i]["x0"])
-    dy = max(some[i]["y1"] - others[j]["y0"], others[j]["y1"] - some[i]["y0"])
+    dx = max(boxes[i]["x1"] - other_boxes[j]["x0"], other_boxes[j]["x1"] - boxes[i]["x0"])
+    dy = max(boxes[i]["y1"] - other_boxes[j]["y0"], other_boxes[j]["y1"] - boxes[i]["y0"])
     value, error = length_with_error(dx, dy)
     return value + error
 
 
 @inlined
-def _square_of_gap(some, i, others, j):
+def _squared_box_gap(boxes, i, other_boxes, j):
     """The square of the distance of two boxes."""
-    dx = _gap(some[i]["x0"], some[i]["x1"], others[j]["x0"], others[j]["x1"])
-    dy = _gap(some[i]["y0"], some[i]["y1"], others[j]["y0"], others[j]["y1"])
+    dx = _interval_gap(boxes[i]["x0"], boxes[i]["x1"], other_boxes[j]["x0"], other_boxes[j]["x1"])
+    dy = _interval_gap(boxes[i]["y0"], boxes[i]["y1"], other_boxes[j]["y0"], other_boxes[j]["y1"])
     return dx * dx + dy * dy
 
 
 @inlined
-def _square_of_point_gap(boxes, k, x, y):
+def _squared_point_box_gap(boxes, k, x, y):
     """The square of the distance of a point from a box."""
-    dx = _gap(x, x, boxes[k]["x0"], boxes[k]["x1"])
-    dy = _gap(y, y, boxes[k]["y0"], boxes[k]["y1"])
+    dx = _interval_gap(x, x, boxes[k]["x0"], boxes[k]["x1"])
+    dy = _interval_gap(y, y, boxes[k]["y0"], boxes[k]["y1"])
     return dx * dx + dy * dy
 
 
 @inlined
-def _square_of_edge_gap(boxes, k, px, py, nx, ny):
+def _squared_edge_box_gap(boxes, k, px, py, nx, ny):
     """The square of the distance of the box of an edge from a box."""
     x0, x1 = min_max(px, nx)
     y0, y1 = min_max(py, ny)
-    dx = _gap(x0, x1, boxes[k]["x0"], boxes[k]["x1"])
-    dy = _gap(y0, y1, boxes[k]["y0"], boxes[k]["y1"])
+    dx = _interval_gap(x0, x1, boxes[k]["x0"], boxes[k]["x1"])
+    dy = _interval_gap(y0, y1, boxes[k]["y0"], boxes[k]["y1"])
     return dx * dx + dy * dy
 
 
 @inlined
-def _square_between_edges(px, py, nx, ny, qx, qy, mx, my):
+def _squared_edge_gap(px, py, nx, ny, qx, qy, mx, my):
     """The square of the distance of the boxes of two edges."""
     px0, px1 = min_max(px, nx)
     qx0, qx1 = min_max(qx, mx)
-    dx = _gap(px0, px1, qx0, qx1)
+    dx = _interval_gap(px0, px1, qx0, qx1)
     py0, py1 = min_max(py, ny)
     qy0, qy1 = min_max(qy, my)
-    dy = _gap(py0, py1, qy0, qy1)
+    dy = _interval_gap(py0, py1, qy0, qy1)
     return dx * dx + dy * dy
 
 
 @inlined
-def _gap(low, high, other_low, other_high):
+def _interval_gap(low, high, other_low, other_high):
     """How far two closed intervals are apart."""
     if other_low > high:
         return other_low - high
@@ -486,9 +488,9 @@ def centroid(g, a):
             weight, size, x, y = _point_sums(g, a, middle_x, middle_y, unit)
         # Each term is off by less than 16 roundings of its size, and each addition by one of the
         # sum; the sums for x and y have terms of up to twice the size.
-        doubt = 2.0 * (count + 16) * _ROUNDING * size + count * _TINY_LENGTH
-        if weight > 2.0 * doubt:
-            error = 2.0 * (3.0 * doubt / (weight - doubt) + _RELATIVE) / unit
+        uncertainty = 2.0 * (count + 16) * _ROUNDING * size + count * _TINY_LENGTH
+        if weight > 2.0 * uncertainty:
+            error = 2.0 * (3.0 * uncertainty / (weight - uncertainty) + _RELATIVE) / unit
             x = middle_x + x / weight / unit
             y = middle_y + y / weight / unit
             return x, y, error + 2.0 * _ROUNDING * (abs(x) + abs(y))

@@ -21,7 +21,7 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount
 INTERIOR, ON_BOUNDARY, EXTERIOR = 1, 0, -1
 ALL_CHAINS = -1
 
-_MOST_IN_A_ROW = 128  # points of a ring up to which no tree pays
+_MAX_SCANNED_POINTS = 128  # points of a ring up to which no tree pays
 _ONE = np.uint64(1)
 # What the rounding of a product less another can be, of the sum of both: Shewchuk's (3 + 16 e) e.
 _ROUNDING = (3.0 + 16.0 * 2.0**-53) * 2.0**-53
@@ -51,7 +51,7 @@ def relate_point_to_area(g, shape, x, y, stack):
     """The relation of a point to an area whose box it is in."""
     first, stop = chains_of(g, shape)
     low, high = points_of(g, first)
-    if stop - first > 1 or high - low > _MOST_IN_A_ROW:
+    if stop - first > 1 or high - low > _MAX_SCANNED_POINTS:
         return relate_point_exactly(g, shape, x, y, stack)
     return relate_point_to_ring(g, shape, low, high - 1, x, y, stack)
 
@@ -79,8 +79,8 @@ def relate_point_to_ring(g, shape, first, last, x, y, stack):
 @inlined
 def relate_point_exactly(g, shape, x, y, stack):
     """The same, exactly and whatever the area is like."""
-    where = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
-    return INSIDE if where == INTERIOR else DISJOINT if where == EXTERIOR else MEETS
+    location = locate_in_area(g, shape, ALL_CHAINS, x, y, stack)
+    return INSIDE if location == INTERIOR else DISJOINT if location == EXTERIOR else MEETS
 
 
 @no_refcount
@@ -187,5 +187,5 @@ def locate_in_points(g, shape, px, py):
             low = middle + 1
         else:
             high = middle
-    found = low < stop and g.x[low] == px and g.y[low] == py
-    return INTERIOR if found else EXTERIOR
+    is_member = low < stop and g.x[low] == px and g.y[low] == py
+    return INTERIOR if is_member else EXTERIOR

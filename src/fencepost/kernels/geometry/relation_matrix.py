@@ -45,36 +45,38 @@ from fencepost.kernels.runtime.compilation import inlined, no_refcount, outlined
 
 
 @no_refcount
-def compute_matrices(g, h, first, second, whole, scratch, out):
+def compute_matrices(g, h, first, second, full_matrix, scratch, out):
     """out[k] = the matrix of shapes first[k] of g and second[k] of h, not both areas.
 
     A `first` of length one stands for as many as there are in `second`. whole : 0 leaves out
     what the eight relations do not need (whether a line covers an area's boundary).
     """
-    one = first.shape[0] == 1
+    shared_first = first.shape[0] == 1
     for k in range(second.shape[0]):
-        out[k] = compute_matrix(g, first[0 if one else k], h, second[k], whole, scratch)
+        out[k] = compute_matrix(
+            g, first[0 if shared_first else k], h, second[k], full_matrix, scratch
+        )
 
 
 @outlined
 @no_refcount
-def compute_matrix(g, a, h, b, whole, scratch):
+def compute_matrix(g, a, h, b, full_matrix, scratch):
     """The matrix of one pair of shapes, not both areas; empty if one is no geometry."""
     if g.shapes[a]["dimension"] < POINTS or h.shapes[b]["dimension"] < POINTS:
         return 0
     if g.shapes[a]["dimension"] <= h.shapes[b]["dimension"]:
-        return _matrix_upwards(g, a, h, b, whole, scratch)
-    return transpose(_matrix_upwards(h, b, g, a, whole, scratch))
+        return _matrix_upwards(g, a, h, b, full_matrix, scratch)
+    return transpose(_matrix_upwards(h, b, g, a, full_matrix, scratch))
 
 
 @no_refcount
-def _matrix_upwards(g, a, h, b, whole, scratch):
+def _matrix_upwards(g, a, h, b, full_matrix, scratch):
     """The matrix where a's dimension is at most b's, and a is no area."""
     b_dimension = h.shapes[b]["dimension"]
     if g.shapes[a]["dimension"] == POINTS:
         return _points_matrix(g, a, h, b, b_dimension, scratch)
     if b_dimension == AREAS:
-        return line_area_matrix(g, a, h, b, whole, scratch)
+        return line_area_matrix(g, a, h, b, full_matrix, scratch)
     return line_matrix(g, a, h, b, scratch)
 
 
@@ -88,20 +90,20 @@ def _points_matrix(g, a, h, b, b_dimension, scratch):
         m |= 2 << EI
         if locate_line_ends(h, b, g, a, scratch.stack) & 4:
             m |= 1 << EB
-    elif _some_outside(h, b, g, a):
+    elif _any_outside(h, b, g, a):
         m |= 1 << EI
     everything = 1 << II | 1 << IB | 1 << IE
     chain, _ = chains_of(g, a)
     for k in range(*points_of(g, chain)):
-        where = locate(h, b, g.x[k], g.y[k], scratch.stack)
-        m |= 1 << (II if where == INTERIOR else IE if where == EXTERIOR else IB)
+        location = locate(h, b, g.x[k], g.y[k], scratch.stack)
+        m |= 1 << (II if location == INTERIOR else IE if location == EXTERIOR else IB)
         if m & everything == everything:
             break
     return m
 
 
 @no_refcount
-def _some_outside(g, a, h, b):
+def _any_outside(g, a, h, b):
     """Whether some point of set a is not in set b."""
     chain, _ = chains_of(g, a)
     for k in range(*points_of(g, chain)):
@@ -122,11 +124,11 @@ END_OUT = 64  # ... in the exterior
 
 @outlined
 @no_refcount
-def line_area_matrix(g, a, h, b, whole, scratch):
-    """The matrix of lines and an area; unless `whole`, EB is taken to be there."""
+def line_area_matrix(g, a, h, b, full_matrix, scratch):
+    """The matrix of lines and an area; unless `full_matrix`, EB is taken to be there."""
     facts = _line_area_facts(g, a, h, b, scratch)
     m = 3 << EE | 3 << EI
-    if not (whole and facts & INNER_ALONG and _all_covered(h, b, g, a, scratch.stack)):
+    if not (full_matrix and facts & INNER_ALONG and _are_edges_covered(h, b, g, a, scratch.stack)):
         m |= 2 << EB
     if facts & INNER_IN:
         m |= 2 << II
@@ -164,28 +166,30 @@ def _line_area_facts(g, a, h, b, scratch):
             j = pairs[top + 1]
             if boxes_disjoint(g.nodes, i, h.nodes, j):
                 continue
-            opened = expand_pair(g, i, h, j, pairs, top)
-            if opened > top:
-                top = opened
+            pushed_top = expand_pair(g, i, h, j, pairs, top)
+            if pushed_top > top:
+                top = pushed_top
                 continue
-            found = _line_area_leaves(g, i, h, b, j)
-            if found:
+            locations = _line_area_leaf_facts(g, i, h, b, j)
+            if locations:
                 touched[chain_of(g, i) - a_first] = 1
-                facts |= found
+                facts |= locations
     for c in range(a_chains):
         first, stop = points_of(g, a_first + c)
         if not touched[c]:
-            where = locate(h, b, g.x[first], g.y[first], scratch.stack)
-            facts |= INNER_IN if where == INTERIOR else INNER_OUT
+            location = locate(h, b, g.x[first], g.y[first], scratch.stack)
+            facts |= INNER_IN if location == INTERIOR else INNER_OUT
         for k in (first, stop - 1):
             if g.mark[k] & BOUNDARY:
-                where = locate(h, b, g.x[k], g.y[k], scratch.stack)
-                facts |= END_IN if where == INTERIOR else END_OUT if where == EXTERIOR else END_ON
+                location = locate(h, b, g.x[k], g.y[k], scratch.stack)
+                facts |= (
+                    END_IN if location == INTERIOR else END_OUT if location == EXTERIOR else END_ON
+                )
     return facts
 
 
 @inlined
-def _line_area_leaves(g, i, h, b, j):
+def _line_area_leaf_facts(g, i, h, b, j):
     facts = 0
     chain = chain_of(g, i)
     _, stop = points_of(g, chain)
@@ -217,8 +221,8 @@ def _line_area_leaves(g, i, h, b, j):
             ):
                 before = previous_vertex(h, chain_of(h, j), q)
                 facts |= INNER_ON
-                facts |= _line_fact(classify_direction(h, b, q, before, q + 1, px, py))
-                facts |= _line_fact(classify_direction(h, b, q, before, q + 1, nx, ny))
+                facts |= _direction_fact(classify_direction(h, b, q, before, q + 1, px, py))
+                facts |= _direction_fact(classify_direction(h, b, q, before, q + 1, nx, ny))
     return facts
 
 
@@ -235,20 +239,20 @@ def _line_vertex_on_edge(g, chain, p, h, b, b_chain, q):
     for k in (p - 1, p + 1):
         if first <= k < stop:
             if at_vertex:
-                way = classify_direction(h, b, q, before, q + 1, g.x[k], g.y[k])
+                direction = classify_direction(h, b, q, before, q + 1, g.x[k], g.y[k])
             else:
-                way = classify_direction_one_pass(
+                direction = classify_direction_one_pass(
                     px, py, h.x[q], h.y[q], h.x[q + 1], h.y[q + 1], g.x[k], g.y[k]
                 )
-            facts |= _line_fact(way)
+            facts |= _direction_fact(direction)
     return facts
 
 
 @inlined
-def _line_fact(way):
-    if way == INTO:
+def _direction_fact(direction):
+    if direction == INTO:
         return INNER_IN
-    return INNER_OUT if way == OUT_OF else INNER_ALONG
+    return INNER_OUT if direction == OUT_OF else INNER_ALONG
 
 
 @outlined
@@ -258,9 +262,9 @@ def line_matrix(g, a, h, b, scratch):
     if not boxes_disjoint(g.shapes, a, h.shapes, b):
         m |= _line_contacts(g, a, h, b, scratch)
     shared = (m >> II) & 3 == 2
-    if not (shared and _all_covered(g, a, h, b, scratch.stack)):
+    if not (shared and _are_edges_covered(g, a, h, b, scratch.stack)):
         m |= 2 << IE
-    if not (shared and _all_covered(h, b, g, a, scratch.stack)):
+    if not (shared and _are_edges_covered(h, b, g, a, scratch.stack)):
         m |= 2 << EI
     if locate_line_ends(g, a, h, b, scratch.stack) & 4:
         m |= 1 << BE
@@ -283,19 +287,19 @@ def _line_contacts(g, a, h, b, scratch):
         j = pairs[top + 1]
         if boxes_disjoint(g.nodes, i, h.nodes, j):
             continue
-        opened = expand_pair(g, i, h, j, pairs, top)
-        if opened > top:
-            top = opened
+        pushed_top = expand_pair(g, i, h, j, pairs, top)
+        if pushed_top > top:
+            top = pushed_top
             continue
         for p in range(*edges(g, i)):
             for q in range(*edges(h, j)):
-                m |= _line_edges(g, p, h, q)
+                m |= _line_edge_entries(g, p, h, q)
     # Both a shared point and a shared piece: the piece has the higher dimension.
     return m & ~1 if m & 2 else m
 
 
 @inlined
-def _line_edges(g, p, h, q):
+def _line_edge_entries(g, p, h, q):
     px, py, nx, ny = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     qx, qy, mx, my = h.x[q], h.y[q], h.x[q + 1], h.y[q + 1]
     if segment_boxes_disjoint(px, py, nx, ny, qx, qy, mx, my):
@@ -334,18 +338,18 @@ def _point_entry(a_end, b_end):
 
 
 @no_refcount
-def _all_covered(g, a, h, b, stack):
+def _are_edges_covered(g, a, h, b, stack):
     """Whether every edge of shape a lies on edges of shape b."""
     for c in range(*chains_of(g, a)):
         first, stop = points_of(g, c)
         for k in range(first, stop - 1):
-            if not _covered(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], h, b, stack):
+            if not _is_covered(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], h, b, stack):
                 return False
     return True
 
 
 @no_refcount
-def _covered(ax, ay, bx, by, h, shape, stack):
+def _is_covered(ax, ay, bx, by, h, shape, stack):
     """Whether the segment from a to b lies on edges of a shape.
 
     Positions along it are compared by x, or by y where it is upright: exact, because all edges
@@ -392,17 +396,17 @@ def _covered(ax, ay, bx, by, h, shape, stack):
 @no_refcount
 def locate_line_ends(g, a, h, b, stack):
     """Where the ends of the lines of shape a lie in shape b: bits 1 inside, 2 on, 4 outside."""
-    found = 0
+    locations = 0
     for c in range(*chains_of(g, a)):
         first, stop = points_of(g, c)
         for k in (first, stop - 1):
             if g.mark[k] & BOUNDARY:
-                found |= _place_bit(locate(h, b, g.x[k], g.y[k], stack))
-    return found
+                locations |= _location_bit(locate(h, b, g.x[k], g.y[k], stack))
+    return locations
 
 
 @inlined
-def _place_bit(where):
-    if where == INTERIOR:
+def _location_bit(location):
+    if location == INTERIOR:
         return 1
-    return 4 if where == EXTERIOR else 2
+    return 4 if location == EXTERIOR else 2

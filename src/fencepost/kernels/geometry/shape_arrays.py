@@ -125,26 +125,26 @@ def clean_coordinates(
         for c in range(shape_chain[s], shape_chain[s + 1]):
             first = write
             for k in range(chain_start[c], chain_start[c + 1]):
-                write = _append(out_x, out_y, first, write, x[k], y[k])
+                write = _append_point(out_x, out_y, first, write, x[k], y[k])
             if dimension[s] == LINES and write - first < 2:
-                _report(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
+                _report_defect(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
             if dimension[s] == AREAS:
-                while write - first > 1 and _same(out_x, out_y, first, write - 1):
+                while write - first > 1 and _same_point(out_x, out_y, first, write - 1):
                     write -= 1
                 hole = c > shape_chain[s] and chain_part[c] == chain_part[c - 1]
-                turn = _close(out_x, out_y, first, write, hole)
+                turn = _close_ring(out_x, out_y, first, write, hole)
                 write += 1
                 if write - first < 4:
-                    _report(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
+                    _report_defect(defect, place, s, TOO_FEW_POINTS, out_x[first], out_y[first])
                 elif turn == 0:
-                    corner = _corner(out_x, out_y, first, write - 1)
-                    _report(defect, place, s, SPIKE, out_x[corner], out_y[corner])
+                    corner = _leftmost_point(out_x, out_y, first, write - 1)
+                    _report_defect(defect, place, s, SPIKE, out_x[corner], out_y[corner])
             out_start[c + 1] = write
     return write
 
 
 @kernel
-def _append(out_x, out_y, first, write, x, y):
+def _append_point(out_x, out_y, first, write, x, y):
     if write > first and out_x[write - 1] == x and out_y[write - 1] == y:
         return write
     out_x[write] = x
@@ -153,12 +153,12 @@ def _append(out_x, out_y, first, write, x, y):
 
 
 @kernel
-def _same(x, y, i, j):
+def _same_point(x, y, i, j):
     return x[i] == x[j] and y[i] == y[j]
 
 
 @kernel
-def _report(defect, place, s, code, x, y):
+def _report_defect(defect, place, s, code, x, y):
     if defect[s] == 0:
         defect[s] = code
         place[s, 0] = x
@@ -166,7 +166,7 @@ def _report(defect, place, s, code, x, y):
 
 
 @kernel
-def _corner(x, y, first, stop):
+def _leftmost_point(x, y, first, stop):
     """The lexicographically least point: a simple ring turns there, and turns the way it runs."""
     corner = first
     for k in range(first + 1, stop):
@@ -176,9 +176,9 @@ def _corner(x, y, first, stop):
 
 
 @kernel
-def _close(x, y, first, stop, clockwise):
+def _close_ring(x, y, first, stop, clockwise):
     """Close the ring first:stop, reversed if it runs the wrong way; its turn, 0 if it has none."""
-    corner = _corner(x, y, first, stop)
+    corner = _leftmost_point(x, y, first, stop)
     before = corner - 1 if corner > first else stop - 1
     after = corner + 1 if corner + 1 < stop else first
     turn = orient(x[before], y[before], x[corner], y[corner], x[after], y[after])
@@ -204,8 +204,8 @@ def count_nodes(chains, shapes):
         if shapes[s]["dimension"] > POINTS:
             for c in range(shapes[s]["chain"], shapes[s + 1]["chain"]):
                 edge_count = chains[c + 1]["start"] - chains[c]["start"] - 1
-                run = _run_of(edge_count)
-                level += (edge_count + run - 1) // run
+                per_leaf = _edges_per_leaf(edge_count)
+                level += (edge_count + per_leaf - 1) // per_leaf
         total += level
         while level > 1:
             level = (level + FANOUT - 1) // FANOUT
@@ -215,7 +215,7 @@ def count_nodes(chains, shapes):
 
 
 @kernel
-def _run_of(edge_count):
+def _edges_per_leaf(edge_count):
     """How many edges of a chain a leaf covers: a short chain is one leaf."""
     return EDGES_PER_LEAF if edge_count > 2 * EDGES_PER_LEAF else edge_count
 
@@ -236,9 +236,9 @@ def build_trees(g):
         level_start = node
         for c in range(first, stop):
             last = g.chains[c + 1]["start"] - 1
-            run = _run_of(last - g.chains[c]["start"])
-            for k in range(g.chains[c]["start"], last, run):
-                end = min(k + run, last)
+            per_leaf = _edges_per_leaf(last - g.chains[c]["start"])
+            for k in range(g.chains[c]["start"], last, per_leaf):
+                end = min(k + per_leaf, last)
                 set_box_of_points(g.x, g.y, k, end + 1, g.nodes, node)
                 g.nodes[node]["first"] = k
                 g.nodes[node]["edges"] = end - k
@@ -249,7 +249,7 @@ def build_trees(g):
         while node - level_start > 1:
             level_stop = node
             for child in range(level_start, level_stop, FANOUT):
-                _join(g.nodes, node, child, min(child + FANOUT, level_stop))
+                _join_children(g.nodes, node, child, min(child + FANOUT, level_stop))
                 node += 1
             level_start = level_stop
 
@@ -280,7 +280,7 @@ def set_box_of_points(x, y, first, stop, boxes, k):
 
 
 @kernel
-def _join(nodes, parent, first, stop):
+def _join_children(nodes, parent, first, stop):
     """Make a node the parent of nodes first:stop."""
     nodes[parent]["child"] = first
     nodes[parent]["children"] = stop - first

@@ -20,7 +20,7 @@ from fencepost.kernels.geometry.shape_arrays import (
 from fencepost.kernels.geometry.validity import check_areas, mark_line_ends
 from fencepost.kernels.runtime.compilation import kernel, outlined
 
-_CONTACTS = 1  # an ordinary geometry has none with itself; of others it is enough to know
+_CONTACT_CAPACITY = 1  # an ordinary geometry has none with itself; of others it is enough to know
 
 
 @kernel
@@ -31,30 +31,30 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_capac
     contacts of shapes with themselves (see `check_areas`) and how many there are. A shape with a
     defect gets dimension -1. Where there are more contacts than `contact_capacity`, call again.
     """
-    count_of_shapes = dimension.shape[0]
-    count_of_chains = chain_part.shape[0]
-    out_x = np.empty(x.shape[0] + count_of_chains)
-    out_y = np.empty(x.shape[0] + count_of_chains)
-    out_start = np.empty(count_of_chains + 1, np.int64)
-    defect = np.zeros(count_of_shapes, np.int64)
-    place = np.zeros((count_of_shapes, 2))
+    shape_count = dimension.shape[0]
+    chain_count = chain_part.shape[0]
+    out_x = np.empty(x.shape[0] + chain_count)
+    out_y = np.empty(x.shape[0] + chain_count)
+    out_start = np.empty(chain_count + 1, np.int64)
+    defect = np.zeros(shape_count, np.int64)
+    place = np.zeros((shape_count, 2))
     points = clean_coordinates(
         x, y, chain_start, chain_part, shape_chain, dimension,
         out_x, out_y, out_start, defect, place,
     )  # fmt: skip
-    chains = np.zeros(count_of_chains + 1, CHAIN_DTYPE)
-    for c in range(count_of_chains):
+    chains = np.zeros(chain_count + 1, CHAIN_DTYPE)
+    for c in range(chain_count):
         chains[c]["start"] = out_start[c]
         chains[c]["part"] = chain_part[c]
-    chains[count_of_chains]["start"] = points
-    shapes = np.zeros(count_of_shapes + 1, SHAPE_DTYPE)
+    chains[chain_count]["start"] = points
+    shapes = np.zeros(shape_count + 1, SHAPE_DTYPE)
     max_chains = 1
-    for s in range(count_of_shapes):
+    for s in range(shape_count):
         shapes[s]["chain"] = shape_chain[s]
         shapes[s]["dimension"] = -1 if defect[s] else dimension[s]
         max_chains = max(max_chains, shape_chain[s + 1] - shape_chain[s])
-    shapes[count_of_shapes]["chain"] = count_of_chains
-    shapes[count_of_shapes]["dimension"] = -1
+    shapes[shape_count]["chain"] = chain_count
+    shapes[shape_count]["dimension"] = -1
     nodes = np.empty(count_nodes(chains, shapes), NODE_DTYPE)
     g = ShapeArrays(
         x=out_x[:points],
@@ -74,7 +74,7 @@ def lay_out(x, y, chain_start, chain_part, shape_chain, dimension, contact_capac
     contacts = np.empty((contact_capacity, 2), np.int64)
     count = check_areas(g, defect, place, contacts, scratch)
     count = mark_line_ends(g, contacts, count, scratch.stack)
-    for s in range(count_of_shapes):
+    for s in range(shape_count):
         if defect[s]:
             shapes[s]["dimension"] = -1
             set_empty_box(shapes, s)
@@ -107,7 +107,7 @@ def lay_out_points(x, y):
 
 @outlined
 @kernel
-def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, most_x, most_y):
+def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, max_x, max_y):
     """Lay shapes out whose points are (n, 2), as `lay_out` does; and whether that was enough.
 
     It is not where one of them has a defect, or touches itself. most_x, most_y : how far from 0
@@ -119,21 +119,21 @@ def lay_out_unchecked(xy, chain_start, chain_part, shape_chain, dimension, most_
     for k in range(xy.shape[0]):
         x[k] = xy[k, 0] + 0.0  # which makes -0.0 a 0.0
         y[k] = xy[k, 1] + 0.0
-        inside &= abs(x[k]) <= most_x and abs(y[k]) <= most_y
+        inside &= abs(x[k]) <= max_x and abs(y[k]) <= max_y
     shapes, defect, _, _, contacts = lay_out(
-        x, y, chain_start, chain_part, shape_chain, dimension, _CONTACTS
+        x, y, chain_start, chain_part, shape_chain, dimension, _CONTACT_CAPACITY
     )
     return shapes, inside and contacts == 0 and not defect.any()
 
 
 @kernel
-def copy_shapes(g, rows, out, at):
+def copy_shapes(g, rows, out, sizes):
     """Append shapes `rows` of g to `out`; at : (5,) shapes, chains, points, nodes, touches so far.
 
     `out` has room for them and for the sentinels, which are written. Whoever reads the shapes that
     were there meanwhile is not disturbed: what a sentinel says of them is never other than it was.
     """
-    shape, chain, point, node, touch = at[0], at[1], at[2], at[3], at[4]
+    shape, chain, point, node, touch = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     for s in rows:
         first, stop = chains_of(g, s)
         low = g.chains[first]["start"]
@@ -175,4 +175,4 @@ def copy_shapes(g, rows, out, at):
     out.shapes[shape]["touch"] = touch
     out.shapes[shape]["dimension"] = -1
     out.chains[chain]["start"] = point
-    at[0], at[1], at[2], at[3], at[4] = shape, chain, point, node, touch
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = shape, chain, point, node, touch

@@ -104,9 +104,9 @@ def find_contacts(g, s, contacts, count, scratch):
                     pairs[top + 1] = m
                     top += 2
             continue
-        opened = expand_pair(g, i, g, j, pairs, top)
-        if opened > top:
-            top = opened
+        pushed_top = expand_pair(g, i, g, j, pairs, top)
+        if pushed_top > top:
+            top = pushed_top
             continue
         for p in range(*edges(g, i)):
             start, stop = edges(g, j)
@@ -116,33 +116,33 @@ def find_contacts(g, s, contacts, count, scratch):
                 ):
                     continue
                 if chain_of(g, i) == chain_of(g, j):
-                    code = _edges_of_ring(g, chain_of(g, i), p, q)
+                    code = _ring_edges_defect(g, chain_of(g, i), p, q)
                 else:
-                    code, count = _edges_of_rings(
+                    code, count = _ring_pair_defect(
                         g, chain_of(g, i), p, chain_of(g, j), q, contacts, count
                     )
                 if code:
-                    x, y = _meeting_place(g, p, q)
+                    x, y = _meeting_point(g, p, q)
                     return code, x, y, count
     return 0, 0.0, 0.0, count
 
 
 @inlined
-def _edges_of_ring(g, chain, p, q):
+def _ring_edges_defect(g, chain, p, q):
     """The defect of two edges of one ring; 0 if there is none."""
     if p > q:
         p, q = q, p
     first, stop = points_of(g, chain)
     if q == p + 1:
-        return _spike(g, p, q, q + 1)
+        return _spike_defect(g, p, q, q + 1)
     if p == first and q + 2 == stop:
-        return _spike(g, q, p, p + 1)
-    a, b, c, d = _sides(g, p, q)
+        return _spike_defect(g, q, p, p + 1)
+    a, b, c, d = _edge_sides(g, p, q)
     return SELF_CONTACT if a * b <= 0 and c * d <= 0 else 0
 
 
 @inlined
-def _spike(g, before, at, after):
+def _spike_defect(g, before, at, after):
     folded = orient(
         g.x[before], g.y[before], g.x[at], g.y[at], g.x[after], g.y[after]
     ) == 0 and same_direction(g.x[at], g.y[at], g.x[before], g.y[before], g.x[after], g.y[after])
@@ -150,7 +150,7 @@ def _spike(g, before, at, after):
 
 
 @inlined
-def _sides(g, p, q):
+def _edge_sides(g, p, q):
     """The sides of edge q on which the ends of edge p lie, and the other way round."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
@@ -163,7 +163,7 @@ def _sides(g, p, q):
 
 
 @kernel
-def _meeting_place(g, p, q):
+def _meeting_point(g, p, q):
     """Where two edges meet: a vertex of theirs, or about where they cross."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
@@ -188,11 +188,11 @@ def _meeting_place(g, p, q):
 
 
 @inlined
-def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
+def _ring_pair_defect(g, p_chain, p, q_chain, q, contacts, count):
     """The defect of edges of two rings, and the count of contacts."""
     ax, ay, bx, by = g.x[p], g.y[p], g.x[p + 1], g.y[p + 1]
     cx, cy, dx, dy = g.x[q], g.y[q], g.x[q + 1], g.y[q + 1]
-    a, b, c, d = _sides(g, p, q)
+    a, b, c, d = _edge_sides(g, p, q)
     if a * b > 0 or c * d > 0:
         return 0, count
     if a * b < 0 and c * d < 0:
@@ -205,7 +205,7 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
         code = _contact_defect(g, p_chain, p, q_chain, q, within)
         if code:
             return code, count
-        count = _note(contacts, count, p, -1 - q if within else q)
+        count = _record_contact(contacts, count, p, -1 - q if within else q)
     if (
         c == 0
         and is_between(ax, bx, cx)
@@ -216,12 +216,12 @@ def _edges_of_rings(g, p_chain, p, q_chain, q, contacts, count):
         code = _contact_defect(g, q_chain, q, p_chain, p, True)
         if code:
             return code, count
-        count = _note(contacts, count, q, -1 - p)
+        count = _record_contact(contacts, count, q, -1 - p)
     return 0, count
 
 
 @inlined
-def _note(contacts, count, vertex, other):
+def _record_contact(contacts, count, vertex, other):
     if count < contacts.shape[0]:
         contacts[count, 0] = vertex
         contacts[count, 1] = other
@@ -308,10 +308,10 @@ def _ring_within(g, s, c, d, stack):
     """Whether ring c lies inside ring d, which it may touch at points but not cross."""
     p, c_stop = points_of(g, c)
     for k in range(p, c_stop - 1):
-        where = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
-        if where == INTERIOR:
+        location = locate_in_area(g, s, d, g.x[k], g.y[k], stack)
+        if location == INTERIOR:
             return True
-        if where == EXTERIOR:
+        if location == EXTERIOR:
             return False
     # Every vertex touches: the first edge, which cannot run along ring d, decides.
     d_first, d_stop = points_of(g, d)
@@ -322,11 +322,11 @@ def _ring_within(g, s, c, d, stack):
             continue
         at_vertex = g.x[p] == cx and g.y[p] == cy
         before = previous_vertex(g, d, q) if at_vertex else q
-        way = classify_direction_one_pass(
+        direction = classify_direction_one_pass(
             g.x[p], g.y[p], g.x[before], g.y[before], dx, dy, g.x[p + 1], g.y[p + 1]
         )
         # The inside of a hole's ring is on its right.
-        return way == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
+        return direction == (OUT_OF if _runs_clockwise(g, s, d) else INTO)
     return False
 
 
@@ -350,14 +350,14 @@ def mark_line_ends(g, contacts, count, stack):
         for c in range(*chains_of(g, s)):
             first, stop = points_of(g, c)
             for k in (first, stop - 1):
-                ends, count = _visit_place(g, s, k, False, contacts, count, stack)
+                ends, count = _visit_line_ends(g, s, k, False, contacts, count, stack)
                 if ends & 1:
-                    ends, count = _visit_place(g, s, k, True, contacts, count, stack)
+                    ends, count = _visit_line_ends(g, s, k, True, contacts, count, stack)
     return count
 
 
 @kernel
-def _visit_place(g, s, end, marking, contacts, count, stack):
+def _visit_line_ends(g, s, end, marking, contacts, count, stack):
     """How many linestrings of the shape end at the place of `end`.
 
     marking : also mark its vertices there and note the edges that pass it.
@@ -388,5 +388,5 @@ def _visit_place(g, s, end, marking, contacts, count, stack):
                 elif at_last:
                     g.mark[k + 1] |= BOUNDARY
                 elif on_segment(g.x[k], g.y[k], g.x[k + 1], g.y[k + 1], x, y):
-                    count = _note(contacts, count, end, -1 - k)
+                    count = _record_contact(contacts, count, end, -1 - k)
     return ends, count

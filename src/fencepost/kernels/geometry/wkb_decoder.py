@@ -37,9 +37,9 @@ MIN_CHAIN_BYTES = 21  # bytes that a chain takes, at least: a point
 ) = range(9)
 EMPTY_CHAIN, SHORT_CHAIN, OPEN_RING = range(9, 12)  # `place` says which part and ring
 
-_POINT, _LINE, _POLYGON, _MULTIPOINT, _LAST_KIND = 1, 2, 3, 4, 6
-_FEWEST = (0, 1, 2, 3)  # points of a chain of each kind that is not empty
-_HEAD_BYTES, _COUNT_BYTES = 5, 4
+_POINT, _LINE, _POLYGON, _MULTIPOINT, _MAX_KIND = 1, 2, 3, 4, 6
+_MIN_POINTS = (0, 1, 2, 3)  # points of a chain of each kind that is not empty
+_HEADER_BYTES, _COUNT_BYTES = 5, 4
 _HAS_Z, _HAS_M, _HAS_SRID = 0x80000000, 0x40000000, 0x20000000
 _SHIFTS = tuple(np.uint64(8 * k) for k in range(8))
 _STEPS = tuple(np.uint64(k) for k in range(8))
@@ -60,7 +60,7 @@ def decode_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension
         dimension[row] = -1
         if reason[row] == MISSING:
             continue
-        code, kind, now_points, now_chains = _read_row(
+        code, kind, end_points, end_chains = _read_row(
             data,
             ends[row],
             ends[row + 1],
@@ -75,38 +75,38 @@ def decode_wkb(data, ends, x, y, chain_start, chain_part, shape_chain, dimension
         reason[row] = code
         if code == USABLE:
             dimension[row] = (kind - 1) % 3
-            points, chains = now_points, now_chains
+            points, chains = end_points, end_chains
     chain_start[chains] = points
     shape_chain[ends.shape[0] - 1] = chains
     return points, chains
 
 
 @no_refcount
-def _read_row(data, at, stop, x, y, chain_start, chain_part, points, chains, place):
+def _read_row(data, offset, stop, x, y, chain_start, chain_part, points, chains, place):
     """Write one shape behind `points` and `chains`: whether it is usable, its kind, both ends."""
-    fault, kind, little, stride, at = _head(data, at, stop)
+    fault, kind, little_endian, stride, offset = _read_header(data, offset, stop)
     if fault != USABLE:
         return fault, kind, points, chains
-    several = kind >= _MULTIPOINT
-    single = kind - _POLYGON if several else kind
+    is_multi = kind >= _MULTIPOINT
+    single = kind - _POLYGON if is_multi else kind
     first_point, first_chain = points, chains
     parts, empty = np.int64(1), np.int64(USABLE)
-    if several:
-        parts = _count(data, at, stop, little)
-        at += _COUNT_BYTES
+    if is_multi:
+        parts = _read_count(data, offset, stop, little_endian)
+        offset += _COUNT_BYTES
         if parts < 0:
             return TOO_SHORT, kind, points, chains
     for part in range(parts):
-        if several:
-            fault, own, little, stride, at = _head(data, at, stop)
+        if is_multi:
+            fault, part_kind, little_endian, stride, offset = _read_header(data, offset, stop)
             if fault == NO_HEADER:
                 return TOO_SHORT, kind, points, chains
-            if fault != USABLE or own != single:
+            if fault != USABLE or part_kind != single:
                 return WRONG_PART_TYPE, kind, points, chains
         rings = np.int64(1)
         if single == _POLYGON:
-            rings = _count(data, at, stop, little)
-            at += _COUNT_BYTES
+            rings = _read_count(data, offset, stop, little_endian)
+            offset += _COUNT_BYTES
             if rings < 0:
                 return TOO_SHORT, kind, points, chains
             if rings == 0:
@@ -114,18 +114,18 @@ def _read_row(data, at, stop, x, y, chain_start, chain_part, points, chains, pla
         for ring in range(rings):
             count = np.int64(1)
             if single != _POINT:
-                count = _count(data, at, stop, little)
-                at += _COUNT_BYTES
-            if count < 0 or (stop - at) // stride < count:
+                count = _read_count(data, offset, stop, little_endian)
+                offset += _COUNT_BYTES
+            if count < 0 or (stop - offset) // stride < count:
                 return TOO_SHORT, kind, points, chains
             if count == 0:
                 empty = _note_empty(EMPTY_CHAIN, empty, place, part, ring)
                 continue
-            if count < _FEWEST[single]:
+            if count < _MIN_POINTS[single]:
                 place[0], place[1] = part, ring
                 return SHORT_CHAIN, kind, points, chains
             begin = points
-            at = _read_points(data, at, count, little, stride, x, y, points)
+            offset = _read_points(data, offset, count, little_endian, stride, x, y, points)
             points += count
             if single == _POLYGON and (x[begin] != x[points - 1] or y[begin] != y[points - 1]):
                 place[0], place[1] = part, ring
@@ -153,66 +153,68 @@ def _note_empty(code, before, place, part, ring):
 
 
 @inlined
-def _head(data, at, stop):
+def _read_header(data, offset, stop):
     """What is wrong with a head; its kind, whether little-endian, bytes a point, where it ends."""
-    if stop - at < _HEAD_BYTES:
-        return NO_HEADER, np.int64(0), True, np.int64(1), at
-    if data[at] > 1:
-        return BAD_BYTE_ORDER, np.int64(0), True, np.int64(1), at
-    little = data[at] == 1
-    code = _four_bytes(data, at + 1, little)
+    if stop - offset < _HEADER_BYTES:
+        return NO_HEADER, np.int64(0), True, np.int64(1), offset
+    if data[offset] > 1:
+        return BAD_BYTE_ORDER, np.int64(0), True, np.int64(1), offset
+    little_endian = data[offset] == 1
+    code = _read_uint32(data, offset + 1, little_endian)
     thousands, kind = (code & 0xFFFF) // 1000, (code & 0xFFFF) % 1000
     stride = np.int64(POINT_BYTES)
     if code & _HAS_Z or thousands == 1 or thousands == 3:
         stride += 8
     if code & _HAS_M or thousands == 2 or thousands == 3:
         stride += 8
-    at += _HEAD_BYTES
+    offset += _HEADER_BYTES
     if code & _HAS_SRID:
-        at += 4
-    fault = USABLE if _POINT <= kind <= _LAST_KIND else UNKNOWN_TYPE
-    return fault, kind, little, stride, at
+        offset += 4
+    fault = USABLE if _POINT <= kind <= _MAX_KIND else UNKNOWN_TYPE
+    return fault, kind, little_endian, stride, offset
 
 
 @inlined
-def _count(data, at, stop, little):
+def _read_count(data, offset, stop, little_endian):
     """A number of what follows; -1 if there is none."""
-    return _four_bytes(data, at, little) if stop - at >= _COUNT_BYTES else np.int64(-1)
+    return (
+        _read_uint32(data, offset, little_endian) if stop - offset >= _COUNT_BYTES else np.int64(-1)
+    )
 
 
 @inlined
-def _read_points(data, at, count, little, stride, x, y, first):
+def _read_points(data, offset, count, little_endian, stride, x, y, first):
     """Write so many points, all of which are there; where they end."""
-    if little:
+    if little_endian:
         for k in range(first, first + count):
-            x[k] = _word(data, at)
-            y[k] = _word(data, at + 8)
-            at += stride
+            x[k] = _read_uint64(data, offset)
+            y[k] = _read_uint64(data, offset + 8)
+            offset += stride
     else:
         for k in range(first, first + count):
-            x[k] = _swapped(_word(data, at))
-            y[k] = _swapped(_word(data, at + 8))
-            at += stride
-    return at
+            x[k] = _byte_swapped(_read_uint64(data, offset))
+            y[k] = _byte_swapped(_read_uint64(data, offset + 8))
+            offset += stride
+    return offset
 
 
 @inlined
-def _four_bytes(data, at, little):
+def _read_uint32(data, offset, little_endian):
     number = (
-        np.int64(data[at])
-        | np.int64(data[at + 1]) << 8
-        | np.int64(data[at + 2]) << 16
-        | np.int64(data[at + 3]) << 24
+        np.int64(data[offset])
+        | np.int64(data[offset + 1]) << 8
+        | np.int64(data[offset + 2]) << 16
+        | np.int64(data[offset + 3]) << 24
     )
-    if little:
+    if little_endian:
         return number
     return (number & 0xFF) << 24 | (number & 0xFF00) << 8 | (number >> 8 & 0xFF00) | number >> 24
 
 
 @inlined
-def _word(data, at):
+def _read_uint64(data, offset):
     """Eight bytes as a number; written so that the compiler makes one load of it."""
-    k = np.uint64(at)
+    k = np.uint64(offset)
     return (
         np.uint64(data[k])
         | np.uint64(data[k + _STEPS[1]]) << _SHIFTS[1]
@@ -226,7 +228,7 @@ def _word(data, at):
 
 
 @inlined
-def _swapped(word):
+def _byte_swapped(word):
     """A number with its bytes the other way round."""
     half, byte = np.uint64(0x0000FFFF0000FFFF), np.uint64(0x00FF00FF00FF00FF)
     word = word << _SHIFTS[4] | word >> _SHIFTS[4]

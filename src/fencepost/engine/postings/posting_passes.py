@@ -27,7 +27,7 @@ from fencepost.kernels.index.check_boxes import WITH_AREA
 from fencepost.kernels.index.posting_arrays import BOX, DISC, NOTHING, SIGNATURES, PostingArrays
 from fencepost.kernels.match import check_evaluation, segment_search
 from fencepost.kernels.match.check_evaluation import ITEMS, TEXT
-from fencepost.kernels.match.signature_keys import KEY_NUMBERS, MOST_COLUMNS, SignatureArrays
+from fencepost.kernels.match.signature_keys import KEY_NUMBERS, MAX_COLUMNS, SignatureArrays
 from fencepost.kernels.text import vocabulary
 
 Ints = NDArray[np.int64]
@@ -259,7 +259,7 @@ class _Chosen(NamedTuple):
     """Filters to be posted, and the sets of strings that each needs."""
 
     filters: Ints
-    columns: Ints  # (filters, MOST_COLUMNS), ascending; -1 where there is none
+    columns: Ints  # (filters, MAX_COLUMNS), ascending; -1 where there is none
     sets: Ints  # of those columns
 
 
@@ -334,7 +334,7 @@ def _members(checks: NDArray[np.void], owner: Ints, set_start: Ints, plan: Plan)
     kept = np.zeros(len(members), bool)
     for own in (np.flatnonzero(turn == k) for k in range(turn.max(initial=-1) + 1)):
         more = postings[filters[own]] * sizes[own]
-        own = own[(more <= _MOST_POSTINGS) & (columns_taken[filters[own]] < MOST_COLUMNS)]
+        own = own[(more <= _MOST_POSTINGS) & (columns_taken[filters[own]] < MAX_COLUMNS)]
         postings[filters[own]] *= sizes[own]
         columns_taken[filters[own]] += 1
         kept[own] = True
@@ -350,19 +350,19 @@ def _signed(
     members = members[np.lexsort((columns, owner[members]))]
     filters, first, number = np.unique(owner[members], return_index=True, return_inverse=True)
     turn = np.arange(len(members)) - first[number]
-    columns = np.full((len(filters), MOST_COLUMNS), -1, np.int64)
+    columns = np.full((len(filters), MAX_COLUMNS), -1, np.int64)
     columns[number, turn] = checks["column"][members]
-    sets = np.zeros((len(filters), MOST_COLUMNS), np.int64)
+    sets = np.zeros((len(filters), MAX_COLUMNS), np.int64)
     sets[number, turn] = checks["item"][members]
     codes = np.zeros(len(filters), np.int64)
-    for k in range(MOST_COLUMNS):
+    for k in range(MAX_COLUMNS):
         codes = codes << _COLUMN_BITS | columns[:, k] + 1
     distinct, signature, counts = np.unique(codes, return_inverse=True, return_counts=True)
     most = np.sort(np.argsort(-counts, kind="stable")[:_MOST_SIGNATURES])
     rank = np.full(len(distinct), -1, np.int64)
     rank[most] = np.arange(len(most))
     kept = rank[signature] >= 0
-    shifts = _COLUMN_BITS * np.arange(MOST_COLUMNS - 1, -1, -1)
+    shifts = _COLUMN_BITS * np.arange(MAX_COLUMNS - 1, -1, -1)
     asked = (distinct[most, None] >> shifts & 2**_COLUMN_BITS - 1) - 1
     start = np.append(0, np.cumsum((asked >= 0).sum(axis=1)))
     arrays = SignatureArrays(
@@ -387,7 +387,7 @@ def _combinations(
     turn = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     keys = np.zeros((len(rows), KEY_NUMBERS), np.uint32)
     keys[:, 0] = signature[rows]
-    for k in range(MOST_COLUMNS):
+    for k in range(MAX_COLUMNS):
         own = np.flatnonzero(chosen.columns[rows, k] >= 0)
         first = set_start[chosen.sets[rows[own], k]]
         keys[own, 1 + k] = set_items[first + turn[own] % sizes[rows[own], k]]

@@ -23,8 +23,8 @@ from fencepost.kernels.geometry.shape_arrays import Positions
 from fencepost.kernels.runtime.compilation import no_refcount
 from fencepost.kernels.text.vocabulary import Vocabulary, look_up_all
 
-MOST_COLUMNS = 3  # of a signature
-KEY_NUMBERS = 1 + MOST_COLUMNS  # of a word: the signature, and a string for each column, or 0
+MAX_COLUMNS = 3  # of a signature
+KEY_NUMBERS = 1 + MAX_COLUMNS  # of a word: the signature, and a string for each column, or 0
 _KEY_BYTES = 4 * KEY_NUMBERS
 _ALL = 2**62
 _SOON = 4  # events
@@ -54,7 +54,7 @@ def find_signature_words(combined, string_id, found, buffer):
             start[e] = _KEY_BYTES * e
             stop[e] = _KEY_BYTES * (e + 1)
             keys[KEY_NUMBERS * e] = s
-            for k in range(MOST_COLUMNS):
+            for k in range(MAX_COLUMNS):
                 string = np.int64(0)
                 if first + k < last:
                     string = string_id[combined.columns[first + k], e]

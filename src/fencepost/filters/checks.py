@@ -1,9 +1,9 @@
-"""Columns and checks: what a filter asks of an event.
+"""Columns, checks, terms and filters: the parts of a condition in normal form.
 
-A *column* is something computed once for each event, whatever the number of subscriptions that
-ask: an attribute read as a number, a calculation, the start of a span. A *check* compares one
-column with a constant of one subscription. A check of a column that the event does not have is
-unknown, except `NullCheck`.
+A *column* is a value that is computed once for each event, however many subscriptions use it: an
+attribute read as a number, a calculation, the start of a span. A *check* compares one column with
+a constant of one subscription; a *term* is a check or its negation, and a *filter* is a conjunction
+of terms. A check of a column that the event lacks is unknown; only `NullCheck` never is.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from fencepost.events.value_types import DoubleDouble
 
 
 class ColumnKind(IntEnum):
-    """What a column holds."""
+    """Kind of value that a column holds."""
 
     NUMBER = 0
     TIME = 1
-    NATIVE_TIME = 2  # a time that is not given as a string
+    NATIVE_TIME = 2  # a time that the event does not give as a string
     SPAN_START = 3
     SPAN_END = 4
     STRING = 5
     BOOLEAN = 6
     TRUTH = 7  # a condition on the event alone: true, false or unknown
-    MISSING = 8  # whether an attribute is missing
+    MISSING = 8  # true where an attribute is missing
     GEOMETRY = 9
     LIST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A value of the event (for TRUTH, a condition on it), read as one kind."""
+    """A value of the event, or for TRUTH a condition on the event, read as one kind."""
 
     kind: ColumnKind
     source: Value | Condition
@@ -63,7 +63,7 @@ class RangeCheck:
 
 @dataclass(frozen=True, slots=True)
 class MemberCheck:
-    """Whether a string is one of some."""
+    """Whether a string is a member of a set of strings."""
 
     column: Column
     strings: tuple[str, ...]
@@ -71,7 +71,7 @@ class MemberCheck:
 
 @dataclass(frozen=True, slots=True)
 class OrderCheck:
-    """Whether a string comes before or after another (LT, LE, GT, GE)."""
+    """Whether a string sorts before or after a bound (LT, LE, GT, GE)."""
 
     column: Column
     op: ComparisonOp
@@ -80,7 +80,7 @@ class OrderCheck:
 
 @dataclass(frozen=True, slots=True)
 class LikeCheck:
-    """Whether a string has a form."""
+    """Whether a string matches a LIKE pattern."""
 
     column: Column
     pattern: str
@@ -88,7 +88,7 @@ class LikeCheck:
 
 @dataclass(frozen=True, slots=True)
 class BooleanCheck:
-    """Whether a boolean is one of those allowed."""
+    """Whether a boolean has an allowed value."""
 
     column: Column
     allows_false: bool
@@ -104,7 +104,7 @@ class NullCheck:
 
 @dataclass(frozen=True, slots=True)
 class RelateCheck:
-    """Whether the event's geometry has a relation to a geometry."""
+    """Whether a spatial function holds for the event's geometry and a constant geometry."""
 
     column: Column
     function: SpatialFunction
@@ -112,9 +112,7 @@ class RelateCheck:
 
 
 class Measure(Enum):
-    """What distance of two geometries is bounded: of their nearest points, of their centroids, of
-    their farthest points.
-    """
+    """Distance of two geometries: of their nearest points, centroids or farthest points."""
 
     NEAREST = 0
     CENTROIDS = 1
@@ -122,20 +120,27 @@ class Measure(Enum):
 
 
 class DistanceBound(NamedTuple):
-    """What a function of the language asks of a distance: at most so much; or, if `strict`, less.
+    """The bound that a distance function of the language sets.
 
-    Where it is the contrary that is asked for, the function is `away`. In filters that is a
-    negated term, so nothing behind them need know of it.
+    Attributes
+    ----------
+    measure : Measure
+        Which distance is bounded.
+    strict : bool
+        Whether the distance must be less than the bound; otherwise it may equal the bound.
+    negated : bool
+        Whether the function is true outside of the bound, as S_BEYOND is. The normal form makes
+        it a negated term, so no code behind the normal form deals with it.
     """
 
     measure: Measure
     strict: bool = False
-    away: bool = False
+    negated: bool = False
 
 
 DISTANCE_BOUNDS = {
     NearFunction.S_DWITHIN: DistanceBound(Measure.NEAREST),
-    NearFunction.S_BEYOND: DistanceBound(Measure.NEAREST, away=True),
+    NearFunction.S_BEYOND: DistanceBound(Measure.NEAREST, negated=True),
     NearFunction.S_CLOSER: DistanceBound(Measure.NEAREST, strict=True),
     NearFunction.S_SAMEPLACE: DistanceBound(Measure.CENTROIDS, strict=True),
     NearFunction.S_ALLWITHIN: DistanceBound(Measure.FARTHEST),
@@ -144,13 +149,16 @@ _FUNCTIONS = {bound: function for function, bound in DISTANCE_BOUNDS.items()}
 
 
 def near_function_of(bound: DistanceBound) -> NearFunction | None:
-    """The function of the language that asks for this, if there is one."""
+    """Return the function of the language that sets a bound, if one does."""
     return _FUNCTIONS.get(bound)
 
 
 @dataclass(frozen=True, slots=True)
 class NearCheck:
-    """Whether a distance to the event's geometry is at most, or if `strict` less than, a bound."""
+    """Whether a distance to the event's geometry is at most, or if `strict` less than, a bound.
+
+    `distance` is in units of the coordinates, or on the ellipsoid in metres.
+    """
 
     column: Column
     measure: Measure
@@ -160,13 +168,13 @@ class NearCheck:
 
     @property
     def function(self) -> NearFunction:
-        """The function of the language that asks for this."""
+        """The function of the language that sets this bound."""
         return _FUNCTIONS[DistanceBound(self.measure, self.strict)]
 
 
 @dataclass(frozen=True, slots=True)
 class ListCheck:
-    """Whether the event's list, or the words of its text, has a relation to a list."""
+    """Whether the event's list, or the set of words of its text, has a relation to a list."""
 
     column: Column
     function: ArrayFunction
@@ -190,7 +198,7 @@ Check: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A check that must be true, or, negated, false."""
+    """A check that must be true, or, if negated, false."""
 
     check: Check
     negated: bool
@@ -202,5 +210,5 @@ _COST_RANKS: dict[type, int] = {kind: rank for rank, kind in enumerate(get_args(
 
 
 def cost_rank(term: Term) -> int:
-    """By which the terms of a filter are sorted: cheap checks are evaluated first."""
+    """Return the sort key of a term within its filter: cheap checks are evaluated first."""
     return _COST_RANKS[type(term.check)]

@@ -18,9 +18,9 @@ with the literals of one text.
               `-- None           the key has no template: leave the text to the parser
 
     learn   Parse the text. Record for each of its terms which literals are its bounds, strings
-            and coordinates.
+            and coordinates. A text with a disjunction, say, has no template.
     verify  Bind the new template to the literals of this same text. The result must equal what
-            the parser made of the text; otherwise the key has no template.
+            the parser made of the text; otherwise the template is discarded.
     bind    Convert the literals to the bounds, strings and coordinates of a `BoundTemplate`, or
             leave the text to the parser.
 

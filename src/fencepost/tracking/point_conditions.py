@@ -113,14 +113,14 @@ def _passing(atom: _Atom, negated: bool) -> ast.Condition:
 
 
 def _passing_near(atom: ast.NearCondition, geometry: BaseGeometry, negated: bool) -> ast.Condition:
-    measure, _, away = DISTANCE_BOUNDS[atom.function]
+    measure, _, is_beyond = DISTANCE_BOUNDS[atom.function]
     if measure is Measure.FARTHEST:
         if negated:
             return ast.Not(atom)
         if geometry.geom_type != "Point":
             return _at_the_ends(atom, negated)
         return replace(atom, function=NearFunction.S_DWITHIN)
-    if negated != away:
+    if negated != is_beyond:
         return _at_the_ends(atom, negated)
     if measure is Measure.CENTROIDS:
         centre = ast.Geometry(geometry.centroid)
@@ -154,8 +154,8 @@ def _relaxed(atom: _Atom, negated: bool, distance: float) -> ast.Condition:
 
 def _relaxed_near(atom: ast.NearCondition, negated: bool, distance: float) -> ast.Condition:
     function, bound = atom.function, atom.distance
-    measure, strict, away = DISTANCE_BOUNDS[function]
-    if negated == away:  # at most, or less than
+    measure, strict, is_beyond = DISTANCE_BOUNDS[function]
+    if negated == is_beyond:  # at most, or less than
         if measure is Measure.NEAREST and strict and bound == 0.0:
             return ast.Boolean(False)
         if measure is Measure.NEAREST:

@@ -114,7 +114,7 @@ def _shapes_of(condition: ast.Condition, away: bool) -> Iterator[_BoxedShape]:
                 if isinstance(side, ast.Geometry):
                     yield from _geometry(side.value, flipped)
         case ast.NearCondition(function, left, right, distance):
-            flipped = away != DISTANCE_BOUNDS[function].away
+            flipped = away != DISTANCE_BOUNDS[function].negated
             for side in (left, right):
                 if isinstance(side, ast.Geometry):
                     yield from _around(side.value, distance, flipped, function)
